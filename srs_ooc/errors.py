@@ -1,0 +1,25 @@
+"""Errors a user can cause or meet. Each message says what was expected, what was found, what to do."""
+
+
+class SrsOocError(Exception):
+    """Base of every error this package raises on purpose; the command line exits with status 2."""
+
+
+class UsageError(SrsOocError):
+    """An option or argument outside its range, or options that do not go together."""
+
+
+class InputError(SrsOocError):
+    """A source table that cannot be ingested as asked."""
+
+
+class StoreError(SrsOocError):
+    """A store that is absent, damaged, of another format version, or in the way."""
+
+
+class RunError(SrsOocError):
+    """A run that is absent, damaged, held by another process, or of another identity."""
+
+
+class BudgetError(SrsOocError):
+    """A memory cap that cannot hold the work."""

@@ -1,0 +1,18 @@
+// The native module: one binding function per source file.
+#include <nanobind/nanobind.h>
+
+namespace nb = nanobind;
+
+void bind_trees(nb::module_ &module);
+void bind_draw(nb::module_ &module);
+void bind_gather(nb::module_ &module);
+void bind_parse(nb::module_ &module);
+void bind_code(nb::module_ &module);
+
+NB_MODULE(_native, module) {
+    bind_trees(module);
+    bind_draw(module);
+    bind_gather(module);
+    bind_parse(module);
+    bind_code(module);
+}

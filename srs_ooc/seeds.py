@@ -1,0 +1,111 @@
+"""Counter-based randomness: every random number is a hash of what it is for (law 9).
+
+A 64-bit key is derived from (seed, round, slot, tree, node path, purpose) by a chain of
+:func:`derive`; numbers are then hashes of (key, counter). Nothing here keeps state, so any
+number can be recomputed in any order, on any thread, on any machine. The native kernel holds the
+same functions (``kernel/src/hash.hpp``) and is tested to agree on fixed vectors.
+
+``mix64`` is the finalizer of SplitMix64 (Steele, Lea, Flood 2014, variant 13 of Stafford);
+``mix32`` is the 32-bit finalizer of MurmurHash3 (Appleby, public domain).
+"""
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+UINT64_MASK = (1 << 64) - 1
+UINT32_MASK = (1 << 32) - 1
+GOLDEN = 0x9E3779B97F4A7C15
+
+
+class Purpose(IntEnum):
+    """What a key is for; values are part of every result and never change."""
+
+    SEQUENCE = 1
+    RETAINED = 2
+    PROBE_COLUMN = 3
+    PROBE_ROWS = 4
+    TREE = 5
+    THRESHOLD = 6
+    TIE = 7
+    CANDIDATE = 8
+    LEFT = 9
+    RIGHT = 10
+    STORE_ORDER = 11
+    SYNTH = 12
+
+
+def mix64(x: int) -> int:
+    """Return the SplitMix64 finalizer of a 64-bit integer."""
+    x &= UINT64_MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & UINT64_MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & UINT64_MASK
+    return x ^ (x >> 31)
+
+
+def derive(key: int, word: int) -> int:
+    """Return the 64-bit key of ``word`` (any 64-bit integer) under ``key``."""
+    return mix64(key + mix64(word + GOLDEN))
+
+
+def key_of(*words: int) -> int:
+    """Return the key of a sequence of words: ``derive`` folded from 0."""
+    key = 0
+    for word in words:
+        key = derive(key, word)
+    return key
+
+
+def mix64_array(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return :func:`mix64` of each element."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def derive_array(key: int, words: NDArray[np.integer]) -> NDArray[np.uint64]:
+    """Return :func:`derive` of one key and each of ``words``."""
+    mixed = mix64_array(words.astype(np.uint64) + np.uint64(GOLDEN))
+    return mix64_array(mixed + np.uint64(key))
+
+
+def mix32_array(x: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the MurmurHash3 32-bit finalizer of each element."""
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return x ^ (x >> np.uint32(16))
+
+
+def lane_hashes(
+    feature_hashes: NDArray[np.uint32], node_key: int, purpose: Purpose
+) -> NDArray[np.uint32]:
+    """Return one 32-bit hash per feature for one purpose at one node.
+
+    Parameters
+    ----------
+    feature_hashes : uint32 (n_columns,)
+        High halves of ``derive(tree key, feature)``, fixed for a tree.
+    node_key : int
+        64-bit key of the node.
+    purpose : Purpose
+        What the numbers are for.
+    """
+    key = derive(node_key, purpose)
+    low, high = np.uint32(key & UINT32_MASK), np.uint32(key >> 32)
+    return mix32_array((feature_hashes ^ low) + high)
+
+
+def scale_below(hashes: NDArray[np.uint64], bound: int) -> NDArray[np.uint64]:
+    """Map 64-bit hashes to integers uniform in ``0 .. bound - 1``, for ``bound < 2**32``.
+
+    The high word of the 64 x 32-bit product, so the bias is below ``bound / 2**64``.
+    """
+    size = np.uint64(bound)
+    high, low = hashes >> np.uint64(32), hashes & np.uint64(UINT32_MASK)
+    return (high * size + ((low * size) >> np.uint64(32))) >> np.uint64(32)
+
+
+def below(key: int, counter: int, bound: int) -> int:
+    """Return the integer of ``counter`` under ``key``, uniform in ``0 .. bound - 1``."""
+    return (derive(key, counter) * bound) >> 64
