@@ -20,7 +20,7 @@ def sync_folder(path: Path) -> None:
 
 
 def try_lock(path: Path, *, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
-    """Take an exclusive lock on ``path``; return its descriptor, or None if another process holds it.
+    """Take an exclusive lock on ``path``; return its descriptor, or None if it is held.
 
     The kernel releases the lock when the descriptor is closed or its process dies, however it dies.
     """
@@ -45,7 +45,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 @contextmanager
 def published_folder(target: Path) -> Iterator[Path]:
-    """Yield an empty scratch folder beside ``target`` that becomes ``target`` if the block succeeds.
+    """Yield an empty scratch folder beside ``target`` that becomes ``target`` on success.
 
     The scratch folder is named after its target and locked while in use; it is removed on any
     error, and what a killed process left of it is cleared by the next attempt. ``target`` appears

@@ -1,0 +1,1 @@
+"""Accumulated evidence per feature, and the tests that read it."""

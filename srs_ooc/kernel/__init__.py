@@ -1,0 +1,1 @@
+"""The kernel: growing a randomized tree on a block of ordinal codes, natively and in reference."""

@@ -1,0 +1,1 @@
+"""What grows trees on a block."""

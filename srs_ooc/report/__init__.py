@@ -1,0 +1,1 @@
+"""What a run says, for people and programs."""

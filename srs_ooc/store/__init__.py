@@ -1,0 +1,1 @@
+"""The column store: its layout, and reading and writing it."""

@@ -1,0 +1,1 @@
+"""How many iterations to expect."""

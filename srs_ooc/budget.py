@@ -1,0 +1,89 @@
+"""The memory budget: a cap on the whole process, and what is granted under it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from srs_ooc.errors import BudgetError
+from srs_ooc.sizes import MB, ceil_div
+
+PROCESS_NBYTES = 56 * MB
+"""Published allowance for the interpreter, the libraries of a run, and Python objects."""
+
+
+def resident_nbytes() -> int:
+    """Return the resident size of this process now."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def peak_resident_nbytes() -> int:
+    """Return the largest resident size of this process so far.
+
+    Read from the kernel's record of this program's memory (not ``ru_maxrss``, which a large
+    parent passes on); where there is none, the size now.
+    """
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    except (OSError, StopIteration, ValueError):
+        return resident_nbytes()
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Memory granted: what for, and how much."""
+
+    purpose: str
+    n_bytes: int
+
+
+@dataclass
+class Budget:
+    """Grants leases under a cap.
+
+    Parameters
+    ----------
+    cap_nbytes : int
+        Cap on the peak resident memory of the whole process.
+    """
+
+    cap_nbytes: int
+    leases: list[Lease] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.grant("interpreter and libraries", max(PROCESS_NBYTES, resident_nbytes()))
+
+    @property
+    def free_nbytes(self) -> int:
+        """Bytes not granted yet; negative if the cap is exceeded already."""
+        return self.cap_nbytes - sum(lease.n_bytes for lease in self.leases)
+
+    def grant(self, purpose: str, n_bytes: int) -> Lease:
+        """Record a lease without asking whether it fits; :meth:`check` asks for all at once."""
+        lease = Lease(purpose, n_bytes)
+        self.leases.append(lease)
+        return lease
+
+    def fits(self, n_bytes: int) -> bool:
+        """Return whether another ``n_bytes`` could be granted."""
+        return n_bytes <= self.free_nbytes
+
+    def check(self, remedy: str = "") -> None:
+        """Refuse a cap that cannot hold what was granted.
+
+        Raises
+        ------
+        BudgetError
+            With every lease, and the smallest cap that would do.
+        """
+        if self.free_nbytes >= 0:
+            return
+        parts = ", ".join(f"{lease.purpose} {lease.n_bytes / MB:.1f}" for lease in self.leases)
+        needed = ceil_div(sum(lease.n_bytes for lease in self.leases), MB)
+        raise BudgetError(
+            f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, "
+            f"which needs {needed} MB ({parts}). "
+            f"The smallest cap that works is --memory-mb {needed}{remedy}."
+        )

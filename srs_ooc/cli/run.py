@@ -1,0 +1,233 @@
+"""``srs-ooc run`` and ``srs-ooc resume``."""
+
+import signal
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from srs_ooc.cli.progress import RunProgress
+from srs_ooc.engine import Engine
+from srs_ooc.errors import UsageError
+from srs_ooc.ledger import Ledger
+from srs_ooc.runs import Request, default_run_path, find_store, open_or_create, work_on
+from srs_ooc.spec import IMPURITIES, JUDGES, Options
+from srs_ooc.store.manifest import read_manifest
+
+_FILE = click.Path(path_type=Path)
+_WORK_OPTIONS = [
+    click.option("--iterations", type=click.IntRange(1), metavar="T",
+                 help="Iterations in total, those already done included.  [default: 10000]"),
+    click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
+                 help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
+                 "[default: 512]"),
+    click.option("--threads", type=click.IntRange(1), metavar="N",
+                 help="Workers; results do not depend on it.  [default: the cores there are]"),
+]  # fmt: skip
+_IDENTITY_OPTIONS = [
+    click.option("--alpha", metavar="SHARE",
+                 help="Share of the subspace held for features already kept (0: Random Subspace). "
+                 "Not a significance level.  [default: 0.5]"),
+    click.option("--subspace-size", "--q", "subspace_size", metavar="Q",
+                 help="Features paged in at a time, or 'max' for all the cap holds.  "
+                 "[default: 5% of the features, at least 100, within the cap]"),
+    click.option("--max-features", "--k", "max_features", type=int, metavar="K",
+                 help="Candidate features drawn at each node.  [default: q]"),
+    click.option("--judge", type=click.Choice(JUDGES),
+                 help="Relevance test by which features are kept.  [default: probe]"),
+    click.option("--probe-min-draws", type=int, metavar="L",
+                 help="A feature must have been drawn more often than this.  [default: 10]"),
+    click.option("--probe-min-wins", metavar="BETA",
+                 help="... and have beaten the probe in at least this share of them.  "
+                 "[default: 0.95]"),
+    click.option("--impurity", type=click.Choice(IMPURITIES),
+                 help="Impurity that splits decrease.  [default: gini]"),
+    click.option("--max-depth", type=int, metavar="DEPTH",
+                 help="Deepest split level.  [default: no limit]"),
+    click.option("--min-samples-leaf", type=int, metavar="ROWS",
+                 help="Fewest rows in a leaf.  [default: 1]"),
+    click.option("--seed", type=int, help="Everything random follows from it.  [default: 0]"),
+    click.option("--round-size", type=int, metavar="N",
+                 help="Iterations proposed from the same kept features; 1 is the paper's.  "
+                 "[default: 1]"),
+    click.option("--exclude", "exclude_file", type=_FILE, metavar="FILE",
+                 help="Features to leave out, one name a line."),
+    click.option("--exclude-missing", is_flag=True, help="Leave out features with missing values."),
+    click.option("--rows", "rows_file", type=_FILE, metavar="FILE",
+                 help="Row ids to train on, one a line."),
+]  # fmt: skip
+
+
+def _with(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _read_config(context: click.Context, _: click.Parameter, file: Path | None) -> Path | None:
+    """Make the file's values the defaults of the other options, so that flags win."""
+    if file is None:
+        return None
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{file}: expected a TOML file of options: {error}.") from error
+    by_flag = {
+        flag.removeprefix("--").replace("-", "_"): parameter.name
+        for parameter in context.command.params
+        if isinstance(parameter, click.Option)
+        for flag in parameter.opts
+    }
+    unknown = sorted(set(values) - set(by_flag))
+    if unknown:
+        raise UsageError(
+            f"{file}: expected long option names with underscores, found {', '.join(unknown)}. "
+            f"Known: {', '.join(sorted(by_flag))}."
+        )
+    context.default_map = {str(by_flag[name]): value for name, value in values.items()}
+    return file
+
+
+@click.command("run")
+@click.argument("store", required=False, type=_FILE)
+@_with(_WORK_OPTIONS + _IDENTITY_OPTIONS)
+@click.option("--config", type=_FILE, is_eager=True, expose_value=False, callback=_read_config,
+              metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
+@click.option(
+    "--out",
+    type=_FILE,
+    metavar="RUN",
+    help="Folder of the run.  [default: the store's stem with .run, beside it]",
+)
+def run_command(
+    store: Path | None,
+    iterations: int | None,
+    memory_mb: int | None,
+    threads: int | None,
+    exclude_file: Path | None,
+    exclude_missing: bool,
+    rows_file: Path | None,
+    out: Path | None,
+    **identity: Any,
+) -> None:
+    """Select features of STORE, or of the only store in the current folder.
+
+    The same command again goes on with the run where it was interrupted, or prints its result.
+    """
+    store = _only_store() if store is None else store
+    read_manifest(store)
+    request = Request(
+        Options(**identity),
+        exclude_file,
+        rows_file,
+        exclude_missing,
+        iterations,
+        memory_mb,
+        threads,
+    )
+    run = default_run_path(store) if out is None else out
+    _work(open_or_create(store, run, request), store, request)
+
+
+@click.command("resume")
+@click.argument("run", type=_FILE)
+@_with(_WORK_OPTIONS)
+def resume_command(
+    run: Path, iterations: int | None, memory_mb: int | None, threads: int | None
+) -> None:
+    """Go on with RUN where it was interrupted, or to a larger total of iterations."""
+    ledger = Ledger(run, writable=True)
+    request = Request(iterations=iterations, memory_mb=memory_mb, threads=threads)
+    _work(ledger, find_store(ledger), request)
+
+
+def _only_store() -> Path:
+    stores = sorted(path.parent for path in Path().glob("*.zarr/zarr.json"))
+    if len(stores) != 1:
+        found = "none" if not stores else ", ".join(path.name for path in stores)
+        raise UsageError(
+            f"expected one store (*.zarr) in the current folder, found {found}. "
+            "Name one: `srs-ooc run STORE`."
+        )
+    return stores[0]
+
+
+class _Signals:
+    """The first SIGINT or SIGTERM asks the run to stop after the iteration under way."""
+
+    received: int | None = None
+
+    def note(self, number: int, _: FrameType | None) -> None:
+        if self.received is not None:
+            signal.default_int_handler(number, None)
+        self.received = number
+
+
+@contextmanager
+def _signals() -> Iterator[_Signals]:
+    signals = _Signals()
+    before = {
+        number: signal.signal(number, signals.note) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _work(ledger: Ledger, store: Path, request: Request) -> None:
+    until = request.iterations or int(ledger.meta("iterations"))
+    memory_mb = request.memory_mb or int(ledger.meta("memory_mb"))
+    progress = RunProgress(until, memory_mb)
+    try:
+        with _signals() as signals:
+
+            def keep_going(engine: Engine) -> bool:
+                progress.show(engine.state.iteration, engine.state.kept.n)
+                return signals.received is None
+
+            try:
+                work_on(ledger, store, request, keep_going)
+            finally:
+                progress.close()
+        stopped_at = ledger.progress().iteration
+        if stopped_at < until and signals.received is not None:
+            click.echo(
+                f"stopped after {stopped_at} of {until} iterations; nothing is lost. "
+                f"Go on with: srs-ooc resume {ledger.run}",
+                err=True,
+            )
+            sys.exit(128 + signals.received)
+        _report(ledger, store)
+    finally:
+        ledger.close()
+
+
+def _report(ledger: Ledger, store: Path) -> None:
+    from srs_ooc.report.ranking import Ranking
+    from srs_ooc.report.status import status_of
+
+    status = status_of(ledger)
+    ranking = Ranking(ledger, store)
+    click.echo(
+        f"{status.n_selected} features selected after {status.iterations} iterations "
+        f"(judge {status.judge}, alpha {status.alpha}, q {status.subspace_size}) "
+        f"in {status.seconds:.1f} s of work; "
+        f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
+    )
+    shown = [record for record, _ in zip(ranking.selected(), range(20), strict=False)]
+    for record in shown:
+        facts = f"rank {record.rank}, importance {record.importance:.4g}, entered {record.entered}"
+        click.echo(f"  {record.name}  ({facts})")
+    if status.n_selected > len(shown):
+        click.echo(f"  ... and {status.n_selected - len(shown)} more")
+    click.echo(f"All features: srs-ooc features {ledger.run}")

@@ -1,0 +1,75 @@
+"""Relevance tests: which features of a subspace enter F after its tree is grown."""
+
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.records import Outcome, Probe
+from srs_ooc.seeds import Purpose, below, derive
+
+
+class Judge(Protocol):
+    """A relevance test that admits features one iteration at a time, never to be undone."""
+
+    n_extra_columns: int
+
+    def probe(self, key: int, subspace_size: int) -> Probe | None:
+        """Return the irrelevant column to grow beside the subspace, if one is needed."""
+
+    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+        """Return which features of the outcome pass, given a tally that holds it; bool (q,)."""
+
+
+class PositiveJudge:
+    """Any importance above zero (Algorithm 1, step 2c, as printed).
+
+    Sound with infinite samples (Section 4.1); on finite data nearly every feature passes in time.
+    """
+
+    n_extra_columns = 0
+
+    def probe(self, key: int, subspace_size: int) -> Probe | None:
+        """Return None: nothing is compared with."""
+        return None
+
+    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+        """Return which importances are positive."""
+        return outcome.importance > 0
+
+
+class ProbeJudge:
+    """The paper's random probe (Section 5, Appendix G.1).
+
+    The probe is one column of Q drawn at random, its rows freshly permuted. A feature passes once
+    drawn more than L times and strictly better than the probe in at least a share beta of them.
+
+    Parameters
+    ----------
+    min_draws : int
+        L.
+    min_wins : str
+        beta, as decimal text, so that the comparison is exact.
+    """
+
+    n_extra_columns = 1
+
+    def __init__(self, min_draws: int, min_wins: str) -> None:
+        self.min_draws = min_draws
+        share = Fraction(min_wins)
+        self._numerator, self._denominator = share.numerator, share.denominator
+
+    def probe(self, key: int, subspace_size: int) -> Probe | None:
+        """Return the probe of the iteration with ``key``."""
+        source = below(derive(key, Purpose.PROBE_COLUMN), 0, subspace_size)
+        return Probe(source, derive(key, Purpose.PROBE_ROWS))
+
+    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+        """Return which of the outcome's features meet both thresholds."""
+        drawn = tally.n_drawn[outcome.features].astype(np.int64)
+        better = tally.n_better[outcome.features].astype(np.int64)
+        wins_enough = better * self._denominator >= drawn * self._numerator
+        admitted: NDArray[np.bool_] = (drawn > self.min_draws) & wins_enough
+        return admitted

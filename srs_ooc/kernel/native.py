@@ -1,0 +1,88 @@
+"""The native kernel behind typed functions; :mod:`srs_ooc.kernel.reference` is its twin."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.kernel import _native
+from srs_ooc.kernel.block import Block
+from srs_ooc.kernel.entropy import xlogx_table
+from srs_ooc.kernel.tree import GrownTree, TreeLimits
+
+_NO_TABLE = np.zeros(1, dtype=np.int64)
+_NO_FEATURES = np.zeros(0, dtype=np.uint32)
+
+
+def instruction_sets() -> list[str]:
+    """Return the names of the clones this machine can run, the fastest first."""
+    return _native.isas()
+
+
+class TrainingRows:
+    """The rows a tree is grown on, grouped by class as the kernel wants them.
+
+    Parameters
+    ----------
+    labels : integers (n_rows,)
+        Class code of each row of a block.
+    n_classes : int
+        Number of classes.
+    impurity : {'gini', 'entropy'}
+        Entropy needs a table of ``n_rows + 1`` 8-byte integers.
+    """
+
+    def __init__(self, labels: NDArray[np.integer], n_classes: int, impurity: str) -> None:
+        self.order = np.argsort(labels, kind="stable").astype(np.int32)
+        self.class_counts = np.bincount(labels, minlength=n_classes).astype(np.int64)
+        self.xlogx = xlogx_table(len(labels)) if impurity == "entropy" else _NO_TABLE
+
+    @staticmethod
+    def nbytes(n_rows: int, impurity: str) -> int:
+        """Return the bytes needed, the temporaries of construction included."""
+        return n_rows * (4 + 8 + (48 if impurity == "entropy" else 0))
+
+
+def grow_tree(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    tree_key: int,
+    limits: TreeLimits,
+    isa: str = "",
+) -> GrownTree:
+    """Grow one tree on the first ``len(features)`` columns of ``block``, without the GIL.
+
+    Same result as :func:`srs_ooc.kernel.reference.grow_tree`, to the bit, on every instruction set.
+    """
+    importance = np.zeros(len(features), dtype=np.int64)
+    sizes = _native.grow(
+        block.codes,
+        block.code_nbytes,
+        block.tiled,
+        block.n_rows,
+        features,
+        rows.order,
+        rows.class_counts,
+        tree_key,
+        limits.max_features,
+        -1 if limits.max_depth is None else limits.max_depth,
+        limits.min_samples_leaf,
+        int(limits.impurity == "entropy"),
+        rows.xlogx,
+        importance,
+        isa,
+    )
+    return GrownTree(importance, *sizes)
+
+
+def scratch_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+    """Return the bytes :func:`grow_tree` allocates while it works."""
+    return _native.scratch_nbytes(n_rows, n_columns, n_classes, code_nbytes)
+
+
+def draw_distinct(
+    key: int, bound: int, excluded: NDArray[np.uint32] | None, count: int
+) -> NDArray[np.uint32]:
+    """Draw ``count`` distinct integers below ``bound``, none of ``excluded``, in order drawn."""
+    out = np.empty(count, dtype=np.uint32)
+    _native.draw_distinct(key, bound, _NO_FEATURES if excluded is None else excluded, out)
+    return out

@@ -1,0 +1,50 @@
+"""How a tree is grown, and what it says."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+IMPORTANCE_BITS = 36
+"""Importances are counted in units of ``2**-36``, so that their sums are exact in any order."""
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """How a tree is randomized and where it stops.
+
+    Attributes
+    ----------
+    max_features : int
+        K: candidate columns drawn at each node among those not constant there; all of them where
+        it is at least the number of columns.
+    max_depth : int or None
+        Depth at which nodes are leaves; None for no limit.
+    min_samples_leaf : int
+        Fewest rows a split may leave on a side.
+    impurity : {'gini', 'entropy'}
+        What splits decrease.
+    """
+
+    max_features: int
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    impurity: str = "gini"
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """What one tree says.
+
+    Attributes
+    ----------
+    importance : int64 (n_columns,)
+        MDI importances (Eq. 1 of the paper, unnormalised) in units of ``2**-36``.
+    n_nodes, n_leaves, depth : int
+        Its size; a lone root has depth 0.
+    """
+
+    importance: NDArray[np.int64]
+    n_nodes: int
+    n_leaves: int
+    depth: int

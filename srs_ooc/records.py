@@ -1,0 +1,63 @@
+"""What passes between the floors in one iteration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Probe:
+    """An irrelevant column to add to a subspace: one of its columns with the rows permuted.
+
+    Attributes
+    ----------
+    source : int
+        Column of the subspace that is copied.
+    key : int
+        64-bit key of the permutation.
+    """
+
+    source: int
+    key: int
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """The features of one iteration, ready to be paged in and grown.
+
+    Attributes
+    ----------
+    iteration : int
+        Its number, from 0.
+    features : uint32 (q,)
+        Stored positions, ascending.
+    tree_key : int
+        64-bit key of the tree.
+    probe : Probe or None
+        One more column, where the judge wants one.
+    """
+
+    iteration: int
+    features: NDArray[np.uint32]
+    tree_key: int
+    probe: Probe | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one iteration taught.
+
+    Attributes
+    ----------
+    features : uint32 (q,)
+        As in the subspace.
+    importance : int64 (q,)
+        MDI importances in units of ``2**-36``.
+    probe_importance : int or None
+        The probe's, in the same units.
+    """
+
+    features: NDArray[np.uint32]
+    importance: NDArray[np.int64]
+    probe_importance: int | None

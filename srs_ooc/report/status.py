@@ -1,0 +1,48 @@
+"""Where a run stands."""
+
+from dataclasses import dataclass
+
+from srs_ooc.ledger import Ledger, is_held
+from srs_ooc.runs import spec_of
+from srs_ooc.sizes import megabytes
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands; ``state`` is running, stopped or finished; sizes in MB of 10**6 bytes."""
+
+    state: str
+    iterations: int
+    iterations_asked: int
+    n_selected: int
+    alpha: str
+    subspace_size: int
+    max_features: int
+    judge: str
+    seed: int
+    memory_mb: int
+    peak_rss_mb: float
+    seconds: float
+    store: str
+
+
+def status_of(ledger: Ledger) -> Status:
+    """Return where the run of an open ledger stands, as of its last commit."""
+    progress, spec = ledger.progress(), spec_of(ledger)
+    asked = int(ledger.meta("iterations"))
+    at_work = "running" if is_held(ledger.run) else "stopped"
+    return Status(
+        state="finished" if progress.iteration >= asked else at_work,
+        iterations=progress.iteration,
+        iterations_asked=asked,
+        n_selected=progress.n_kept,
+        alpha=spec.alpha,
+        subspace_size=spec.subspace_size,
+        max_features=spec.max_features,
+        judge=spec.judge,
+        seed=spec.seed,
+        memory_mb=int(ledger.meta("memory_mb")),
+        peak_rss_mb=megabytes(progress.peak_nbytes),
+        seconds=round(progress.seconds, 3),
+        store=str(ledger.meta("store")[0]),
+    )

@@ -1,0 +1,260 @@
+"""Runs: opening or creating one, fitting it under its cap, and working on it."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.budget import Budget
+from srs_ooc.engine import Engine
+from srs_ooc.errors import RunError, UsageError
+from srs_ooc.executors import Executor, grow_subspace
+from srs_ooc.inputs import Inputs, digest, refuse_missing, resolve
+from srs_ooc.kernel.block import Block
+from srs_ooc.kernel.native import TrainingRows
+from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.ledger import Ledger
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.sizes import MB
+from srs_ooc.spec import Options, RunSpec, Shape, check_same, fixed_nbytes, settle, work_nbytes
+from srs_ooc.store.columns import ColumnStore
+from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.names import read_array
+
+DEFAULT_MEMORY_MB = 512
+DEFAULT_ITERATIONS = 10_000
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks of a run: its identity where given, and how to work on it.
+
+    Attributes
+    ----------
+    options : Options
+        Fields of the identity that were given.
+    exclude_file, rows_file : Path or None
+        Files of feature names to leave out, and of row ids to train on.
+    exclude_missing : bool
+        Leave out features with missing values.
+    iterations : int or None
+        Total to reach; None for what the run was last asked for.
+    memory_mb : int or None
+        Cap on the whole process in megabytes of 10**6 bytes; None for what it was last.
+    threads : int or None
+        Workers; None for the cores of this machine.
+    """
+
+    options: Options = field(default_factory=Options)
+    exclude_file: Path | None = None
+    rows_file: Path | None = None
+    exclude_missing: bool = False
+    iterations: int | None = None
+    memory_mb: int | None = None
+    threads: int | None = None
+
+
+def default_run_path(store: Path) -> Path:
+    """Return the folder a run of ``store`` has unless another is given: its stem with ``.run``."""
+    return store.with_suffix(".run")
+
+
+def open_or_create(store: Path, run: Path, request: Request) -> Ledger:
+    """Open the ledger of ``run`` for writing, creating the run if there is none.
+
+    Raises
+    ------
+    StoreError, RunError, UsageError, BudgetError
+        If the store or the run cannot be used as asked; nothing is created then.
+    """
+    manifest = read_manifest(store)
+    asked = resolve(
+        store,
+        manifest,
+        request.exclude_file,
+        request.rows_file,
+        exclude_missing=request.exclude_missing,
+    )
+    options = _with_digests(request.options, asked)
+    if run.exists():
+        ledger = Ledger(run, writable=True)
+        try:
+            _check_store(ledger, manifest, store)
+            check_same(options, spec_of(ledger), str(run))
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+    refuse_missing(store, manifest, asked)
+    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
+    shape = shape_of(manifest, asked)
+    spec = settle(options, shape, manifest.fingerprint, memory_mb * MB)
+    _training_labels(store, manifest, asked)
+    plan_memory(spec, shape, memory_mb * MB)
+    meta = {
+        "spec": spec.to_json(),
+        "store": [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())],
+        "memory_mb": memory_mb,
+        "iterations": DEFAULT_ITERATIONS if request.iterations is None else request.iterations,
+    }
+    arrays = {"excluded": asked.excluded, "rows": asked.rows}
+    Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
+    return Ledger(run, writable=True)
+
+
+def spec_of(ledger: Ledger) -> RunSpec:
+    """Return the identity of the run of an open ledger."""
+    return RunSpec.from_json(ledger.meta("spec"))
+
+
+def find_store(ledger: Ledger) -> Path:
+    """Return the store a run was made on: where it was, or at the same place beside the run.
+
+    Raises
+    ------
+    RunError
+        If it is at neither.
+    """
+    absolute, relative = ledger.meta("store")
+    places = [Path(absolute), Path(os.path.normpath(ledger.run.absolute() / relative))]
+    for place in places:
+        if place.exists():
+            return place
+    raise RunError(
+        f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, or name it: "
+        f"`srs-ooc run STORE --out {ledger.run}`."
+    )
+
+
+def shape_of(manifest: Manifest, inputs: Inputs) -> Shape:
+    """Return what of the store, as trained on, bounds a run."""
+    n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
+    return Shape(
+        n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
+        n_candidates=manifest.n_features - n_excluded,
+        n_features=manifest.n_features,
+        n_classes=len(manifest.classes),
+        code_nbytes=manifest.code_nbytes,
+    )
+
+
+def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int) -> Budget:
+    """Return the budget of a run with one worker granted.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold it.
+    """
+    budget = Budget(cap_nbytes)
+    for purpose, n_bytes in fixed_nbytes(shape, spec.impurity):
+        budget.grant(purpose, n_bytes)
+    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    budget.grant(f"a block of {n_columns} columns and its tree", work_nbytes(shape, n_columns))
+    budget.check(", or a smaller --subspace-size for a new run")
+    return budget
+
+
+@contextmanager
+def opened_engine(
+    ledger: Ledger, store: Path, cap_nbytes: int, threads: int | None
+) -> Iterator[Engine]:
+    """Yield an engine for the run of ``ledger``, within the cap, and close it after.
+
+    What the cap leaves goes first to more workers, then to keeping the store mapped.
+    """
+    spec = spec_of(ledger)
+    manifest = read_manifest(store)
+    _check_store(ledger, manifest, store)
+    inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
+    shape = shape_of(manifest, inputs)
+    budget = plan_memory(spec, shape, cap_nbytes)
+    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    n_workers = _grant_workers(budget, work_nbytes(shape, n_columns), threads)
+    mapped = budget.fits(manifest.codes_nbytes)
+    labels = _training_labels(store, manifest, inputs)
+    rows = TrainingRows(labels, len(manifest.classes), spec.impurity)
+    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
+    blocks = [
+        Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
+        for _ in range(n_workers)
+    ]
+    sampler = SequentialRandomSubspace(
+        shape.n_candidates, spec.subspace_size, spec.alpha, inputs.candidates(manifest.n_features)
+    )
+    with ColumnStore(store, mapped=mapped) as columns:
+        executor = Executor(partial(grow_subspace, columns, inputs.rows, learner), blocks)
+        try:
+            yield Engine(spec, sampler, executor, ledger, manifest.n_features)
+        finally:
+            executor.close()
+
+
+def work_on(
+    ledger: Ledger,
+    store: Path,
+    request: Request,
+    keep_going: Callable[[Engine], bool] = lambda _: True,
+) -> None:
+    """Work on a run until its iterations are done or ``keep_going`` says no.
+
+    What the request gives of iterations and memory is kept for the next time.
+    """
+    for name in ("iterations", "memory_mb"):
+        value = getattr(request, name)
+        if value is not None and value != ledger.meta(name):
+            ledger.set_meta(name, value)
+    until = int(ledger.meta("iterations"))
+    if ledger.progress().iteration >= until:
+        return
+    with opened_engine(
+        ledger, store, int(ledger.meta("memory_mb")) * MB, request.threads
+    ) as engine:
+        engine.advance(until, lambda: keep_going(engine))
+
+
+def _with_digests(options: Options, inputs: Inputs) -> Options:
+    return replace(
+        options, excluded=digest(inputs.excluded, "features"), rows=digest(inputs.rows, "rows")
+    )
+
+
+def _check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
+    if spec_of(ledger).store != manifest.fingerprint:
+        raise RunError(
+            f"{ledger.run} is a run on another store than {store}: expected fingerprint "
+            f"{spec_of(ledger).store[:16]}, found {manifest.fingerprint[:16]}. Name its own store, or "
+            "choose another folder with --out."
+        )
+
+
+def _training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray[np.int32]:
+    labels: NDArray[np.int32] = np.asarray(read_array(store, manifest, "target"), dtype=np.int32)
+    if inputs.rows is not None:
+        labels = labels[inputs.rows]
+    if len(np.unique(labels)) < 2:
+        raise UsageError(
+            f"expected training rows of at least two classes, found {len(labels)} rows of one. "
+            "Check the file given with --rows."
+        )
+    return labels
+
+
+def _grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
+    if threads is None:
+        threads = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count() or 1
+        )
+    n_workers = 1
+    while n_workers < threads and budget.fits(worker_nbytes):
+        budget.grant("another worker", worker_nbytes)
+        n_workers += 1
+    return n_workers

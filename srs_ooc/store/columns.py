@@ -1,0 +1,136 @@
+"""The column store, open for reading: paging subspaces of its codes into blocks."""
+
+import mmap
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import StoreError
+from srs_ooc.kernel import _native
+from srs_ooc.kernel.block import Block
+from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
+
+_ALL_ROWS = np.zeros(0, dtype=np.int32)
+
+
+class ColumnStore:
+    """The codes of a store on disk, by feature in stored order.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of the store.
+    mapped : bool
+        Map the chunk files into memory, where they stay resident once touched (for a store that
+        fits its lease); otherwise each gather reads what it needs into the block.
+
+    Raises
+    ------
+    StoreError
+        If there is no store, or a chunk file is missing or has the wrong size. All sizes are
+        checked here: an access past the end of a mapped file would kill the process.
+    """
+
+    def __init__(self, path: Path, *, mapped: bool) -> None:
+        self.path = path
+        self.manifest: Manifest = read_manifest(path)
+        check_chunk_files(path, self.manifest)
+        self.mapped = mapped
+        self._maps: list[mmap.mmap] = []
+        self._descriptors = np.zeros(0, dtype=np.int32)
+        self._addresses = np.zeros(0, dtype=np.uint64)
+        self._open()
+
+    def _open(self) -> None:
+        addresses, descriptors = [], []
+        for index in range(self.manifest.n_chunks):
+            file = self.path / chunk_file(index)
+            try:
+                descriptor = os.open(file, os.O_RDONLY)
+            except OSError as error:
+                raise StoreError(f"{file}: could not be opened: {error.strerror}.") from error
+            if not self.mapped:
+                descriptors.append(descriptor)
+                continue
+            view = mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
+            os.close(descriptor)
+            if hasattr(mmap, "MADV_RANDOM"):
+                view.madvise(mmap.MADV_RANDOM)
+            self._maps.append(view)
+            addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
+        self._addresses = np.array(addresses, dtype=np.uint64)
+        self._descriptors = np.array(descriptors, dtype=np.int32)
+
+    def gather(
+        self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32] | None = None
+    ) -> None:
+        """Page the codes of ``features`` into the first columns of ``block``, without the GIL.
+
+        Parameters
+        ----------
+        features : uint32 (n,)
+            Stored positions; ascending ones are read with the fewest requests.
+        block : Block
+            With room for them, and as many rows as are kept.
+        rows : int32 (n_kept,), optional
+            Rows of the store to keep, in this order; default all.
+
+        Raises
+        ------
+        StoreError
+            If a chunk file cannot be read to its expected end.
+        """
+        manifest = self.manifest
+        shape = (manifest.chunk_features, manifest.n_rows, _ALL_ROWS if rows is None else rows)
+        layout = (block.code_nbytes, block.tiled, block.codes)
+        try:
+            if self.mapped:
+                _native.gather_mapped(self._addresses, features, *shape, *layout)
+            else:
+                _native.gather_files(self._descriptors, features, *shape, *layout)
+        except RuntimeError as error:
+            raise StoreError(f"{self.path}: {error}. The store is damaged.") from error
+
+    def close(self) -> None:
+        """Close the files; maps go when nothing refers to them."""
+        for descriptor in self._descriptors:
+            os.close(int(descriptor))
+        self._descriptors = np.zeros(0, dtype=np.int32)
+        self._addresses = np.zeros(0, dtype=np.uint64)
+        self._maps.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def check_chunk_files(path: Path, manifest: Manifest) -> None:
+    """Check that every chunk file of ``codes`` is there in full length; reads no data.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that is missing or has another size.
+    """
+    for index in range(manifest.n_chunks):
+        file = path / chunk_file(index)
+        try:
+            found = f"{file.stat().st_size} bytes"
+        except OSError as error:
+            found = error.strerror or "an error"
+        if found != f"{manifest.chunk_nbytes} bytes":
+            raise StoreError(
+                f"{file}: expected {manifest.chunk_nbytes} bytes, found {found}. "
+                "The store is damaged; restore the file or ingest the table again."
+            )
