@@ -1,0 +1,20 @@
+"""Blocks made from plain arrays, for the tests."""
+
+import numpy as np
+
+from srs_ooc.kernel.block import Block
+
+
+def block_of(codes, *, tiled):
+    """A block that holds `codes` (n_columns, n_rows) of uint8 or uint16."""
+    n_columns, n_rows = codes.shape
+    block = Block(n_columns, n_rows, codes.itemsize, tiled=tiled)
+    memory = block.codes.view(codes.dtype)
+    memory[:] = np.iinfo(codes.dtype).max  # what lies beyond the columns must not matter
+    if not tiled:
+        memory[: codes.size] = codes.reshape(-1)
+        return block
+    tiles = memory.reshape(-1, n_rows, 64)
+    for column in range(n_columns):
+        tiles[column // 64, :, column % 64] = codes[column]
+    return block
