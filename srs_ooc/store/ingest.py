@@ -180,9 +180,7 @@ class _Ingest:
         )
         reader, spool = self._read(stream, roles, plan)
         if roles.row_ids is not None:
-            check_distinct(
-                self._source, self._ids, "row ids", "Mend them, or leave --row-ids out."
-            )
+            check_distinct(self._source, self._ids, "row ids", "Mend them, or leave --row-ids out.")
         facts, target = self._settle_classes(stream, roles, reader)
         form = self._form("float32" if reader.fits_float32 else "float64")
         return self._write(spool, roles, facts, target, form)

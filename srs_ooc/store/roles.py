@@ -39,7 +39,9 @@ class Roles:
     @property
     def special(self) -> frozenset[int]:
         """The columns that are no features."""
-        return self.ignored | {self.target} | ({self.row_ids} if self.row_ids is not None else set())
+        return (
+            self.ignored | {self.target} | ({self.row_ids} if self.row_ids is not None else set())
+        )
 
     @property
     def n_features(self) -> int:

@@ -71,9 +71,7 @@ class PanelSpool:
             self._read_panel(out, first, n_rows, start)
         return out  # type: ignore[return-value]
 
-    def _read_panel(
-        self, out: NDArray[np.generic], first: int, n_rows: int, start: int
-    ) -> None:
+    def _read_panel(self, out: NDArray[np.generic], first: int, n_rows: int, start: int) -> None:
         step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
         for row in range(0, len(out), step):
             part = out[row : row + step, first : first + n_rows]
@@ -93,13 +91,13 @@ class PanelSpool:
 
 def _write_all(handle: int, data: NDArray[np.generic]) -> None:
     view = memoryview(data.reshape(-1).view(np.uint8))
-    while len(view):
+    while view:
         view = view[os.write(handle, view) :]
 
 
 def _read_all(handle: int, into: NDArray[np.generic], offset: int) -> None:
     view = memoryview(into.reshape(-1).view(np.uint8))
-    while len(view):
+    while view:
         n_read = os.preadv(handle, [view], offset)
         if n_read == 0:
             raise OSError(f"the scratch file ended at byte {offset}: something truncated it")

@@ -1,0 +1,65 @@
+"""The judges admit by the paper's rules, exactly."""
+
+import numpy as np
+
+from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.records import Outcome
+
+
+def outcome(features, importance, probe=None):
+    return Outcome(np.array(features, np.uint32), np.array(importance, np.int64), probe)
+
+
+def test_positive_admits_any_importance_above_zero():
+    result = outcome([4, 2, 9], [0, 1, 5])
+    assert PositiveJudge().admit(Tally(10), result).tolist() == [False, True, True]
+    assert PositiveJudge().probe(1, 3) is None
+
+
+def test_a_feature_is_admitted_when_drawn_more_than_l_times_and_better_in_beta_of_them():
+    judge, tally = ProbeJudge(10, "0.9"), Tally(3)
+    admitted = []
+    for draw in range(1, 31):
+        # Feature 0 always wins, feature 1 loses draws 1 and 2, feature 2 only ever ties.
+        result = outcome([0, 1, 2], [9, 9 if draw > 2 else 1, 5], 5)
+        tally.add(result)
+        admitted.append(judge.admit(tally, result).tolist())
+    firsts = [next((i + 1 for i, row in enumerate(admitted) if row[f]), None) for f in range(3)]
+    assert firsts == [11, 20, None]
+    assert tally.n_better.tolist() == [30, 28, 0]
+    assert tally.n_drawn.tolist() == [30, 30, 30]
+
+
+def test_beta_is_compared_exactly():
+    """19 wins of 20 are a share of at least 0.95, which binary floating point would not say."""
+    judge, tally = ProbeJudge(10, "0.95"), Tally(1)
+    tally.n_drawn[0], tally.n_better[0] = 20, 19
+    assert judge.admit(tally, outcome([0], [1], 0)).tolist() == [True]
+    tally.n_better[0] = 18
+    assert judge.admit(tally, outcome([0], [1], 0)).tolist() == [False]
+
+
+def test_the_probe_copies_each_column_equally_often():
+    sources = np.bincount([ProbeJudge(10, "0.95").probe(key, 8).source for key in range(8000)])
+    assert len(sources) == 8
+    assert ((sources - 1000) ** 2 / 1000).sum() < 7 + 5 * np.sqrt(14)
+
+
+def test_tallies_do_not_depend_on_the_order_of_addition():
+    rng = np.random.default_rng(0)
+    outcomes = [
+        outcome(rng.choice(50, 10, replace=False), rng.integers(0, 2**40, 10), 2**39)
+        for _ in range(40)
+    ]
+    one, other = Tally(50), Tally(50)
+    for result in outcomes:
+        one.add(result)
+    for i in rng.permutation(40):
+        other.add(outcomes[i])
+    for (_, a), (_, b) in zip(one.columns(), other.columns(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_tally_keeps_16_bytes_a_feature():
+    assert sum(array.nbytes for _, array in Tally(1000).columns()) == 16 * 1000

@@ -1,0 +1,152 @@
+"""The engine equals a plain transcription of Algorithm 1, whatever speeds it up."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.kernel.reference import draw_distinct, grow_tree, shuffled
+from srs_ooc.kernel.tree import TreeLimits
+from srs_ooc.learners.trees import PROBE_FEATURE
+from srs_ooc.ledger import Ledger
+from srs_ooc.runs import Request, open_or_create, work_on
+from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.seeds import Purpose, below, derive, key_of
+from srs_ooc.spec import Options
+from tests.stores import make_store, noise_table
+
+NONE = np.zeros(0, dtype=np.uint32)
+
+
+def algorithm_1(codes, labels, *, q, alpha, n_iterations, judge, seed, round_size=1, k=None):
+    """Algorithm 1 in Python: (importance, n_drawn, n_better, F in order, entered)."""
+    p = len(codes)
+    importance, n_drawn, n_better = np.zeros(p, int), np.zeros(p, int), np.zeros(p, int)
+    kept, entered = [], []
+    n_classes = int(labels.max()) + 1
+    for t in range(n_iterations):
+        key = key_of(seed, t // round_size, t % round_size)
+        known = [f for f, e in zip(kept, entered, strict=True) if e <= t - t % round_size]
+        size = min(int(Fraction(alpha) * q // 1), len(known))
+        picks = range(size)
+        if size < len(known):
+            picks = draw_distinct(derive(key, Purpose.RETAINED), len(known), NONE, size)
+        retained = np.array([known[i] for i in picks], dtype=np.uint32)
+        fresh = draw_distinct(derive(key, Purpose.SEQUENCE), p, retained, q - size)
+        subspace = np.sort(np.concatenate([retained, fresh]))
+        columns, features = codes[subspace], subspace
+        if judge == "probe":
+            source = below(derive(key, Purpose.PROBE_COLUMN), 0, q)
+            probe = shuffled(columns[source], derive(key, Purpose.PROBE_ROWS))
+            columns = np.vstack([columns, probe])
+            features = np.append(subspace, np.uint32(PROBE_FEATURE))
+        limits = TreeLimits(len(features) if k is None else k)
+        tree = grow_tree(columns, labels, n_classes, features, derive(key, Purpose.TREE), limits)
+        found = tree.importance[:q]
+        importance[subspace] += found
+        n_drawn[subspace] += 1
+        passes = found > 0
+        if judge == "probe":
+            n_better[subspace] += found > tree.importance[q]
+            drawn, better = n_drawn[subspace], n_better[subspace]
+            passes = (drawn > 3) & (better * 5 >= drawn * 4)
+        for f in subspace[passes].tolist():
+            if f not in kept:
+                kept.append(f)
+                entered.append(t + 1)
+    return importance, n_drawn, n_better, kept, entered
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    values, labels = noise_table(60, 150, n_classes=3)
+    store = make_store(tmp_path_factory.mktemp("table") / "t.zarr", values, labels)
+    ranks = values.argsort(axis=1).argsort(axis=1)
+    return store, ranks, labels
+
+
+def run_state(run):
+    """Everything a run says, as comparable values."""
+    ledger = Ledger(run, writable=False)
+    tally, kept = Tally(150), KeptSet(150)
+    progress = ledger.load(tally, kept)
+    ledger.close()
+    arrays = [array.tolist() for _, array in tally.columns()]
+    return progress.iteration, arrays, kept.features.tolist(), kept.entered.tolist()
+
+
+def run_to(store, run, n_iterations, *, threads=1, memory_mb=128, **options):
+    common = {"probe_min_draws": 3, "probe_min_wins": "0.8", "subspace_size": "20"}
+    request = Request(
+        Options(**common | options), iterations=n_iterations, threads=threads, memory_mb=memory_mb
+    )
+    ledger = open_or_create(store, run, request)
+    try:
+        work_on(ledger, store, request)
+    finally:
+        ledger.close()
+    return run_state(run)
+
+
+CASES = {
+    "srs": {"alpha": "0.5", "judge": "probe", "seed": 0},
+    "full-memory": {"alpha": "1", "judge": "probe", "seed": 5},
+    "random-subspace": {"alpha": "0", "judge": "probe", "seed": 1},
+    "as-printed": {"alpha": "0.5", "judge": "positive", "seed": 2},
+    "rounds": {"alpha": "0.5", "judge": "positive", "seed": 3, "round_size": 7},
+    "few-candidates": {"alpha": "0.3", "judge": "probe", "seed": 4, "max_features": 2},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_engine_equals_algorithm_1(table, tmp_path, name):
+    store, ranks, labels = table
+    options = dict(CASES[name])
+    from srs_ooc.store.table import stored_positions
+
+    codes = ranks[stored_positions(150)]
+    state = run_to(store, tmp_path / "a.run", 60, **options)
+    k = options.pop("max_features", None)
+    expected = algorithm_1(codes, labels, q=20, n_iterations=60, k=k, **options)
+    importance, n_drawn, n_better, kept, entered = expected
+    assert state == (
+        60, [importance.tolist(), n_drawn.tolist(), n_better.tolist()], kept, entered
+    )  # fmt: skip
+    assert kept, "the case must exercise F"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_threads_stops_and_caps_change_nothing(table, tmp_path, name):
+    """Laws 1 and 2: workers that run ahead, stopping and going on, reading instead of mapping."""
+    store = table[0]
+    whole = run_to(store, tmp_path / "whole.run", 200, **CASES[name])
+    for threads in (2, 3):
+        run = tmp_path / f"{threads}.run"
+        assert run_to(store, run, 200, threads=threads, **CASES[name]) == whole
+    pieces = tmp_path / "pieces.run"
+    for until in (1, 2, 50, 51, 133, 200):
+        state = run_to(store, pieces, until, threads=1 + until % 3, **CASES[name])
+    assert state == whole
+
+
+def test_a_store_larger_than_its_lease_is_read_with_the_same_result(tmp_path):
+    """20 MB of codes under a cap that leaves less than that: files are read, not mapped."""
+    values, labels = noise_table(400, 50_000)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    states = []
+    for memory_mb in (76, 300):
+        run = tmp_path / f"{memory_mb}.run"
+        request = Request(
+            Options(subspace_size="300", judge="positive"),
+            iterations=25,
+            threads=2,
+            memory_mb=memory_mb,
+        )
+        ledger = open_or_create(store, run, request)
+        work_on(ledger, store, request)
+        tally, kept = Tally(50_000), KeptSet(50_000)
+        ledger.load(tally, kept)
+        ledger.close()
+        states.append((tally.importance.tolist(), kept.features.tolist()))
+    assert states[0] == states[1]
