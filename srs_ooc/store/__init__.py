@@ -1,1 +1,1 @@
-"""The column store: its layout, and reading and writing it."""
+"""The on-disk column store: its layout, ingest, and reading."""

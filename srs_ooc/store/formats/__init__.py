@@ -1,1 +1,1 @@
-"""One module per source format."""
+"""Source formats, one a file."""
