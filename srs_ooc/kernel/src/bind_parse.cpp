@@ -1,5 +1,144 @@
+// Bindings of the CSV tokenizer; what each call means is told in kernel/parse.py.
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include "csv_table.hpp"
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
-void bind_parse(nb::module_ &) {}
+namespace {
+
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Slots = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Panel = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T> nb::bytes raw(const std::vector<T> &items) {
+    return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));
+}
+
+nb::bytes raw(const std::string &text) { return nb::bytes(text.data(), text.size()); }
+
+nb::tuple take_texts(srs::Texts &texts) {
+    const srs::Texts taken = std::exchange(texts, srs::Texts());
+    return nb::make_tuple(raw(taken.bytes), raw(taken.ends), raw(taken.hashes));
+}
+
+nb::object describe(const srs::Problem &problem) {
+    static const char *const names[] = {"none", "ragged", "not_a_number", "infinite",
+                                        "missing_target", "too_many_classes", "long_field",
+                                        "open_quote"};
+    if (problem.fault == srs::Fault::none) return nb::none();
+    return nb::make_tuple(names[static_cast<int>(problem.fault)], problem.line, problem.column,
+                          raw(problem.text));
+}
+
+template <class Sink> class Reader {
+  public:
+    template <class... Args>
+    Reader(char separator, std::int64_t line, bool after_return, Args &&...args)
+        : sink(std::forward<Args>(args)...), tokens_(separator, line, after_return) {}
+
+    std::size_t feed(Bytes data, std::size_t start) {
+        const char *begin = reinterpret_cast<const char *>(data.data());
+        if (start >= data.size()) return data.size();
+        nb::gil_scoped_release release;
+        return start + tokens_.feed(begin + start, data.size() - start, sink);
+    }
+
+    void finish() { tokens_.finish(sink); }
+    std::int64_t line() const { return tokens_.line(); }
+    std::int64_t column() const { return tokens_.column(); }
+    bool after_return() const { return tokens_.after_return(); }
+    nb::object problem() const { return describe(sink.problem); }
+
+    Sink sink;
+
+  private:
+    srs::CsvTokenizer<Sink> tokens_;
+};
+
+class HeaderReader : public Reader<srs::HeaderSink> {
+  public:
+    explicit HeaderReader(char separator) : Reader(separator, 1, false) {}
+    bool done() const { return sink.done; }
+    nb::tuple take_names() { return take_texts(sink.names); }
+};
+
+class TableReader : public Reader<srs::TableSink> {
+  public:
+    TableReader(Slots slots, char separator, std::int64_t line, bool after_return,
+                std::size_t max_classes)
+        : Reader(separator, line, after_return,
+                 std::vector<std::int32_t>(slots.data(), slots.data() + slots.size()), separator,
+                 max_classes) {}
+
+    void set_panel(Panel panel) {
+        panel_ = panel; // keeps the memory alive
+        sink.set_panel(panel.data(), static_cast<std::int64_t>(panel.shape(1)));
+    }
+
+    nb::tuple take_deferred() {
+        const auto taken = std::exchange(sink.deferred, srs::TableSink::Deferred());
+        return nb::make_tuple(raw(taken.columns), raw(taken.rows), raw(taken.lines),
+                              raw(taken.ends), raw(taken.bytes));
+    }
+
+    nb::bytes take_labels() { return raw(std::exchange(sink.labels, {})); }
+    nb::tuple take_ids() { return take_texts(sink.ids); }
+
+    nb::list classes() const {
+        nb::list all;
+        for (const std::string &label : sink.classes) all.append(raw(label));
+        return all;
+    }
+
+    std::int64_t n_rows() const { return sink.n_rows; }
+    std::int64_t panel_row() const { return sink.row(); }
+    bool fits_float32() const { return sink.fits_float32; }
+
+  private:
+    Panel panel_;
+};
+
+nb::object parse_decimal(nb::bytes text) {
+    const char *end = text.c_str() + text.size();
+    srs::Decimal decimal;
+    double value;
+    if (srs::scan_decimal(text.c_str(), end, decimal) != end) return nb::none();
+    if (!srs::to_double(decimal, value)) return nb::none();
+    return nb::float_(value);
+}
+
+} // namespace
+
+void bind_parse(nb::module_ &module) {
+    nb::class_<HeaderReader>(module, "HeaderReader")
+        .def(nb::init<char>(), "separator"_a)
+        .def("feed", &HeaderReader::feed, "data"_a, "start"_a)
+        .def("finish", &HeaderReader::finish)
+        .def("take_names", &HeaderReader::take_names)
+        .def_prop_ro("done", &HeaderReader::done)
+        .def_prop_ro("line", &HeaderReader::line)
+        .def_prop_ro("after_return", &HeaderReader::after_return)
+        .def_prop_ro("problem", &HeaderReader::problem);
+    nb::class_<TableReader>(module, "TableReader")
+        .def(nb::init<Slots, char, std::int64_t, bool, std::size_t>(), "slots"_a, "separator"_a,
+             "line"_a, "after_return"_a, "max_classes"_a)
+        .def("set_panel", &TableReader::set_panel, "panel"_a.noconvert())
+        .def("feed", &TableReader::feed, "data"_a, "start"_a)
+        .def("finish", &TableReader::finish)
+        .def("take_deferred", &TableReader::take_deferred)
+        .def("take_labels", &TableReader::take_labels)
+        .def("take_ids", &TableReader::take_ids)
+        .def("classes", &TableReader::classes)
+        .def_prop_ro("n_rows", &TableReader::n_rows)
+        .def_prop_ro("panel_row", &TableReader::panel_row)
+        .def_prop_ro("column", &TableReader::column)
+        .def_prop_ro("line", &TableReader::line)
+        .def_prop_ro("fits_float32", &TableReader::fits_float32)
+        .def_prop_ro("problem", &TableReader::problem);
+    module.def("parse_decimal", &parse_decimal, "text"_a);
+    module.def("hash_text", [](nb::bytes text) { return srs::hash_text(text.c_str(), text.size()); },
+               "text"_a);
+}

@@ -1,0 +1,70 @@
+"""Values to ordinal codes: the face of the native coder."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.kernel import _native
+
+
+@dataclass(frozen=True)
+class CodeFacts:
+    """What coding found of each of ``m`` features.
+
+    Attributes
+    ----------
+    n_missing : uint32 (m,)
+        Missing cells.
+    n_codes : uint16 (m,)
+        Codes in use: ``0 .. n_codes - 1``, the missing code not counted.
+    exact : bool (m,)
+        Equal codes mean equal values.
+    lows, highs : float64 (m, width)
+        Lowest and highest value of each code, NaN past ``n_codes``; width 0 where not wanted.
+    """
+
+    n_missing: NDArray[np.uint32]
+    n_codes: NDArray[np.uint16]
+    exact: NDArray[np.bool_]
+    lows: NDArray[np.float64]
+    highs: NDArray[np.float64]
+
+
+def max_codes(dtype: Any) -> int:
+    """Return how many codes ``dtype`` has besides the missing code and one kept in reserve."""
+    return int(np.iinfo(dtype).max) - 1
+
+
+def code_columns(
+    values: NDArray[np.floating[Any]], codes: NDArray[np.unsignedinteger[Any]], *, ranges: int = 0
+) -> CodeFacts:
+    """Code features; with B = 254 (65,534) codes for uint8 (uint16).
+
+    At most B distinct values: a value's code is its rank among them. Otherwise, with s the sorted
+    values, the edges are the distinct ones of ``s[floor(k n / B)]``, k = 1 .. B - 1, above ``s[0]``,
+    and a value's code is the number of edges not above it. Missing values (NaN) get the largest
+    code of the dtype; -0.0 equals 0.0.
+
+    Parameters
+    ----------
+    values : float64 or float32 (m, n_rows)
+        C-contiguous.
+    codes : uint8 or uint16 (m, n_rows)
+        C-contiguous; filled here.
+    ranges : int
+        Width of ``lows`` and ``highs``, at least the codes in use; 0 for none.
+    """
+    m = values.shape[0]
+    facts = CodeFacts(
+        np.empty(m, np.uint32),
+        np.empty(m, np.uint16),
+        np.empty(m, np.bool_),
+        np.full((m, ranges), np.nan),
+        np.full((m, ranges), np.nan),
+    )
+    _native.code_columns(
+        values, codes, facts.n_missing, facts.n_codes, facts.exact, facts.lows, facts.highs
+    )
+    return facts

@@ -1,0 +1,244 @@
+"""CSV bytes to numbers and texts: the face of the native tokenizer.
+
+A reader is fed bytes in pieces of any size and stops and goes on at any byte, inside a row or a
+field. The rules for fields are those of Python's ``csv`` module; a number is what ``float()`` makes
+of its text, exactly: short decimals are converted natively where the result is provably the
+nearest double, the others are handed back to ``float()`` itself.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.kernel import _native
+
+IGNORED, TARGET, ROW_ID = -1, -2, -3
+"""Slots of columns that are not features; a feature's slot is its row in the panel."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Some UTF-8 texts, one after another.
+
+    Attributes
+    ----------
+    blob : bytes
+        The texts without separators.
+    ends : uint64 (n,)
+        Where each text ends in ``blob``.
+    hashes : uint64 (n,)
+        A hash of each text, equal for equal texts.
+    """
+
+    blob: bytes
+    ends: NDArray[np.uint64]
+    hashes: NDArray[np.uint64]
+
+    def __iter__(self) -> Iterator[bytes]:
+        start = 0
+        for end in self.ends.tolist():
+            yield self.blob[start:end]
+            start = end
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a reader stopped.
+
+    Attributes
+    ----------
+    fault : str
+        ``ragged``, ``not_a_number``, ``infinite``, ``missing_target``, ``too_many_classes``,
+        ``long_field`` or ``open_quote``.
+    line : int
+        Line of the file, from 1, on which the row starts.
+    column : int
+        Column of the cell, from 0; of a ragged row, the number of fields found.
+    text : str
+        The beginning of the cell's text.
+    """
+
+    fault: str
+    line: int
+    column: int
+    text: str
+
+
+def _texts(taken: tuple[bytes, bytes, bytes]) -> Texts:
+    blob, ends, hashes = taken
+    return Texts(blob, np.frombuffer(ends, np.uint64), np.frombuffer(hashes, np.uint64))
+
+
+def _problem(found: tuple[str, int, int, bytes] | None) -> Problem | None:
+    if found is None:
+        return None
+    fault, line, column, text = found
+    return Problem(fault, line, column, text.decode("utf-8", "replace"))
+
+
+class HeaderReader:
+    """Reads the first row that is not blank as names (surrounding blanks stripped)."""
+
+    def __init__(self, separator: str = ",") -> None:
+        self._native = _native.HeaderReader(separator)
+
+    def feed(self, data: bytes, start: int = 0) -> int:
+        """Read ``data`` from ``start``; return the position after what was read."""
+        return self._native.feed(np.frombuffer(data, np.uint8), start)
+
+    def finish(self) -> None:
+        """Say that the text has ended."""
+        self._native.finish()
+
+    def take_names(self) -> Texts:
+        """Return the names read since the last call."""
+        return _texts(self._native.take_names())
+
+    @property
+    def done(self) -> bool:
+        """Whether the row has ended."""
+        return self._native.done
+
+    @property
+    def place(self) -> tuple[int, bool]:
+        """Line reached, and whether the last byte read was a carriage return."""
+        return self._native.line, self._native.after_return
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why reading stopped, if it did."""
+        return _problem(self._native.problem)
+
+
+class TableReader:
+    """Reads rows into panels of float64, and labels and row ids aside.
+
+    Parameters
+    ----------
+    slots : int32 (n_columns,)
+        For each source column the panel row its numbers go to, or one of :data:`IGNORED`,
+        :data:`TARGET`, :data:`ROW_ID`.
+    separator : str
+        One byte.
+    place : (int, bool)
+        Where the header ended: :attr:`HeaderReader.place`.
+    max_classes : int
+        More distinct labels than this are a fault.
+    """
+
+    def __init__(
+        self,
+        slots: NDArray[np.int32],
+        separator: str = ",",
+        place: tuple[int, bool] = (1, False),
+        max_classes: int = 10_000,
+    ) -> None:
+        self._native = _native.TableReader(slots, separator, *place, max_classes)
+        self._slots = slots
+        self._panel: NDArray[np.float64] | None = None
+        self._fits_float32 = True
+
+    def set_panel(self, panel: NDArray[np.float64]) -> None:
+        """Let the next rows go to the columns of ``panel`` (n_features, n_panel_rows)."""
+        self._native.set_panel(panel)
+        self._panel = panel
+
+    def feed(self, data: bytes, start: int = 0) -> int:
+        """Read ``data`` from ``start`` until it ends, the panel is full, or there is a problem.
+
+        Returns
+        -------
+        int
+            The position after what was read.
+        """
+        stop = self._native.feed(np.frombuffer(data, np.uint8), start)
+        self._settle_deferred()
+        return stop
+
+    def finish(self) -> None:
+        """Say that the text has ended."""
+        self._native.finish()
+        self._settle_deferred()
+
+    def _settle_deferred(self) -> None:
+        columns, rows, lines, ends, blob = self._native.take_deferred()
+        if not columns:
+            return
+        assert self._panel is not None
+        values = np.empty(len(columns) // 8)
+        start = 0
+        for i, end in enumerate(np.frombuffer(ends, np.uint64).tolist()):
+            values[i] = float(blob[start:end])
+            start = end
+        at = self._slots[np.frombuffer(columns, np.int64)]
+        self._panel[at, np.frombuffer(rows, np.int64)] = values
+        infinite = np.flatnonzero(np.isinf(values))
+        if len(infinite):
+            self._note_infinite(int(infinite[0]), columns, lines, ends, blob)
+        elif self._fits_float32:
+            with np.errstate(over="ignore"):
+                self._fits_float32 = bool((values.astype(np.float32) == values).all())
+
+    def _note_infinite(
+        self, i: int, columns: bytes, lines: bytes, ends: bytes, blob: bytes
+    ) -> None:
+        stops = [0, *np.frombuffer(ends, np.uint64)[: i + 1].tolist()]
+        text = blob[stops[i] : stops[i + 1]][:80].decode()
+        line, column = (int(np.frombuffer(raw, np.int64)[i]) for raw in (lines, columns))
+        self._infinite = Problem("infinite", line, column, text)
+
+    _infinite: Problem | None = None
+
+    def take_labels(self) -> NDArray[np.int32]:
+        """Return class numbers, in order of first appearance, of the rows read since the last call."""
+        return np.frombuffer(self._native.take_labels(), np.int32)
+
+    def take_ids(self) -> Texts:
+        """Return the row ids read since the last call."""
+        return _texts(self._native.take_ids())
+
+    def classes(self) -> list[bytes]:
+        """Return the labels met, in order of first appearance."""
+        return self._native.classes()
+
+    @property
+    def n_rows(self) -> int:
+        """Rows read in all."""
+        return self._native.n_rows
+
+    @property
+    def n_panel_rows(self) -> int:
+        """Rows read into the current panel."""
+        return self._native.panel_row
+
+    @property
+    def panel_is_full(self) -> bool:
+        """Whether the current panel has no room for another row."""
+        return self._panel is not None and self.n_panel_rows == self._panel.shape[1]
+
+    @property
+    def column(self) -> int:
+        """Column reached inside the current row."""
+        return self._native.column
+
+    @property
+    def fits_float32(self) -> bool:
+        """Whether every value so far survives the round trip through float32."""
+        return self._native.fits_float32 and self._fits_float32
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why reading stopped, if there was a fault."""
+        return self._infinite or _problem(self._native.problem)
+
+
+def hash_text(text: bytes) -> int:
+    """Return the 64-bit hash that :class:`Texts` holds for ``text``."""
+    return _native.hash_text(text)
+
+
+def parse_decimal(text: bytes) -> float | None:
+    """Return the double nearest to a decimal, or None where that is left to ``float()``."""
+    return _native.parse_decimal(text)

@@ -1,0 +1,187 @@
+"""Writing the chunk files of a store: every one of them, synced to disk, with its checksum."""
+
+import os
+import zlib
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.store.layout import Shape, dtype_of, small_file, values_chunk, values_file
+from srs_ooc.store.manifest import chunk_file
+from srs_ooc.store.texts import TextBlocks
+
+ZSTD_LEVEL = 1
+_PAD_NBYTES = 1 << 20
+
+
+class SyncedFile:
+    """A file written from start to end: counts its bytes and their CRC-32, synced when closed."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = path.open("xb")
+        self.nbytes = 0
+        self.crc32 = 0
+
+    def write(self, data: Any) -> None:
+        """Append bytes or a C-contiguous array."""
+        view = memoryview(data).cast("B")
+        self._file.write(view)
+        self.nbytes += len(view)
+        self.crc32 = zlib.crc32(view, self.crc32)
+
+    def close(self) -> None:
+        """Flush to disk and close."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+
+class CodesWriter:
+    """Writes ``codes`` in stored order, whatever the size of the batches.
+
+    Parameters
+    ----------
+    folder : Path
+        The store being written.
+    shape : Shape
+        Of the table.
+    chunk_features : int
+        Features of a chunk file; the last file is padded to the full size with ``fill``.
+    fill : uint8 or uint16 scalar
+        The missing code.
+    """
+
+    def __init__(
+        self, folder: Path, shape: Shape, chunk_features: int, fill: np.unsignedinteger[Any]
+    ) -> None:
+        self.checksums: dict[str, int] = {}
+        self._folder, self._shape, self._fill = folder, shape, fill
+        self._chunk_features = chunk_features
+        self._n_written = 0
+        self._file: SyncedFile | None = None
+
+    def write(self, codes: NDArray[Any]) -> None:
+        """Append the codes (m, n_rows) of the next features."""
+        while len(codes):
+            if self._file is None:
+                self._file = SyncedFile(self._folder / self._current)
+            room = self._chunk_features - self._n_written % self._chunk_features
+            part, codes = codes[:room], codes[room:]
+            self._file.write(np.ascontiguousarray(part))
+            if len(part) == room:
+                self._end_chunk()
+            self._n_written += len(part)
+
+    @property
+    def _current(self) -> str:
+        return chunk_file(self._n_written // self._chunk_features)
+
+    def _end_chunk(self) -> None:
+        assert self._file is not None
+        self._file.close()
+        self.checksums[self._current] = self._file.crc32
+        self._file = None
+
+    def close(self) -> None:
+        """Pad and end the last chunk."""
+        if self._file is None:
+            return
+        size = self._chunk_features * self._shape.n_rows * self._fill.itemsize
+        padding = np.full(_PAD_NBYTES // self._fill.itemsize, self._fill).tobytes()
+        while self._file.nbytes < size:
+            self._file.write(padding[: size - self._file.nbytes])
+        self._end_chunk()
+
+
+class FloatsWriter:
+    """Writes a compressed float array (n_features, n_columns) from batches of whole chunks.
+
+    Parameters
+    ----------
+    folder : Path
+        The store being written.
+    name : str
+        Name of the array.
+    shape : Shape
+        Its features and, as rows, its columns.
+    dtype : numpy dtype
+        float32 or float64.
+    pool : Executor
+        Compresses chunks side by side.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any], pool: Executor
+    ) -> None:
+        from numcodecs.zstd import Zstd
+
+        self.chunk = values_chunk(shape, dtype.itemsize)
+        self._folder, self._name, self._shape, self._dtype = folder, name, shape, dtype
+        self._pool = pool
+        self._codec = Zstd(level=ZSTD_LEVEL, checksum=True)
+
+    def write(self, first: int, values: NDArray[Any]) -> None:
+        """Write the features from ``first``, a multiple of the chunk's, on."""
+        features, rows = self.chunk
+        assert first % features == 0
+        places = [
+            (row, column)
+            for row in range(0, len(values), features)
+            for column in range(0, self._shape.n_rows, rows)
+        ]
+        list(self._pool.map(lambda place: self._write_chunk(first, values, *place), places))
+
+    def _write_chunk(self, first: int, values: NDArray[Any], row: int, column: int) -> None:
+        features, rows = self.chunk
+        part = values[row : row + features, column : column + rows]
+        if part.shape != self.chunk or part.dtype != self._dtype or not part.flags.c_contiguous:
+            padded = np.full(self.chunk, np.nan, self._dtype)
+            padded[: part.shape[0], : part.shape[1]] = part
+            part = padded
+        path = values_file(self._folder, self._name, (first + row) // features, column // rows)
+        file = SyncedFile(path)
+        file.write(self._codec.encode(part))
+        file.close()
+
+
+def write_small(folder: Path, name: str, blocks: Iterable[NDArray[Any]]) -> dict[str, int]:
+    """Write a small array from blocks; return its checksum by relative path."""
+    path = small_file(folder, name)
+    file = SyncedFile(path)
+    for block in blocks:
+        file.write(np.ascontiguousarray(block, dtype_of(name)))
+    file.close()
+    return {path.relative_to(folder).as_posix(): file.crc32}
+
+
+def write_texts(folder: Path, name: str, blocks: TextBlocks) -> tuple[dict[str, int], int, int]:
+    """Write ``<name>_bytes`` and ``<name>_offsets``.
+
+    Returns
+    -------
+    checksums : dict
+        CRC-32 by relative path.
+    n_texts, nbytes : int
+        Texts written; length of ``<name>_bytes``, at least 1.
+    """
+    paths = [small_file(folder, f"{name}_{part}") for part in ("bytes", "offsets")]
+    texts, offsets = (SyncedFile(path) for path in paths)
+    start = np.zeros(1, "<u8")
+    offsets.write(start)
+    for blob, ends in blocks:
+        offsets.write((ends + np.uint64(texts.nbytes)).astype("<u8"))
+        texts.write(blob)
+    if texts.nbytes == 0:
+        texts.write(b"\0")
+    for file in (texts, offsets):
+        file.close()
+    checksums = {
+        path.relative_to(folder).as_posix(): file.crc32
+        for path, file in zip(paths, (texts, offsets), strict=True)
+    }
+    return checksums, offsets.nbytes // 8 - 1, texts.nbytes

@@ -1,0 +1,326 @@
+"""From a CSV file to a published store: plan, read rows, turn them into columns, write, publish."""
+
+import contextlib
+import errno
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from srs_ooc.atomic import SCRATCH_SUFFIX, published_folder
+from srs_ooc.errors import BudgetError, InputError, StoreError
+from srs_ooc.kernel.parse import TableReader, Texts
+from srs_ooc.sizes import MB, describe_nbytes
+from srs_ooc.store.formats.csv import (
+    MAX_CLASSES,
+    CsvStream,
+    Estimate,
+    check_utf8,
+    count_rows,
+    estimate,
+    raise_problem,
+    read_rows,
+    rows_at_most,
+)
+from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.memory import IngestPlan, fit_batch, plan_ingest
+from srs_ooc.store.roles import Roles, check_distinct, choose_roles
+from srs_ooc.store.spool import PanelSpool
+from srs_ooc.store.table import Progress, StoreForm, TableFacts
+from srs_ooc.store.texts import TextSpool
+from srs_ooc.store.writer import write_store
+
+_BLOCK = 1 << 18
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """How to ingest a CSV file.
+
+    Attributes
+    ----------
+    target : str or None
+        Column of class labels; the last one if None.
+    row_ids : str or None
+        Column of row ids; rows are numbered from 1 if None.
+    ignore : sequence of str
+        Columns to leave out.
+    memory_nbytes : int
+        Cap on the resident memory of the whole process.
+    code_dtype : {'uint8', 'uint16'}
+        Dtype of the codes.
+    keep_values : bool
+        Keep the values, in the narrowest float that loses nothing.
+    """
+
+    target: str | None = None
+    row_ids: str | None = None
+    ignore: Sequence[str] = ()
+    memory_nbytes: int = 512 * MB
+    code_dtype: str = "uint8"
+    keep_values: bool = True
+
+
+def ingest_csv(
+    source: Path,
+    target_path: Path,
+    options: IngestOptions | None = None,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Ingest a CSV file, plain or gzip-compressed, into a store.
+
+    The store appears at ``target_path`` complete or not at all. The same bytes and options give
+    the same store.
+
+    Parameters
+    ----------
+    source : Path
+        The CSV file: UTF-8, comma-separated, with a header.
+    target_path : Path
+        The store to make.
+    options : IngestOptions, optional
+        Defaults if not given.
+    progress : Progress, optional
+        Told of the bytes read and written.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be ingested as asked.
+    StoreError
+        If the store exists, or cannot be written.
+    BudgetError
+        If the memory cap cannot hold the work.
+    """
+    _load_libraries()
+    options = options or IngestOptions()
+    with _words_for_the_disk(target_path), published_folder(target_path) as folder:
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        manifest = _Ingest(source, folder, scratch, options, progress).run()
+        shutil.rmtree(scratch)
+    return manifest
+
+
+def _load_libraries() -> None:
+    """Load what will be needed, so that the memory it takes is known when the plan is made."""
+    import numcodecs.zstd
+    import zarr.codecs
+    import zarr.storage
+
+    assert zarr.storage
+    assert numcodecs.zstd
+
+
+@contextlib.contextmanager
+def _words_for_the_disk(target_path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        if target_path.exists():
+            raise StoreError(
+                f"{target_path}: expected a path that is free, found one in use. "
+                "Choose another path, or remove it first."
+            ) from None
+        raise StoreError(
+            f"{target_path}: another process is writing this store "
+            f"({target_path.name}{SCRATCH_SUFFIX} is held). Wait for it, or choose another path."
+        ) from None
+    except OSError as error:
+        if error.errno in _DISK_FULL:
+            raise StoreError(
+                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the store. "
+                "Free some space, or choose a path on another disk."
+            ) from error
+        raise StoreError(
+            f"{target_path}: cannot be written: {error.strerror or error}. "
+            "Choose a path in a folder that exists and can be written."
+        ) from error
+
+
+class _Ingest:
+    """One ingest, stage by stage."""
+
+    def __init__(
+        self,
+        source: Path,
+        folder: Path,
+        scratch: Path,
+        options: IngestOptions,
+        progress: Progress | None,
+    ) -> None:
+        self._source, self._folder, self._scratch = source, folder, scratch
+        self._options, self._progress = options, progress
+        self._header = TextSpool(scratch, "header")
+        self._ids = TextSpool(scratch, "ids")
+        self._labels = scratch / "labels"
+
+    def run(self) -> Manifest:
+        stream = CsvStream(self._source, self._header.append)
+        roles = choose_roles(
+            self._source,
+            self._header,
+            self._options.target,
+            self._options.row_ids,
+            self._options.ignore,
+        )
+        plan = self._plan(roles)
+        check_distinct(
+            self._source,
+            self._header,
+            "column names",
+            "Rename them in the header.",
+        )
+        reader, spool = self._read(stream, roles, plan)
+        if roles.row_ids is not None:
+            check_distinct(
+                self._source, self._ids, "row ids", "Mend them, or leave --row-ids out."
+            )
+        facts, target = self._settle_classes(stream, roles, reader)
+        form = self._form("float32" if reader.fits_float32 else "float64")
+        return self._write(spool, roles, facts, target, form)
+
+    def _form(self, values_dtype: str) -> StoreForm:
+        kept = values_dtype if self._options.keep_values else None
+        return StoreForm(self._options.code_dtype, kept)
+
+    def _plan(self, roles: Roles) -> IngestPlan:
+        guess = estimate(self._source, roles.n_columns)
+        self._check_disk(roles, guess)
+        self._resident = psutil.Process().memory_info().rss
+
+        def plan(n_rows: int) -> IngestPlan:
+            return plan_ingest(
+                self._options.memory_nbytes,
+                self._resident,
+                roles.n_columns,
+                Shape(n_rows, roles.n_features),
+                self._form("float64"),
+            )
+
+        try:
+            return plan(rows_at_most(self._source, roles.n_columns))
+        except BudgetError:
+            return plan(max(1, count_rows(self._source, roles.n_columns)))
+
+    def _check_disk(self, roles: Roles, guess: Estimate) -> None:
+        n_cells = guess.n_rows * roles.n_features
+        values = min(8 * n_cells, guess.text_nbytes) if self._options.keep_values else 0
+        codes = n_cells * self._form("float64").code_nbytes
+        needed = 8 * n_cells + codes + values + 2 * self._header.nbytes
+        free = shutil.disk_usage(self._folder).free
+        if free < needed:
+            raise StoreError(
+                f"{self._folder.parent}: expected about {describe_nbytes(needed)} of free disk "
+                f"({describe_nbytes(8 * n_cells)} of scratch, given back at the end, and "
+                f"{describe_nbytes(needed - 8 * n_cells)} for the store), found "
+                f"{describe_nbytes(free)}. Free some space, or put the store on another disk."
+            )
+
+    def _read(
+        self, stream: CsvStream, roles: Roles, plan: IngestPlan
+    ) -> tuple[TableReader, PanelSpool]:
+        reader = TableReader(roles.slots(), place=stream.place, max_classes=MAX_CLASSES)
+        spool = PanelSpool(self._scratch / "panels", roles.n_features, plan.panel_rows)
+        reader.set_panel(spool.panel)
+
+        def panel_full() -> None:
+            spool.flush(reader.n_panel_rows)
+            reader.set_panel(spool.panel)
+
+        with self._labels.open("wb") as labels:
+
+            def take_rows(classes: NDArray[np.int32], ids: Texts) -> None:
+                labels.write(classes.tobytes())
+                check_utf8(ids, f"{self._source}: the row ids")
+                self._ids.append(ids)
+
+            for _ in read_rows(stream, reader, take_rows, panel_full):
+                if self._progress:
+                    self._progress("reading", stream.pieces.n_used, stream.pieces.nbytes)
+        raise_problem(self._source, reader.problem, roles.n_columns, self._header.describe)
+        if reader.n_rows == 0:
+            raise InputError(f"{self._source}: expected rows after the header, found none.")
+        spool.seal()
+        return reader, spool
+
+    def _settle_classes(
+        self, stream: CsvStream, roles: Roles, reader: TableReader
+    ) -> tuple[TableFacts, NDArray[np.int32]]:
+        name = self._header.get(roles.target).decode()
+        labels = _decode_labels(self._source, name, reader.classes())
+        if len(labels) < 2:
+            raise InputError(
+                f"{self._source}: expected a target of at least two classes, found only "
+                f"{labels[0]!r} in column {name!r}. Name another column with --target."
+            )
+        order = _class_order(labels)
+        rank = np.empty(len(order), np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        target = np.memmap(self._labels, np.int32, "r+")
+        for start in range(0, len(target), _BLOCK):
+            target[start : start + _BLOCK] = rank[target[start : start + _BLOCK]]
+        inferred = {"target": "last column"} if self._options.target is None else {}
+        row_ids = None if roles.row_ids is None else self._header.get(roles.row_ids).decode()
+        pieces = stream.pieces
+        source = {
+            "name": self._source.name,
+            "format": "csv.gz" if pieces.is_gzip else "csv",
+            "nbytes": pieces.n_read,
+            "crc32": pieces.crc32,
+        }
+        classes = tuple(labels[i] for i in order)
+        return TableFacts(name, classes, row_ids, inferred, source), target
+
+    def _write(
+        self,
+        spool: PanelSpool,
+        roles: Roles,
+        facts: TableFacts,
+        target: NDArray[np.int32],
+        form: StoreForm,
+    ) -> Manifest:
+        shape = Shape(spool.n_rows, spool.n_features)
+        resident = psutil.Process().memory_info().rss
+        batch, n_threads = fit_batch(shape, form, self._options.memory_nbytes - resident)
+        manifest = write_store(
+            self._folder,
+            spool,
+            target,
+            facts,
+            self._header.blocks(roles.special),
+            None if roles.row_ids is None else self._ids.blocks(),
+            form=form,
+            batch_features=batch,
+            n_threads=n_threads,
+            progress=self._progress,
+        )
+        for file in (spool, self._header, self._ids):
+            file.close()
+        return manifest
+
+
+def _decode_labels(source: Path, name: str, labels: list[bytes]) -> list[str]:
+    try:
+        return [label.decode() for label in labels]
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{source}, column {name!r}: expected labels as UTF-8 text. Convert the file to UTF-8."
+        ) from None
+
+
+def _class_order(labels: list[str]) -> list[int]:
+    """Return the order of labels: numerical if all are numbers, else as text."""
+    keys: list[Any]
+    try:
+        keys = [(float(label), label) for label in labels]
+    except ValueError:
+        keys = list(labels)
+    return sorted(range(len(labels)), key=keys.__getitem__)

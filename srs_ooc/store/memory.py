@@ -1,0 +1,123 @@
+"""The memory plan of an ingest: what each stage needs, what the cap leaves, the smallest cap."""
+
+from dataclasses import dataclass
+
+from srs_ooc.errors import BudgetError
+from srs_ooc.kernel.code import max_codes
+from srs_ooc.sizes import MB, ceil_div, megabytes
+from srs_ooc.store.layout import VALUES_CHUNK_NBYTES, Shape, values_chunk
+from srs_ooc.store.table import StoreForm
+
+SLACK_NBYTES = 12 * MB
+"""Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
+
+PANEL_NBYTES = 64 * MB
+BATCH_NBYTES = 64 * MB
+"""More memory than this gains nothing, unless rows or features are very long."""
+
+_NBYTES_PER_COLUMN_ORDERING = 24  # keys, their order, positions
+_NBYTES_PER_COLUMN_READING = 12  # slots twice (ours, the reader's), positions
+_NBYTES_PER_ROW_ID = 8  # hashes, sorted in place
+
+
+@dataclass(frozen=True)
+class IngestPlan:
+    """What an ingest may use.
+
+    Attributes
+    ----------
+    panel_rows : int
+        Rows of a panel.
+    batch_features : int
+        Features coded at a time.
+    n_threads : int
+        Threads that code and compress.
+    """
+
+    panel_rows: int
+    batch_features: int
+    n_threads: int
+
+
+def smallest_batch(shape: Shape, form: StoreForm) -> int:
+    """Return the features of the smallest batch of which every batch is a multiple."""
+    n_ranges = form.n_ranges(shape)
+    if n_ranges:
+        return values_chunk(Shape(n_ranges, shape.n_features), 8)[0]
+    return values_chunk(shape, 4 if form.values_dtype == "float32" else 8)[0]
+
+
+def batch_nbytes(shape: Shape, form: StoreForm, batch: int, n_threads: int) -> int:
+    """Return the memory of coding and writing ``batch`` features at a time, in bytes."""
+    per_cell = 8 + (4 if form.values_dtype == "float32" else 0) + form.code_nbytes
+    sorting = n_threads * (16 * shape.n_rows + 8 * min(shape.n_rows, max_codes(form.code_dtype)))
+    compressing = n_threads * 3 * VALUES_CHUNK_NBYTES
+    ranges = 2 * 8 * batch * form.n_ranges(shape)
+    return batch * shape.n_rows * per_cell + sorting + compressing + ranges
+
+
+def fit_batch(shape: Shape, form: StoreForm, nbytes: int) -> tuple[int, int]:
+    """Return the features of a batch and the threads that fit into ``nbytes``."""
+    step = smallest_batch(shape, form)
+    n_threads = 2 if batch_nbytes(shape, form, step, 2) <= nbytes else 1
+    least = batch_nbytes(shape, form, step, n_threads)
+    per_step = batch_nbytes(shape, form, 2 * step, n_threads) - least
+    n_steps = 1 + max(0, min(nbytes, max(BATCH_NBYTES, least)) - least) // per_step
+    return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads
+
+
+def stage_needs(n_columns: int, shape: Shape, form: StoreForm) -> dict[str, int]:
+    """Return the least memory of each stage of an ingest beyond the process itself, in bytes."""
+    return {
+        "the order of the columns": _NBYTES_PER_COLUMN_ORDERING * n_columns,
+        "reading a row": _NBYTES_PER_COLUMN_READING * n_columns + 8 * shape.n_features,
+        "comparing the row ids": _NBYTES_PER_ROW_ID * shape.n_rows,
+        "coding a batch of features": batch_nbytes(shape, form, smallest_batch(shape, form), 1)
+        + _NBYTES_PER_COLUMN_READING * shape.n_features
+        + 4 * shape.n_rows,
+    }
+
+
+def smallest_cap(resident: int, needs: dict[str, int]) -> int:
+    """Return the smallest cap that would do, in bytes, a whole number of megabytes."""
+    return (ceil_div(resident + SLACK_NBYTES + max(needs.values()), MB) + 1) * MB
+
+
+def plan_ingest(
+    cap: int, resident: int, n_columns: int, shape: Shape, form: StoreForm
+) -> IngestPlan:
+    """Share out what the cap leaves.
+
+    Parameters
+    ----------
+    cap, resident : int
+        The memory cap, and what the process holds already, in bytes.
+    n_columns : int
+        Columns of the source.
+    shape : Shape
+        Rows (at most) and features of the table.
+    form : StoreForm
+        How the store keeps it.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the work.
+    """
+    needs = stage_needs(n_columns, shape, form)
+    least = smallest_cap(resident, needs)
+    if cap < least:
+        stage = max(needs, key=needs.__getitem__)
+        raise BudgetError(
+            f"--memory-mb {megabytes(cap):g} cannot hold this ingest of {shape.n_features} features "
+            f"by {shape.n_rows} rows: the program itself takes {megabytes(resident):g} MB, "
+            f"working room {megabytes(SLACK_NBYTES):g} MB, and {stage} "
+            f"{megabytes(needs[stage]):g} MB. The smallest cap that would do is "
+            f"--memory-mb {least // MB}."
+        )
+    spare = cap - resident - SLACK_NBYTES
+    row_nbytes = 8 * shape.n_features
+    room = min(spare - _NBYTES_PER_COLUMN_READING * n_columns, max(PANEL_NBYTES, 16 * row_nbytes))
+    fixed = _NBYTES_PER_COLUMN_READING * shape.n_features + 4 * shape.n_rows
+    batch, n_threads = fit_batch(shape, form, spare - fixed)
+    return IngestPlan(max(1, min(room // row_nbytes, shape.n_rows)), batch, n_threads)

@@ -1,0 +1,98 @@
+"""The small arrays and the texts of a store, read where they lie; the Zarr library is not needed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.store.layout import Shape, dtype_of, require_file, small_file
+from srs_ooc.store.manifest import Manifest
+
+_BLOCK = 1 << 16
+
+
+def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
+    """Map a small array of a store, read-only.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    manifest : Manifest
+        Its manifest.
+    name : str
+        A key of :data:`srs_ooc.store.layout.SMALL_ARRAYS`.
+
+    Raises
+    ------
+    StoreError
+        If its file is missing or not of the size expected.
+    """
+    if name.endswith("_bytes"):
+        offsets = read_array(path, manifest, name.removesuffix("bytes") + "offsets")
+        length = max(1, int(offsets[-1]))
+    else:
+        length = Shape(manifest.n_rows, manifest.n_features).length_of(name)
+    dtype, file = dtype_of(name), small_file(path, name)
+    require_file(file, length * dtype.itemsize)
+    return np.memmap(file, dtype, "r", shape=(length,))
+
+
+class Names:
+    """The feature names (in source order) or row ids of a store, decoded one at a time.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    manifest : Manifest
+        Its manifest.
+    which : {'names', 'row_ids'}
+        Which texts.
+
+    Raises
+    ------
+    StoreError
+        If a file is missing or not of the size expected.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, which: str = "names") -> None:
+        self._offsets = read_array(path, manifest, f"{which}_offsets")
+        self._bytes = read_array(path, manifest, f"{which}_bytes")
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, index: int) -> str:
+        if not 0 <= index < len(self):
+            raise IndexError(f"expected an index in 0 .. {len(self) - 1}, found {index}")
+        start, stop = (int(offset) for offset in self._offsets[index : index + 2])  # type: ignore[call-overload]
+        return self._bytes[start:stop].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        for first, ends, blob in self._blocks():
+            start = first
+            for end in ends:
+                yield blob[start - first : end - first].decode()
+                start = end
+
+    def _blocks(self) -> Iterator[tuple[int, list[int], bytes]]:
+        for start in range(0, len(self), _BLOCK):
+            offsets: list[int] = self._offsets[start : start + _BLOCK + 1].tolist()
+            yield offsets[0], offsets[1:], self._bytes[offsets[0] : offsets[-1]].tobytes()
+
+    def find(self, texts: list[str]) -> NDArray[np.int64]:
+        """Return the position of each of ``texts``, -1 where there is none."""
+        wanted = {text.encode(): i for i, text in enumerate(dict.fromkeys(texts))}
+        found = np.full(len(wanted), -1, np.int64)
+        position = 0
+        for first, ends, blob in self._blocks():
+            start = first
+            for end in ends:
+                i = wanted.get(blob[start - first : end - first])
+                if i is not None:
+                    found[i] = position
+                position += 1
+                start = end
+        return found[[wanted[text.encode()] for text in texts]]

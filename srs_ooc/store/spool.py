@@ -1,0 +1,106 @@
+"""Rows to columns on disk: panels of rows are filled in memory and lie column-major in a file.
+
+A panel is (n_features, panel rows) float64 in *stored* order, so a batch of stored features is one
+contiguous piece of every panel.
+"""
+
+import mmap
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+ITEMSIZE = 8
+_COPY_NBYTES = 4_000_000
+
+
+def anonymous_array(shape: tuple[int, ...], dtype: str) -> NDArray[np.generic]:
+    """Return a zeroed array in a mapping of its own, given back to the system when it dies.
+
+    The C library may keep freed memory of its heap, which would count against the cap.
+    """
+    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.ndarray(shape, dtype, mmap.mmap(-1, max(nbytes, 1)))
+
+
+class PanelSpool:
+    """A table on its way from rows to columns; once sealed, a ``ColumnSource``.
+
+    Parameters
+    ----------
+    path : Path
+        Scratch file to create.
+    n_features : int
+        Features, in stored order.
+    panel_rows : int
+        Rows of a panel.
+
+    Attributes
+    ----------
+    panel : float64 (n_features, panel_rows)
+        The panel being filled.
+    """
+
+    def __init__(self, path: Path, n_features: int, panel_rows: int) -> None:
+        self.n_features = n_features
+        self.n_rows = 0
+        self.panel = anonymous_array((n_features, panel_rows), "f8")
+        self._panel_rows = panel_rows
+        self._file = path.open("w+b", buffering=0)
+
+    def flush(self, n_filled: int) -> None:
+        """Append the first ``n_filled`` rows of the panel to the file."""
+        step = max(1, _COPY_NBYTES // (n_filled * ITEMSIZE)) if n_filled else self.n_features
+        if n_filled == self._panel_rows:
+            step = self.n_features
+        for start in range(0, self.n_features if n_filled else 0, step):
+            piece = self.panel[start : start + step, :n_filled]
+            _write_all(self._file.fileno(), np.ascontiguousarray(piece))
+        self.n_rows += n_filled
+
+    def seal(self) -> None:
+        """End filling and give the panel's memory back."""
+        del self.panel
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = anonymous_array((stop - start, self.n_rows), "f8")
+        for first in range(0, self.n_rows, self._panel_rows):
+            n_rows = min(self._panel_rows, self.n_rows - first)
+            self._read_panel(out, first, n_rows, start)
+        return out  # type: ignore[return-value]
+
+    def _read_panel(
+        self, out: NDArray[np.generic], first: int, n_rows: int, start: int
+    ) -> None:
+        step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
+        for row in range(0, len(out), step):
+            part = out[row : row + step, first : first + n_rows]
+            offset = (first * self.n_features + (start + row) * n_rows) * ITEMSIZE
+            if part.flags.c_contiguous:
+                _read_all(self._file.fileno(), part, offset)
+            else:
+                piece = np.empty(part.shape, out.dtype)
+                _read_all(self._file.fileno(), piece, offset)
+                part[...] = piece
+
+    def close(self) -> None:
+        """Close and delete the file."""
+        self._file.close()
+        Path(self._file.name).unlink(missing_ok=True)
+
+
+def _write_all(handle: int, data: NDArray[np.generic]) -> None:
+    view = memoryview(data.reshape(-1).view(np.uint8))
+    while len(view):
+        view = view[os.write(handle, view) :]
+
+
+def _read_all(handle: int, into: NDArray[np.generic], offset: int) -> None:
+    view = memoryview(into.reshape(-1).view(np.uint8))
+    while len(view):
+        n_read = os.preadv(handle, [view], offset)
+        if n_read == 0:
+            raise OSError(f"the scratch file ended at byte {offset}: something truncated it")
+        view, offset = view[n_read:], offset + n_read

@@ -1,0 +1,201 @@
+"""From columns to a complete store, in one bounded pass."""
+
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import InputError
+from srs_ooc.kernel.code import CodeFacts, code_columns
+from srs_ooc.sizes import MB, ceil_div
+from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small, write_texts
+from srs_ooc.store.layout import Shape, codes_chunk_features
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.memory import fit_batch
+from srs_ooc.store.metadata import write_metadata
+from srs_ooc.store.table import (
+    ORDER_KEY,
+    ColumnSource,
+    Progress,
+    StoreForm,
+    TableFacts,
+    numbered_rows,
+    stored_positions,
+)
+from srs_ooc.store.texts import TextBlocks
+
+_BLOCK = 1 << 18
+
+
+def write_store(
+    folder: Path,
+    columns: ColumnSource,
+    target: NDArray[np.int32],
+    facts: TableFacts,
+    names: TextBlocks,
+    row_ids: TextBlocks | None = None,
+    *,
+    form: StoreForm | None = None,
+    batch_features: int | None = None,
+    n_threads: int = 2,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Write a complete store into an empty folder; to be published by the caller.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the store's files go (see :func:`srs_ooc.atomic.published_folder`).
+    columns : ColumnSource
+        The values, in the order of :func:`srs_ooc.store.table.stored_positions`.
+    target : int32 (n_rows,)
+        Class of each row.
+    facts : TableFacts
+        Names, classes and origin of the table.
+    names : TextBlocks
+        Feature names in source order.
+    row_ids : TextBlocks, optional
+        Row ids; ``1 .. n_rows`` if not given.
+    form : StoreForm, optional
+        How to keep the table; uint8 codes and float64 values if not given.
+    batch_features : int, optional
+        Features to code at a time, a multiple of
+        :func:`srs_ooc.store.memory.smallest_batch`; about 64 MB of work if not given.
+    n_threads : int
+        Threads that code and compress.
+    progress : Progress, optional
+        Told of the bytes of codes written.
+
+    Raises
+    ------
+    InputError
+        If a value does not survive the round trip through a float32 ``values_dtype``, or the texts
+        are not as many as the features and rows.
+    """
+    form = form or StoreForm()
+    shape = Shape(columns.n_rows, columns.n_features)
+    batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
+    with ThreadPoolExecutor(n_threads) as pool:
+        work = _ColumnsWriter(folder, shape, form, pool, n_threads)
+        for start in range(0, shape.n_features, batch):
+            stop = min(start + batch, shape.n_features)
+            work.write(start, columns.read(start, stop))
+            if progress:
+                row_nbytes = shape.n_rows * form.code_nbytes
+                progress("writing", stop * row_nbytes, shape.n_features * row_nbytes)
+        checksums = work.close()
+    checksums |= write_small(folder, "positions", [stored_positions(shape.n_features)])
+    checksums |= write_small(folder, "target", _blocks(target))
+    text_nbytes: dict[str, int] = {}
+    ids = numbered_rows(shape.n_rows) if row_ids is None else row_ids
+    for name, blocks, expected in (
+        ("names", names, shape.n_features),
+        ("row_ids", ids, shape.n_rows),
+    ):
+        sums, n_texts, text_nbytes[f"{name}_bytes"] = write_texts(folder, name, blocks)
+        checksums |= sums
+        if n_texts != expected:
+            raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
+    counts = sum(
+        (np.bincount(block, minlength=len(facts.classes)) for block in _blocks(target)),
+        np.zeros(len(facts.classes), np.int64),
+    )
+    manifest = Manifest(
+        n_rows=shape.n_rows,
+        n_features=shape.n_features,
+        task="classification",
+        classes=facts.classes,
+        class_counts=tuple(counts.tolist()),
+        code_dtype=form.code_dtype,
+        chunk_features=work.chunk_features,
+        values_dtype=form.values_dtype,
+        n_missing_cells=int(work.n_missing.sum(dtype=np.int64)),
+        n_missing_features=int(np.count_nonzero(work.n_missing)),
+        order_key=ORDER_KEY,
+        target_name=facts.target_name,
+        row_id_name=facts.row_id_name,
+        inferred=facts.inferred,
+        source=facts.source,
+        checksums=checksums,
+    )
+    write_metadata(folder, manifest, text_nbytes, form.n_ranges(shape))
+    return manifest
+
+
+def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    return (array[start : start + _BLOCK] for start in range(0, len(array), _BLOCK))
+
+
+class _ColumnsWriter:
+    """Codes batches of features and writes all that is kept of them."""
+
+    def __init__(
+        self, folder: Path, shape: Shape, form: StoreForm, pool: Executor, n_threads: int
+    ) -> None:
+        self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
+        self.n_missing = np.empty(shape.n_features, np.uint32)
+        self._n_codes = np.empty(shape.n_features, np.uint16)
+        self._exact = np.empty(shape.n_features, np.bool_)
+        self._folder, self._form, self._pool = folder, form, pool
+        self._n_threads, self._n_ranges = n_threads, form.n_ranges(shape)
+        self._codes = CodesWriter(folder, shape, self.chunk_features, form.missing_code)
+        self._floats: dict[str, FloatsWriter] = {}
+        wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
+        dtype = np.dtype(form.values_dtype or "float64")
+        for name in ("code_lows", "code_highs") if self._n_ranges else ("values",):
+            self._floats[name] = FloatsWriter(folder, name, wide, dtype, pool)
+
+    def write(self, start: int, values: NDArray[Any]) -> None:
+        """Write the features from ``start`` on, given their values (m, n_rows)."""
+        if self._form.values_dtype == "float32":
+            values = _as_float32(values)
+        codes = np.empty(values.shape, self._form.code_dtype)
+        share = ceil_div(len(values), self._n_threads)
+        cuts = [slice(i, i + share) for i in range(0, len(values), share)]
+        parts = list(
+            self._pool.map(
+                lambda cut: code_columns(values[cut], codes[cut], ranges=self._n_ranges), cuts
+            )
+        )
+        self._codes.write(codes)
+        for cut, facts in zip(cuts, parts, strict=True):
+            self._note(start + cut.start, facts)
+        if self._n_ranges:
+            for name, part in (("code_lows", "lows"), ("code_highs", "highs")):
+                ranges = np.concatenate([getattr(facts, part) for facts in parts])
+                self._floats[name].write(start, ranges)
+        else:
+            self._floats["values"].write(start, values)
+
+    def _note(self, start: int, facts: CodeFacts) -> None:
+        stop = start + len(facts.n_codes)
+        self.n_missing[start:stop] = facts.n_missing
+        self._n_codes[start:stop] = facts.n_codes
+        self._exact[start:stop] = facts.exact
+
+    def close(self) -> dict[str, int]:
+        """End the files; return the checksums of codes and of the per-feature arrays."""
+        self._codes.close()
+        checksums = dict(self._codes.checksums)
+        for name, array in (
+            ("n_missing", self.n_missing),
+            ("n_codes", self._n_codes),
+            ("exact", self._exact),
+        ):
+            checksums |= write_small(self._folder, name, [array])
+        return checksums
+
+
+def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        narrow = values.astype(np.float32)
+    for wide_row, narrow_row in zip(values, narrow, strict=True):
+        if not np.array_equal(wide_row, narrow_row, equal_nan=True):
+            raise InputError(
+                "expected values that survive the round trip through float32, found one that does "
+                "not. Write the store with float64 values."
+            )
+    return narrow
