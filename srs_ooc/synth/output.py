@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from srs_ooc.atomic import published_file
+import numpy as np
+
+from srs_ooc.atomic import published_file, published_folder
 from srs_ooc.errors import UsageError
 from srs_ooc.synth.problem import Problem, describe
 from srs_ooc.synth.text import write_csv
@@ -26,18 +28,36 @@ def write_table(problem: Problem, out: Path) -> None:
     Raises
     ------
     UsageError
-        If the ending is another, the table or its truth exists, or they cannot be written.
+        If the ending is another, the table has one class only, or it or its truth exists or
+        cannot be written.
     """
     name = out.name
     if not name.endswith((".csv", ".csv.gz", ".zarr")):
         raise UsageError(f"{out}: expected a name ending in .csv, .csv.gz or .zarr.")
+    _check_classes(problem)
     with _explained(out):
         for path in (out, truth_path(out)):
             if path.exists():
                 raise FileExistsError(f"{path} exists")
-        with published_file(out) as scratch:
-            write_csv(problem, scratch, compressed=name.endswith(".gz"))
-            _write_truth(problem, out)
+        if name.endswith(".zarr"):
+            from srs_ooc.synth.store import write_problem
+
+            with published_folder(out) as folder:
+                write_problem(problem, folder)
+                _write_truth(problem, out)
+        else:
+            with published_file(out) as scratch:
+                write_csv(problem, scratch, compressed=name.endswith(".gz"))
+                _write_truth(problem, out)
+
+
+def _check_classes(problem: Problem) -> None:
+    labels = problem.labels(0, problem.n_rows)
+    if np.all(labels == labels[0]):
+        raise UsageError(
+            f"--rows {problem.n_rows}: expected a table of at least two classes, found one class. "
+            "Ask for more rows, or another --seed."
+        )
 
 
 def _write_truth(problem: Problem, out: Path) -> None:

@@ -20,7 +20,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.zarr"])
 def test_the_truth_lies_beside_the_table(tmp_path: Path, name: str) -> None:
     write_table(PROBLEM, tmp_path / name)
     assert names(tmp_path) == [name, f"{name}.truth.json"]
@@ -34,11 +34,13 @@ def test_an_unknown_ending_is_refused(tmp_path: Path, name: str) -> None:
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.truth.json"])
-def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("table", ["t.csv", "t.zarr"])
+@pytest.mark.parametrize("ending", ["", ".truth.json"])
+def test_nothing_is_overwritten(tmp_path: Path, table: str, ending: str) -> None:
+    name = table + ending
     (tmp_path / name).write_text("mine")
     with pytest.raises(UsageError, match=rf"{name} exists; expected a free name"):
-        write_table(PROBLEM, tmp_path / "t.csv")
+        write_table(PROBLEM, tmp_path / table)
     assert names(tmp_path) == [name]
     assert (tmp_path / name).read_text() == "mine"
 
@@ -54,16 +56,17 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert names(tmp_path) == []
 
 
+@pytest.mark.parametrize("name", ["t.csv", "t.zarr"])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
 def test_no_table_without_its_truth(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, name: str
 ) -> None:
     def failing(problem: Madelon) -> None:
         raise error
 
     monkeypatch.setattr(output, "describe", failing)
     with pytest.raises((UsageError, KeyboardInterrupt)):
-        write_table(PROBLEM, tmp_path / "t.csv")
+        write_table(PROBLEM, tmp_path / name)
     assert names(tmp_path) == []
 
 
