@@ -1,10 +1,10 @@
-"""Publishing a folder all at once, and a lock that dies with its holder."""
+"""Publishing a file or a folder all at once, and a lock that dies with its holder."""
 
 import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SCRATCH_SUFFIX = ".partial"
@@ -20,9 +20,9 @@ def sync_folder(path: Path) -> None:
 
 
 def try_lock(path: Path, *, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
-    """Take an exclusive lock on ``path``; return its descriptor, or None if it is held.
+    """Take an exclusive lock on ``path``: its descriptor, or None if another process holds it.
 
-    The kernel releases the lock when the descriptor is closed or its process dies, however it dies.
+    The system releases the lock when the descriptor is closed or its process dies, however it dies.
     """
     handle = os.open(path, flags, 0o644)
     try:
@@ -45,7 +45,7 @@ def _is_at(handle: int, path: Path) -> bool:
 
 @contextmanager
 def published_folder(target: Path) -> Iterator[Path]:
-    """Yield an empty scratch folder beside ``target`` that becomes ``target`` on success.
+    """Yield an empty scratch folder beside ``target``, renamed to it if the block succeeds.
 
     The scratch folder is named after its target and locked while in use; it is removed on any
     error, and what a killed process left of it is cleared by the next attempt. ``target`` appears
@@ -58,32 +58,68 @@ def published_folder(target: Path) -> Iterator[Path]:
     OSError
         If the parent cannot be written.
     """
-    scratch = target.with_name(target.name + SCRATCH_SUFFIX)
+    scratch = _scratch_of(target)
+    scratch.mkdir(exist_ok=True)
+    with _held(scratch, target, os.O_RDONLY):
+        for entry in scratch.iterdir():
+            _remove(entry)
+        yield scratch
+        sync_folder(scratch)
+        scratch.rename(target)
+    sync_folder(target.parent)
+
+
+@contextmanager
+def published_file(target: Path) -> Iterator[Path]:
+    """Yield an empty scratch file beside ``target``, renamed to it if the block succeeds.
+
+    The block writes to the path it is given. Otherwise as :func:`published_folder`.
+
+    Raises
+    ------
+    FileExistsError
+        If ``target`` exists, or another live process is publishing to it.
+    OSError
+        If the parent cannot be written.
+    """
+    scratch = _scratch_of(target)
+    with _held(scratch, target, os.O_RDWR | os.O_CREAT) as lock:
+        os.ftruncate(lock, 0)
+        yield scratch
+        os.fsync(lock)
+        scratch.rename(target)
+    sync_folder(target.parent)
+
+
+def _scratch_of(target: Path) -> Path:
     if target.exists():
         raise FileExistsError(f"{target} exists")
-    scratch.mkdir(exist_ok=True)
-    lock = try_lock(scratch, flags=os.O_RDONLY)
+    return target.with_name(target.name + SCRATCH_SUFFIX)
+
+
+@contextmanager
+def _held(scratch: Path, target: Path, flags: int) -> Iterator[int]:
+    """Hold the lock of ``scratch`` during the block, and remove it if the block fails."""
+    lock = try_lock(scratch, flags=flags)
     if lock is None:
         raise FileExistsError(f"{target} is being written by another process")
     try:
-        if target.exists() or not _is_at(lock, scratch):
+        # Whoever held the lock before may have renamed or removed what was opened here.
+        if not _is_at(lock, scratch):
             raise FileExistsError(f"{target} was written by another process meanwhile")
-        _clear(scratch)
         try:
-            yield scratch
-            sync_folder(scratch)
-            scratch.rename(target)
+            _scratch_of(target)
+            yield lock
         except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
+            with suppress(OSError):
+                _remove(scratch)
             raise
-        sync_folder(target.parent)
     finally:
         os.close(lock)
 
 
-def _clear(folder: Path) -> None:
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink(missing_ok=True)

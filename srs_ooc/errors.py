@@ -1,4 +1,4 @@
-"""Errors a user can meet. Each message says what was expected, what was found, what to do."""
+"""Errors a user can cause or meet: each says what was expected, what was found, what to do."""
 
 
 class SrsOocError(Exception):

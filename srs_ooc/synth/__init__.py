@@ -1,0 +1,1 @@
+"""Tables with a known truth, generated in bounded memory; ``registry`` lists the problems."""

@@ -1,0 +1,62 @@
+"""``srs-ooc synth``: exit statuses and messages."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from srs_ooc.cli import main
+from srs_ooc.cli.synth import synth_command
+from srs_ooc.synth.registry import PROBLEMS
+
+GOOD = ["--rows", "30", "--features", "12", "--relevant", "4", "--seed", "7"]
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(synth_command, list(arguments))
+
+
+def test_every_problem_is_a_command() -> None:
+    assert set(synth_command.commands) == set(PROBLEMS)
+
+
+def test_madelon_writes_a_table_and_its_truth(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    result = invoke("madelon", str(out), *GOOD)
+    assert result.exit_code == 0, result.output
+    assert "30 rows, 12 features, 4 relevant" in result.output
+    assert len(out.read_text().splitlines()) == 31
+    truth = json.loads((tmp_path / "t.csv.truth.json").read_text())
+    assert truth["parameters"] == {"n_rows": 30, "n_features": 12, "n_relevant": 4, "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["t.csv", "--rows", "30", "--features", "12", "--relevant", "13"], "expected 1 to 12"),
+        (["t.csv", "--rows", "1", "--features", "12", "--relevant", "4"], "--rows: expected"),
+        (["t.txt", *GOOD], "expected a name ending in"),
+        (["t.csv", *GOOD[:-1], "-1"], "--seed: expected 0 or more, found -1"),
+    ],
+)
+def test_bad_arguments_exit_with_2_and_leave_nothing(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as exit_:
+        main(["synth", "madelon", *arguments])
+    assert exit_.value.code == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["t.csv"], ["t.csv", "--rows", "many", "--features", "3", "--relevant", "1"]]
+)
+def test_missing_or_unreadable_options_exit_with_2(arguments: list[str]) -> None:
+    assert invoke("madelon", *arguments).exit_code == 2

@@ -1,0 +1,35 @@
+"""What a run does not need is not imported: memory under the cap belongs to the block."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ["zarr", "sklearn", "scipy", "pandas", "rich", "matplotlib"]
+
+PROBE = """
+import importlib, json, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(json.dumps(sorted({module.split(".")[0] for module in sys.modules})))
+"""
+
+
+def imported_by(folder: Path, *modules: str) -> list[str]:
+    command = [sys.executable, "-c", PROBE, *modules]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=True)
+    packages: list[str] = json.loads(done.stdout)
+    return packages
+
+
+@pytest.mark.parametrize("modules", [["srs_ooc"], ["srs_ooc.cli"], ["srs_ooc.synth.output"]])
+def test_heavy_libraries_load_only_where_used(tmp_path: Path, modules: list[str]) -> None:
+    packages = imported_by(tmp_path, *modules)
+    assert "srs_ooc" in packages
+    assert [name for name in HEAVY if name in packages] == []
+
+
+def test_the_probe_sees_an_import(tmp_path: Path) -> None:
+    assert "rich" in imported_by(tmp_path, "rich.text")
