@@ -229,8 +229,8 @@ def _check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
     if spec_of(ledger).store != manifest.fingerprint:
         raise RunError(
             f"{ledger.run} is a run on another store than {store}: expected fingerprint "
-            f"{spec_of(ledger).store[:16]}, found {manifest.fingerprint[:16]}. Name its own store, or "
-            "choose another folder with --out."
+            f"{spec_of(ledger).store[:16]}, found {manifest.fingerprint[:16]}. Name its own store, "
+            "or choose another folder with --out."
         )
 
 

@@ -4,6 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from command import srs_ooc
+from stores import make_store, noise_table
 
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.kernel.reference import draw_distinct, grow_tree, shuffled
@@ -14,7 +16,6 @@ from srs_ooc.runs import Request, open_or_create, work_on
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.seeds import Purpose, below, derive, key_of
 from srs_ooc.spec import Options
-from tests.stores import make_store, noise_table
 
 NONE = np.zeros(0, dtype=np.uint32)
 
@@ -76,7 +77,7 @@ def run_state(run):
     return progress.iteration, arrays, kept.features.tolist(), kept.entered.tolist()
 
 
-def run_to(store, run, n_iterations, *, threads=1, memory_mb=128, **options):
+def run_to(store, run, n_iterations, *, threads=1, memory_mb=4000, **options):
     common = {"probe_min_draws": 3, "probe_min_wins": "0.8", "subspace_size": "20"}
     request = Request(
         Options(**common | options), iterations=n_iterations, threads=threads, memory_mb=memory_mb
@@ -134,19 +135,10 @@ def test_a_store_larger_than_its_lease_is_read_with_the_same_result(tmp_path):
     """20 MB of codes under a cap that leaves less than that: files are read, not mapped."""
     values, labels = noise_table(400, 50_000)
     store = make_store(tmp_path / "t.zarr", values, labels)
-    states = []
+    options = ("--q", 300, "--judge", "positive", "--iterations", 25, "--threads", 2)
+    listings = []
     for memory_mb in (76, 300):
         run = tmp_path / f"{memory_mb}.run"
-        request = Request(
-            Options(subspace_size="300", judge="positive"),
-            iterations=25,
-            threads=2,
-            memory_mb=memory_mb,
-        )
-        ledger = open_or_create(store, run, request)
-        work_on(ledger, store, request)
-        tally, kept = Tally(50_000), KeptSet(50_000)
-        ledger.load(tally, kept)
-        ledger.close()
-        states.append((tally.importance.tolist(), kept.features.tolist()))
-    assert states[0] == states[1]
+        srs_ooc("run", store, "--out", run, "--memory-mb", memory_mb, *options)
+        listings.append(srs_ooc("features", run, "--csv").stdout)
+    assert listings[0] == listings[1]

@@ -11,10 +11,12 @@ FLOORS = {
     0: ["errors", "seeds", "sizes", "records"],
     1: ["atomic", "budget", "kernel", "theory"],
     2: ["store", "samplers", "learners", "evidence"],
-    3: ["spec", "ledger", "executors", "synth"],
+    3: ["spec", "inputs", "ledger", "executors", "synth"],
     4: ["engine"],
-    5: ["estimator", "report", "cli", "testing"],
-    6: ["__main__"],
+    5: ["runs"],
+    6: ["report"],
+    7: ["cli"],
+    8: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

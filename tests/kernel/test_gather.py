@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from blocks import block_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srs_ooc.kernel import _native
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.reference import shuffled
-from tests.kernel.blocks import block_of
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from blocks import block_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,7 +11,6 @@ from srs_ooc.kernel.native import TrainingRows, grow_tree, instruction_sets
 from srs_ooc.kernel.reference import grow_tree as reference_tree
 from srs_ooc.kernel.tree import IMPORTANCE_BITS, TreeLimits
 from srs_ooc.seeds import key_of
-from tests.kernel.blocks import block_of
 
 UNIT = float(1 << IMPORTANCE_BITS)
 
