@@ -43,9 +43,9 @@ def code_columns(
     """Code features; with B = 254 (65,534) codes for uint8 (uint16).
 
     At most B distinct values: a value's code is its rank among them. Otherwise, with s the sorted
-    values, the edges are the distinct ones of ``s[floor(k n / B)]``, k = 1 .. B - 1, above ``s[0]``,
-    and a value's code is the number of edges not above it. Missing values (NaN) get the largest
-    code of the dtype; -0.0 equals 0.0.
+    values, the edges are the distinct ones of ``s[floor(k n / B)]``, k = 1 .. B - 1, above
+    ``s[0]``, and a value's code is the number of edges not above it. Missing values (NaN) get the
+    largest code of the dtype; -0.0 equals 0.0.
 
     Parameters
     ----------

@@ -192,7 +192,7 @@ class TableReader:
     _infinite: Problem | None = None
 
     def take_labels(self) -> NDArray[np.int32]:
-        """Return class numbers, in order of first appearance, of the rows read since the last call."""
+        """Return the classes of the rows read since the last call, numbered as they appeared."""
         return np.frombuffer(self._native.take_labels(), np.int32)
 
     def take_ids(self) -> Texts:

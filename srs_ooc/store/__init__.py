@@ -1,0 +1,1 @@
+"""The on-disk column store: its layout, ingest, and reading."""

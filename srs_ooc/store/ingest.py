@@ -29,7 +29,7 @@ from srs_ooc.store.formats.csv import (
 )
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.memory import IngestPlan, fit_batch, plan_ingest
+from srs_ooc.store.memory import IngestPlan, plan_ingest
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
 from srs_ooc.store.spool import PanelSpool
 from srs_ooc.store.table import Progress, StoreForm, TableFacts
@@ -136,13 +136,23 @@ def _words_for_the_disk(target_path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _DISK_FULL:
             raise StoreError(
-                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the store. "
-                "Free some space, or choose a path on another disk."
+                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the "
+                "store. Free some space, or choose a path on another disk."
             ) from error
         raise StoreError(
             f"{target_path}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists and can be written."
         ) from error
+
+
+@dataclass(frozen=True)
+class _RowsRead:
+    """What reading the rows left, the reader and its panel being gone."""
+
+    spool: PanelSpool
+    labels: list[bytes]
+    values_dtype: str
+    source: dict[str, Any]
 
 
 class _Ingest:
@@ -178,14 +188,11 @@ class _Ingest:
             "column names",
             "Rename them in the header.",
         )
-        reader, spool = self._read(stream, roles, plan)
+        rows = self._read(stream, roles, plan)
         if roles.row_ids is not None:
-            check_distinct(
-                self._source, self._ids, "row ids", "Mend them, or leave --row-ids out."
-            )
-        facts, target = self._settle_classes(stream, roles, reader)
-        form = self._form("float32" if reader.fits_float32 else "float64")
-        return self._write(spool, roles, facts, target, form)
+            check_distinct(self._source, self._ids, "row ids", "Mend them, or leave --row-ids out.")
+        facts, target = self._settle_classes(roles, rows)
+        return self._write(rows, plan, roles, facts, target)
 
     def _form(self, values_dtype: str) -> StoreForm:
         kept = values_dtype if self._options.keep_values else None
@@ -194,12 +201,12 @@ class _Ingest:
     def _plan(self, roles: Roles) -> IngestPlan:
         guess = estimate(self._source, roles.n_columns)
         self._check_disk(roles, guess)
-        self._resident = psutil.Process().memory_info().rss
+        resident = psutil.Process().memory_info().rss
 
         def plan(n_rows: int) -> IngestPlan:
             return plan_ingest(
                 self._options.memory_nbytes,
-                self._resident,
+                resident,
                 roles.n_columns,
                 Shape(n_rows, roles.n_features),
                 self._form("float64"),
@@ -224,9 +231,7 @@ class _Ingest:
                 f"{describe_nbytes(free)}. Free some space, or put the store on another disk."
             )
 
-    def _read(
-        self, stream: CsvStream, roles: Roles, plan: IngestPlan
-    ) -> tuple[TableReader, PanelSpool]:
+    def _read(self, stream: CsvStream, roles: Roles, plan: IngestPlan) -> _RowsRead:
         reader = TableReader(roles.slots(), place=stream.place, max_classes=MAX_CLASSES)
         spool = PanelSpool(self._scratch / "panels", roles.n_features, plan.panel_rows)
         reader.set_panel(spool.panel)
@@ -249,13 +254,21 @@ class _Ingest:
         if reader.n_rows == 0:
             raise InputError(f"{self._source}: expected rows after the header, found none.")
         spool.seal()
-        return reader, spool
+        pieces = stream.pieces
+        source = {
+            "name": self._source.name,
+            "format": "csv.gz" if pieces.is_gzip else "csv",
+            "nbytes": pieces.n_read,
+            "crc32": pieces.crc32,
+        }
+        dtype = "float32" if reader.fits_float32 else "float64"
+        return _RowsRead(spool, reader.classes(), dtype, source)
 
     def _settle_classes(
-        self, stream: CsvStream, roles: Roles, reader: TableReader
+        self, roles: Roles, rows: _RowsRead
     ) -> tuple[TableFacts, NDArray[np.int32]]:
         name = self._header.get(roles.target).decode()
-        labels = _decode_labels(self._source, name, reader.classes())
+        labels = _decode_labels(self._source, name, rows.labels)
         if len(labels) < 2:
             raise InputError(
                 f"{self._source}: expected a target of at least two classes, found only "
@@ -269,34 +282,27 @@ class _Ingest:
             target[start : start + _BLOCK] = rank[target[start : start + _BLOCK]]
         inferred = {"target": "last column"} if self._options.target is None else {}
         row_ids = None if roles.row_ids is None else self._header.get(roles.row_ids).decode()
-        pieces = stream.pieces
-        source = {
-            "name": self._source.name,
-            "format": "csv.gz" if pieces.is_gzip else "csv",
-            "nbytes": pieces.n_read,
-            "crc32": pieces.crc32,
-        }
         classes = tuple(labels[i] for i in order)
-        return TableFacts(name, classes, row_ids, inferred, source), target
+        return TableFacts(name, classes, row_ids, inferred, rows.source), target
 
     def _write(
         self,
-        spool: PanelSpool,
+        rows: _RowsRead,
+        plan: IngestPlan,
         roles: Roles,
         facts: TableFacts,
         target: NDArray[np.int32],
-        form: StoreForm,
     ) -> Manifest:
+        spool, form = rows.spool, self._form(rows.values_dtype)
         shape = Shape(spool.n_rows, spool.n_features)
-        resident = psutil.Process().memory_info().rss
-        batch, n_threads = fit_batch(shape, form, self._options.memory_nbytes - resident)
+        batch, n_threads = plan.writing(shape, form)
         manifest = write_store(
             self._folder,
             spool,
             target,
             facts,
             self._header.blocks(roles.special),
-            None if roles.row_ids is None else self._ids.blocks(),
+            row_ids=None if roles.row_ids is None else self._ids.blocks(),
             form=form,
             batch_features=batch,
             n_threads=n_threads,

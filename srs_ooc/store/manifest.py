@@ -12,7 +12,7 @@ A store is one Zarr v3 group. Its manifest is the attribute ``srs_ooc`` of the g
 ``n_missing_cells``, ``n_missing_features``  cells without a value; features with such a cell
 ``order_key``             key of the random order in which features lie on disk
 ``target_name``, ``row_id_name``, ``inferred``, ``source``  where it came from; what was found
-``checksums``             CRC-32 of every file of ``codes`` and of the small arrays, by relative path
+``checksums``             CRC-32 of every file of ``codes`` and of the small arrays, by path
 ========================  ======================================================================
 
 Arrays of the group (features in stored order unless said otherwise):
@@ -123,7 +123,8 @@ def read_manifest(path: Path) -> Manifest:
     except FileNotFoundError:
         found = "a folder without zarr.json" if path.is_dir() else "nothing there"
         raise StoreError(
-            f"{path}: expected a store made by `srs-ooc ingest`, found {found}. Check the path, or ingest the table."
+            f"{path}: expected a store made by `srs-ooc ingest`, found {found}. "
+            "Check the path, or ingest the table."
         ) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(
@@ -144,7 +145,8 @@ def _from_record(path: Path, record: dict[str, Any]) -> Manifest:
     if wrong:
         raise StoreError(
             f"{path}: expected a manifest with the fields of format {FORMAT}, "
-            f"found {', '.join(wrong)} missing or unknown. The store is damaged; ingest the table again."
+            f"found {', '.join(wrong)} missing or unknown. "
+            "The store is damaged; ingest the table again."
         )
     record = record | {name: tuple(record[name]) for name in ("classes", "class_counts")}
     return Manifest(**record)

@@ -28,15 +28,16 @@ class IngestPlan:
     ----------
     panel_rows : int
         Rows of a panel.
-    batch_features : int
-        Features coded at a time.
-    n_threads : int
-        Threads that code and compress.
+    spare_nbytes : int
+        What the cap leaves beyond the process and its slack, in bytes.
     """
 
     panel_rows: int
-    batch_features: int
-    n_threads: int
+    spare_nbytes: int
+
+    def writing(self, shape: Shape, form: StoreForm) -> tuple[int, int]:
+        """Return the features of a batch and the threads of the last stage."""
+        return fit_batch(shape, form, self.spare_nbytes - _writing_nbytes(shape))
 
 
 def smallest_batch(shape: Shape, form: StoreForm) -> int:
@@ -73,9 +74,12 @@ def stage_needs(n_columns: int, shape: Shape, form: StoreForm) -> dict[str, int]
         "reading a row": _NBYTES_PER_COLUMN_READING * n_columns + 8 * shape.n_features,
         "comparing the row ids": _NBYTES_PER_ROW_ID * shape.n_rows,
         "coding a batch of features": batch_nbytes(shape, form, smallest_batch(shape, form), 1)
-        + _NBYTES_PER_COLUMN_READING * shape.n_features
-        + 4 * shape.n_rows,
+        + _writing_nbytes(shape),
     }
+
+
+def _writing_nbytes(shape: Shape) -> int:
+    return _NBYTES_PER_COLUMN_READING * shape.n_features + 4 * shape.n_rows
 
 
 def smallest_cap(resident: int, needs: dict[str, int]) -> int:
@@ -109,15 +113,13 @@ def plan_ingest(
     if cap < least:
         stage = max(needs, key=needs.__getitem__)
         raise BudgetError(
-            f"--memory-mb {megabytes(cap):g} cannot hold this ingest of {shape.n_features} features "
-            f"by {shape.n_rows} rows: the program itself takes {megabytes(resident):g} MB, "
-            f"working room {megabytes(SLACK_NBYTES):g} MB, and {stage} "
-            f"{megabytes(needs[stage]):g} MB. The smallest cap that would do is "
+            f"--memory-mb {megabytes(cap):g} cannot hold this ingest of {shape.n_features} "
+            f"features by {shape.n_rows} rows: the program itself takes "
+            f"{megabytes(resident):g} MB, working room {megabytes(SLACK_NBYTES):g} MB, and "
+            f"{stage} {megabytes(needs[stage]):g} MB. The smallest cap that would do is "
             f"--memory-mb {least // MB}."
         )
     spare = cap - resident - SLACK_NBYTES
     row_nbytes = 8 * shape.n_features
     room = min(spare - _NBYTES_PER_COLUMN_READING * n_columns, max(PANEL_NBYTES, 16 * row_nbytes))
-    fixed = _NBYTES_PER_COLUMN_READING * shape.n_features + 4 * shape.n_rows
-    batch, n_threads = fit_batch(shape, form, spare - fixed)
-    return IngestPlan(max(1, min(room // row_nbytes, shape.n_rows)), batch, n_threads)
+    return IngestPlan(max(1, min(room // row_nbytes, shape.n_rows)), spare)

@@ -1,4 +1,4 @@
-"""The small arrays and the texts of a store, read where they lie; the Zarr library is not needed."""
+"""The small arrays and the texts of a store, mapped; the Zarr library is not needed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +67,7 @@ class Names:
     def __getitem__(self, index: int) -> str:
         if not 0 <= index < len(self):
             raise IndexError(f"expected an index in 0 .. {len(self) - 1}, found {index}")
-        start, stop = (int(offset) for offset in self._offsets[index : index + 2])  # type: ignore[call-overload]
+        start, stop = (int(offset) for offset in self._offsets[index : index + 2])
         return self._bytes[start:stop].tobytes().decode()
 
     def __iter__(self) -> Iterator[str]:

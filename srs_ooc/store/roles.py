@@ -39,7 +39,9 @@ class Roles:
     @property
     def special(self) -> frozenset[int]:
         """The columns that are no features."""
-        return self.ignored | {self.target} | ({self.row_ids} if self.row_ids is not None else set())
+        return (
+            self.ignored | {self.target} | ({self.row_ids} if self.row_ids is not None else set())
+        )
 
     @property
     def n_features(self) -> int:
@@ -47,7 +49,7 @@ class Roles:
         return self.n_columns - len(self.special)
 
     def slots(self) -> NDArray[np.int32]:
-        """Return for each column where its cells go (see :class:`~srs_ooc.kernel.parse.TableReader`)."""
+        """Return for each column where its cells go, for a ``TableReader``."""
         slots = np.zeros(self.n_columns, np.int32)
         is_feature = np.ones(self.n_columns, np.bool_)
         is_feature[list(self.special)] = False
@@ -77,13 +79,11 @@ def choose_roles(
     UsageError
         If one column is named for two roles.
     """
-    named = {
-        "--target": None if target is None else _find(source, header, target, "--target"),
-        "--row-ids": None if row_ids is None else _find(source, header, row_ids, "--row-ids"),
-    }
+    last = len(header) - 1
+    target_column = last if target is None else _find(source, header, target, "--target")
+    id_column = None if row_ids is None else _find(source, header, row_ids, "--row-ids")
+    named = {"--target": target_column, "--row-ids": id_column}
     ignored = frozenset(_find(source, header, name, "--ignore") for name in ignore)
-    if named["--target"] is None:
-        named["--target"] = len(header) - 1
     for option, column in named.items():
         others = {o for o, c in named.items() if c == column and o != option}
         if column is not None and (column in ignored or others):
@@ -92,7 +92,7 @@ def choose_roles(
                 f"expected each column in one role, found column {header.describe(column)} as "
                 f"{option} and {other}. Name the target with --target."
             )
-    roles = Roles(len(header), named["--target"], named["--row-ids"], ignored)
+    roles = Roles(len(header), target_column, id_column, ignored)
     if roles.n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "

@@ -4,6 +4,7 @@ A panel is (n_features, panel rows) float64 in *stored* order, so a batch of sto
 contiguous piece of every panel.
 """
 
+import math
 import mmap
 import os
 from pathlib import Path
@@ -15,13 +16,13 @@ ITEMSIZE = 8
 _COPY_NBYTES = 4_000_000
 
 
-def anonymous_array(shape: tuple[int, ...], dtype: str) -> NDArray[np.generic]:
-    """Return a zeroed array in a mapping of its own, given back to the system when it dies.
+def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return a zeroed float64 array in a mapping of its own, given back to the system when it dies.
 
     The C library may keep freed memory of its heap, which would count against the cap.
     """
-    nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    return np.ndarray(shape, dtype, mmap.mmap(-1, max(nbytes, 1)))
+    nbytes = math.prod(shape) * ITEMSIZE
+    return np.ndarray(shape, np.float64, mmap.mmap(-1, max(nbytes, 1)))
 
 
 class PanelSpool:
@@ -45,7 +46,7 @@ class PanelSpool:
     def __init__(self, path: Path, n_features: int, panel_rows: int) -> None:
         self.n_features = n_features
         self.n_rows = 0
-        self.panel = anonymous_array((n_features, panel_rows), "f8")
+        self.panel = anonymous_array((n_features, panel_rows))
         self._panel_rows = panel_rows
         self._file = path.open("w+b", buffering=0)
 
@@ -65,15 +66,13 @@ class PanelSpool:
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows), "f8")
+        out = anonymous_array((stop - start, self.n_rows))
         for first in range(0, self.n_rows, self._panel_rows):
             n_rows = min(self._panel_rows, self.n_rows - first)
             self._read_panel(out, first, n_rows, start)
-        return out  # type: ignore[return-value]
+        return out
 
-    def _read_panel(
-        self, out: NDArray[np.generic], first: int, n_rows: int, start: int
-    ) -> None:
+    def _read_panel(self, out: NDArray[np.float64], first: int, n_rows: int, start: int) -> None:
         step = max(1, _COPY_NBYTES // (n_rows * ITEMSIZE))
         for row in range(0, len(out), step):
             part = out[row : row + step, first : first + n_rows]
@@ -81,7 +80,7 @@ class PanelSpool:
             if part.flags.c_contiguous:
                 _read_all(self._file.fileno(), part, offset)
             else:
-                piece = np.empty(part.shape, out.dtype)
+                piece = np.empty(part.shape)
                 _read_all(self._file.fileno(), piece, offset)
                 part[...] = piece
 
@@ -91,15 +90,15 @@ class PanelSpool:
         Path(self._file.name).unlink(missing_ok=True)
 
 
-def _write_all(handle: int, data: NDArray[np.generic]) -> None:
-    view = memoryview(data.reshape(-1).view(np.uint8))
-    while len(view):
+def _write_all(handle: int, data: NDArray[np.float64]) -> None:
+    view = data.reshape(-1).view(np.uint8).data
+    while view.nbytes:
         view = view[os.write(handle, view) :]
 
 
-def _read_all(handle: int, into: NDArray[np.generic], offset: int) -> None:
-    view = memoryview(into.reshape(-1).view(np.uint8))
-    while len(view):
+def _read_all(handle: int, into: NDArray[np.float64], offset: int) -> None:
+    view = into.reshape(-1).view(np.uint8).data
+    while view.nbytes:
         n_read = os.preadv(handle, [view], offset)
         if n_read == 0:
             raise OSError(f"the scratch file ended at byte {offset}: something truncated it")

@@ -126,7 +126,9 @@ class TextSpool:
                 break
         return pairs
 
-    def blocks(self, skip: frozenset[int] = frozenset()) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
+    def blocks(
+        self, skip: frozenset[int] = frozenset()
+    ) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
         """Yield the texts as :data:`TextBlocks`, those at the positions ``skip`` left out."""
         previous = 0
         for start in range(0, self._n, BLOCK):

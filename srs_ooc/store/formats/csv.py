@@ -129,7 +129,10 @@ def estimate(path: Path, n_columns: int) -> Estimate:
 
 
 def rows_at_most(path: Path, n_columns: int) -> int:
-    """Return a bound on the rows of a file: a row takes a byte per column, gzip packs 1032 in one."""
+    """Return a bound on the rows of a file.
+
+    A row takes at least a byte per column, and gzip packs at most 1032 bytes into one.
+    """
     pieces = PieceReader(path)
     return pieces.nbytes * (1032 if pieces.is_gzip else 1) // n_columns + 1
 
@@ -203,7 +206,8 @@ def read_rows(
     panel_full : callable
         Must set the next panel.
     """
-    for data, start in stream.body():
+    for data, first in stream.body():
+        start = first
         while True:
             start = reader.feed(data, start)
             take_rows(reader.take_labels(), reader.take_ids())

@@ -97,7 +97,8 @@ class PieceReader:
     def _gunzipped(self) -> Iterator[bytes]:
         decoder = zlib.decompressobj(wbits=31)
         try:
-            for data in self._raw():
+            for piece in self._raw():
+                data = piece
                 while data:
                     if decoder.eof:  # another member, or padding with zeros
                         data = data.lstrip(b"\0")

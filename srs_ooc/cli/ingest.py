@@ -1,0 +1,77 @@
+"""``srs-ooc ingest``: a CSV file into a store."""
+
+from pathlib import Path
+
+import click
+
+from srs_ooc.cli.byte_progress import byte_progress
+from srs_ooc.sizes import MB, describe_nbytes
+from srs_ooc.store.ingest import IngestOptions, ingest_csv
+from srs_ooc.store.manifest import Manifest
+
+
+@click.command("ingest")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--target", metavar="NAME", help="Column of class labels. [default: the last one]")
+@click.option("--row-ids", metavar="NAME", help="Column of row ids. [default: rows are numbered]")
+@click.option("--ignore", metavar="NAME", multiple=True, help="Leave a column out; repeatable.")
+@click.option(
+    "--memory-mb",
+    type=click.FloatRange(min=1),
+    default=512,
+    show_default=True,
+    help="Cap on the resident memory of the whole process, in megabytes (10^6 bytes).",
+)
+@click.option(
+    "--code-dtype",
+    type=click.Choice(["uint8", "uint16"]),
+    default="uint8",
+    show_default=True,
+    help="uint8 tells up to 254 values of a feature apart, uint16 up to 65534.",
+)
+@click.option(
+    "--no-values",
+    is_flag=True,
+    help="Keep only the codes: a smaller store, from which columns cannot be exported.",
+)
+def ingest_command(
+    *,
+    source: Path,
+    store: Path,
+    target: str | None,
+    row_ids: str | None,
+    ignore: tuple[str, ...],
+    memory_mb: float,
+    code_dtype: str,
+    no_values: bool,
+) -> None:
+    """Turn the CSV file SOURCE (plain or gzip-compressed, with a header) into STORE.
+
+    All columns but the target, the row ids and the ignored ones must be numeric. Empty cells, NA
+    and nan are stored as missing values. STORE appears complete or not at all.
+    """
+    options = IngestOptions(
+        target=target,
+        row_ids=row_ids,
+        ignore=ignore,
+        memory_nbytes=int(memory_mb * MB),
+        code_dtype=code_dtype,
+        keep_values=not no_values,
+    )
+    with byte_progress() as progress:
+        manifest = ingest_csv(source, store, options, progress)
+    _report(store, manifest)
+
+
+def _report(store: Path, manifest: Manifest) -> None:
+    found = ", the last column" if manifest.inferred.get("target") else ""
+    click.echo(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
+    click.echo(f"target: {manifest.target_name!r}{found} ({len(manifest.classes)} classes)")
+    if manifest.n_missing_cells:
+        click.echo(
+            f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features"
+        )
+    kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
+    size = describe_nbytes(manifest.codes_nbytes)
+    click.echo(f"kept: {manifest.code_dtype} codes ({size}) {kept}")

@@ -1,0 +1,102 @@
+"""``srs-ooc inspect``: what a store says of itself."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from srs_ooc.sizes import describe_nbytes
+from srs_ooc.store.check import check_files, verify_checksums
+from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.names import Names
+
+_FIRST_NAMES = 5
+_FIRST_CLASSES = 20
+
+
+@click.command("inspect")
+@click.argument("store", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
+@click.option("--verify", is_flag=True, help="Read the data and compare every checksum.")
+def inspect_command(store: Path, as_json: bool, verify: bool) -> None:
+    r"""Say what is in STORE: shape, target, classes, missing values, sizes, first names.
+
+    \b
+    Keys of --json:
+      n_rows, n_features        shape of the table
+      task                      "classification"
+      target                    name of the target
+      classes, class_counts     labels, and rows of each
+      row_ids                   name of the column of row ids, or null
+      n_missing_cells, n_missing_features
+      code_dtype, values_dtype  values_dtype is null where only codes are kept
+      codes_nbytes, store_nbytes
+      format, fingerprint       version of the layout; identity of the store
+      source, inferred          where the table came from; what was inferred
+      first_names               of the first features, in the order of the source
+      verified                  whether checksums were compared now
+    """
+    manifest = read_manifest(store)
+    check_files(store, manifest)
+    if verify:
+        verify_checksums(store, manifest)
+    facts = _facts(store, manifest, verify)
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+    else:
+        _show(store, facts)
+
+
+def _facts(store: Path, manifest: Manifest, verified: bool) -> dict[str, Any]:
+    names = Names(store, manifest, "names")
+    return {
+        "n_rows": manifest.n_rows,
+        "n_features": manifest.n_features,
+        "task": manifest.task,
+        "target": manifest.target_name,
+        "classes": list(manifest.classes),
+        "class_counts": list(manifest.class_counts),
+        "row_ids": manifest.row_id_name,
+        "n_missing_cells": manifest.n_missing_cells,
+        "n_missing_features": manifest.n_missing_features,
+        "code_dtype": manifest.code_dtype,
+        "values_dtype": manifest.values_dtype,
+        "codes_nbytes": manifest.codes_nbytes,
+        "store_nbytes": sum(file.stat().st_size for file in store.rglob("*") if file.is_file()),
+        "format": manifest.format,
+        "fingerprint": manifest.fingerprint,
+        "source": manifest.source,
+        "inferred": manifest.inferred,
+        "first_names": [names[i] for i in range(min(_FIRST_NAMES, len(names)))],
+        "verified": verified,
+    }
+
+
+def _show(store: Path, facts: dict[str, Any]) -> None:
+    counts = [
+        f"{label} ({count})"
+        for label, count in zip(facts["classes"], facts["class_counts"], strict=True)
+    ]
+    more = f", ... {len(counts)} in all" if len(counts) > _FIRST_CLASSES else ""
+    names = ", ".join(facts["first_names"])
+    lines = {
+        "store": str(store),
+        "rows": facts["n_rows"],
+        "features": facts["n_features"],
+        "task": facts["task"],
+        "target": facts["target"],
+        "classes": ", ".join(counts[:_FIRST_CLASSES]) + more,
+        "row ids": facts["row_ids"] or "numbered from 1",
+        "missing": f"{facts['n_missing_cells']} cells in {facts['n_missing_features']} features",
+        "codes": f"{facts['code_dtype']}, {describe_nbytes(facts['codes_nbytes'])}",
+        "values": facts["values_dtype"] or "not kept",
+        "on disk": describe_nbytes(facts["store_nbytes"]),
+        "names": names + (", ..." if facts["n_features"] > len(facts["first_names"]) else ""),
+        "source": facts["source"].get("name", "not recorded"),
+        "fingerprint": facts["fingerprint"],
+    }
+    if facts["verified"]:
+        lines["verified"] = "every checksum agrees"
+    for key, value in lines.items():
+        click.echo(f"{key:<12} {value}")

@@ -1,0 +1,137 @@
+"""Selected columns as CSV: row id, the columns' real values, and the target label."""
+
+import csv
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import StoreError, UsageError
+from srs_ooc.sizes import MB
+from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.values import ValuesReader
+
+_BLOCK_NBYTES = 8 * MB
+
+
+def export_columns(store: Path, positions: NDArray[np.integer[Any]], out: Path) -> None:
+    """Write columns of a store to a CSV file.
+
+    The header is the name of the row ids (``row_id`` where rows are numbered), the names of the
+    columns, and the name of the target. A value is the shortest decimal that reads back as the
+    same float64; a missing one is empty. Rows go through memory in bounded blocks.
+
+    Parameters
+    ----------
+    store : Path
+        The store.
+    positions : int (k,)
+        Source positions of the wanted features, in the order wanted.
+    out : Path
+        The CSV file to make; it appears complete or not at all.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged or keeps no values, or ``out`` cannot be written.
+    UsageError
+        If ``out`` exists, or a position is outside the table.
+    """
+    if out.exists():
+        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    manifest = read_manifest(store)
+    wanted = np.asarray(positions, np.int64)
+    if len(wanted) and not 0 <= wanted.min() <= wanted.max() < manifest.n_features:
+        raise UsageError(
+            f"expected positions in 0 .. {manifest.n_features - 1}, found "
+            f"{int(wanted.min())} .. {int(wanted.max())}. Check that run and store belong "
+            "together."
+        )
+    values = ValuesReader(store, manifest)
+    scratch = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent) as columns:
+            _gather(columns.fileno(), values, store, manifest, wanted)
+            with scratch.open("x", encoding="utf-8", newline="") as file:
+                _write_rows(file, columns.fileno(), store, manifest, wanted)
+                file.flush()
+                os.fsync(file.fileno())
+        os.link(scratch, out)  # unlike a rename, refuses to overwrite
+    except FileExistsError:
+        raise UsageError(
+            f"{out}: expected a path that is free, found a file. Choose another."
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"{out}: cannot be written: {error.strerror or error}. "
+            "Choose a path in a folder that exists, can be written, and has room."
+        ) from error
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _gather(
+    handle: int,
+    values: ValuesReader,
+    store: Path,
+    manifest: Manifest,
+    positions: NDArray[np.int64],
+) -> None:
+    """Write the columns one after another, as float64, to a scratch file."""
+    wanted = np.sort(positions)
+    stored = np.flatnonzero(np.isin(read_array(store, manifest, "positions"), wanted))
+    source = read_array(store, manifest, "positions")[stored].astype(np.int64)
+    order = np.argsort(positions, kind="stable")
+    first = np.searchsorted(wanted, source)
+    last = np.searchsorted(wanted, source, side="right")
+    for i, row, part in values.columns(stored):
+        data = part.astype(np.float64).tobytes()
+        for column in order[first[i] : last[i]].tolist():
+            offset = (column * manifest.n_rows + row) * 8
+            written = 0
+            while written < len(data):
+                written += os.pwrite(handle, data[written:], offset + written)
+
+
+def _write_rows(
+    file: TextIO, handle: int, store: Path, manifest: Manifest, positions: NDArray[np.int64]
+) -> None:
+    names = Names(store, manifest, "names")
+    writer = csv.writer(file, lineterminator="\n")
+    header = [names[i] for i in positions.tolist()]
+    id_name = manifest.row_id_name
+    if id_name is None:
+        id_name = "row_id"
+        while id_name in header or id_name == manifest.target_name:
+            id_name = "_" + id_name
+    writer.writerow([id_name, *header, manifest.target_name])
+    del header
+    target = read_array(store, manifest, "target")
+    ids = iter(Names(store, manifest, "row_ids"))
+    start = 0
+    for block in _row_blocks(handle, manifest.n_rows, len(positions)):
+        labels = target[start : start + len(block)].tolist()
+        start += len(block)
+        for row, label in zip(block, labels, strict=True):
+            cells = map(_text, row.tolist())
+            writer.writerow([next(ids), *cells, manifest.classes[label]])
+
+
+def _row_blocks(handle: int, n_rows: int, n_columns: int) -> Iterator[NDArray[np.float64]]:
+    step = max(1, _BLOCK_NBYTES // (8 * max(1, n_columns)))
+    for start in range(0, n_rows, step):
+        stop = min(start + step, n_rows)
+        block = np.empty((stop - start, n_columns))
+        for column in range(n_columns):
+            data = os.pread(handle, 8 * (stop - start), 8 * (column * n_rows + start))
+            block[:, column] = np.frombuffer(data)
+        yield block
+
+
+def _text(value: float) -> str:
+    return "" if value != value else repr(value).removesuffix(".0")  # noqa: PLR0124 (NaN)
