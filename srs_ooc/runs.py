@@ -22,7 +22,7 @@ from srs_ooc.ledger import Ledger
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, RunSpec, Shape, check_same, fixed_nbytes, settle, work_nbytes
-from srs_ooc.store.columns import ColumnStore
+from srs_ooc.store.columns import ColumnStore, check_chunk_files
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import read_array
 
@@ -85,12 +85,13 @@ def open_or_create(store: Path, run: Path, request: Request) -> Ledger:
     if run.exists():
         ledger = Ledger(run, writable=True)
         try:
-            _check_store(ledger, manifest, store)
+            check_store(ledger, manifest, store)
             check_same(options, spec_of(ledger), str(run))
         except BaseException:
             ledger.close()
             raise
         return ledger
+    check_chunk_files(store, manifest)
     refuse_missing(store, manifest, asked)
     memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
     shape = shape_of(manifest, asked)
@@ -132,6 +133,22 @@ def find_store(ledger: Ledger) -> Path:
     )
 
 
+def check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
+    """Check that a run was made on this very store.
+
+    Raises
+    ------
+    RunError
+        If the fingerprints differ.
+    """
+    if spec_of(ledger).store != manifest.fingerprint:
+        raise RunError(
+            f"{ledger.run} is a run on another store than {store}: expected fingerprint "
+            f"{spec_of(ledger).store[:16]}, found {manifest.fingerprint[:16]}. Name its own store, "
+            "or choose another folder with --out."
+        )
+
+
 def shape_of(manifest: Manifest, inputs: Inputs) -> Shape:
     """Return what of the store, as trained on, bounds a run."""
     n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
@@ -171,7 +188,7 @@ def opened_engine(
     """
     spec = spec_of(ledger)
     manifest = read_manifest(store)
-    _check_store(ledger, manifest, store)
+    check_store(ledger, manifest, store)
     inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
     shape = shape_of(manifest, inputs)
     budget = plan_memory(spec, shape, cap_nbytes)
@@ -223,15 +240,6 @@ def _with_digests(options: Options, inputs: Inputs) -> Options:
     return replace(
         options, excluded=digest(inputs.excluded, "features"), rows=digest(inputs.rows, "rows")
     )
-
-
-def _check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
-    if spec_of(ledger).store != manifest.fingerprint:
-        raise RunError(
-            f"{ledger.run} is a run on another store than {store}: expected fingerprint "
-            f"{spec_of(ledger).store[:16]}, found {manifest.fingerprint[:16]}. Name its own store, "
-            "or choose another folder with --out."
-        )
 
 
 def _training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray[np.int32]:

@@ -63,6 +63,8 @@ class Ranking:
         self.kept = KeptSet(manifest.n_features)
         self.n_iterations = ledger.load(self.tally, self.kept).iteration
         self.n_selected = self.kept.n
+        members = self.kept.features.tolist(), self.kept.entered.tolist()
+        self._entered: dict[int, int] = dict(zip(*members, strict=True))
         self.positions = read_array(store, manifest, "positions")
         self.names = Names(store, manifest, "names")
         with np.errstate(invalid="ignore"):
@@ -72,16 +74,20 @@ class Ranking:
 
     def __iter__(self) -> Iterator[FeatureRecord]:
         """Yield every feature, best first."""
-        entered = dict(zip(self.kept.features.tolist(), self.kept.entered.tolist(), strict=True))
         for rank, stored in enumerate(self.order.tolist(), start=1):
-            yield self._record(rank, stored, entered.get(stored))
+            yield self._record(rank, stored, self._entered.get(stored))
 
     def selected(self) -> Iterator[FeatureRecord]:
         """Yield the selected features, best first."""
-        entered = dict(zip(self.kept.features.tolist(), self.kept.entered.tolist(), strict=True))
-        for place in np.flatnonzero(self.kept.holds(self.order.astype(np.uint32))).tolist():
-            stored = int(self.order[place])
-            yield self._record(place + 1, stored, entered[stored])
+        for rank, stored in zip(self._selected_ranks(), self.selected_order(), strict=True):
+            yield self._record(int(rank), int(stored), self._entered[int(stored)])
+
+    def selected_order(self) -> NDArray[np.int64]:
+        """Return the stored positions of the selected features, best first."""
+        return self.order[self._selected_ranks() - 1]
+
+    def _selected_ranks(self) -> NDArray[np.int64]:
+        return 1 + np.flatnonzero(self.kept.holds(self.order.astype(np.uint32)))
 
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
         n_drawn = int(self.tally.n_drawn[stored])

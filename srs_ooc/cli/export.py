@@ -1,0 +1,41 @@
+"""``srs-ooc export``."""
+
+from pathlib import Path
+
+import click
+import numpy as np
+
+from srs_ooc.errors import RunError
+from srs_ooc.ledger import Ledger
+from srs_ooc.report.export import export_columns
+from srs_ooc.report.ranking import Ranking
+from srs_ooc.runs import check_store
+from srs_ooc.store.manifest import read_manifest
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("export")
+@click.argument("store", type=_FILE)
+@click.argument("run", type=_FILE)
+@click.argument("out", type=_FILE)
+@click.option("--top", type=click.IntRange(1), metavar="N",
+              help="The N best features instead of the selected ones.")  # fmt: skip
+def export_command(store: Path, run: Path, out: Path, top: int | None) -> None:
+    """Write the columns of STORE that RUN selected to the CSV file OUT, best first.
+
+    Each row has its row id, the columns' real values, and the target.
+    """
+    ledger = Ledger(run, writable=False)
+    check_store(ledger, read_manifest(store), store)
+    ranking = Ranking(ledger, store)
+    ledger.close()
+    stored = ranking.order[:top] if top else ranking.selected_order()
+    if len(stored) == 0:
+        raise RunError(
+            f"{run}: expected selected features to export, found none after "
+            f"{ranking.n_iterations} iterations. Export the best by rank with --top N, or go on "
+            "with more iterations."
+        )
+    export_columns(store, np.asarray(ranking.positions)[stored].astype(np.int64), out)
+    click.echo(f"{out}: {len(stored)} features of {read_manifest(store).n_rows} rows")

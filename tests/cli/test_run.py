@@ -1,0 +1,306 @@
+"""The main job from the command line: ingest, run, status, features, export, and every refusal."""
+
+import csv
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import error_of, json_of, srs_ooc
+from stores import make_store, noise_table
+
+QUICK = ("--iterations", 60, "--q", 25)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a table, its store, and a finished run."""
+    folder = tmp_path_factory.mktemp("main")
+    values, labels = noise_table(80, 120)
+    with (folder / "table.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *(f"f{i}" for i in range(120)), "group"])
+        for row in range(80):
+            cells = [repr(float(x)) for x in values[:, row]]
+            writer.writerow([f"r{row}", *cells, "ab"[labels[row]]])
+    srs_ooc("ingest", "table.csv", "t.zarr", "--row-ids", "id", "--target", "group", cwd=folder)
+    options = ("--probe-min-draws", 3, "--probe-min-wins", 0.7, "--iterations", 400, "--q", 25)
+    srs_ooc("run", "t.zarr", *options, cwd=folder)
+    return folder
+
+
+def test_the_only_store_of_the_folder_is_taken(folder, tmp_path):
+    shutil.copytree(folder / "t.zarr", tmp_path / "t.zarr")
+    done = srs_ooc("run", "--memory-mb", 512, "--alpha", 0.5, *QUICK, cwd=tmp_path)
+    assert "after 60 iterations" in done.stdout
+    assert (tmp_path / "t.run").is_dir()
+
+
+def test_status_says_where_the_run_stands(folder):
+    status = json_of("status", "t.run", "--json", cwd=folder)
+    assert status["state"] == "finished"
+    assert status["iterations"] == 400
+    assert status["subspace_size"] == 25
+    assert status["memory_mb"] == 512
+    assert 10 < status["peak_rss_mb"] < 512
+    assert status["seconds"] > 0
+    assert status["n_selected"] >= 3
+    assert "finished" in srs_ooc("status", "t.run", cwd=folder).stdout
+
+
+def test_features_are_ranked_and_counted(folder):
+    records = json_of("features", "t.run", "--json", cwd=folder)
+    assert list(records[0]) == [
+        "name", "rank", "selected", "kept", "importance", "importance_ensemble", "n_drawn",
+        "p_better", "entered",
+    ]  # fmt: skip
+    assert [record["rank"] for record in records] == list(range(1, 121))
+    assert {record["name"] for record in records} == {f"f{i}" for i in range(120)}
+    assert {"f0", "f1", "f2"} <= {record["name"] for record in records[:8]}
+    assert sum(record["n_drawn"] for record in records) == 400 * 25
+    importances = [record["importance"] for record in records]
+    assert importances == sorted(importances, reverse=True)
+    for record in records:
+        whole = record["importance"] * record["n_drawn"] / 400
+        assert record["importance_ensemble"] == pytest.approx(whole)
+        assert record["selected"] == (record["entered"] is not None)
+    selected = json_of("features", "t.run", "--json", "--selected", cwd=folder)
+    assert selected == [record for record in records if record["selected"]]
+    table = srs_ooc("features", "t.run", "--csv", cwd=folder).stdout.splitlines()
+    assert table[0].startswith("name,rank,selected")
+    assert len(table) == 121
+
+
+def test_features_never_drawn_come_last_with_nulls(folder, tmp_path):
+    run = tmp_path / "short.run"
+    srs_ooc("run", folder / "t.zarr", "--out", run, "--iterations", 1, "--q", 5)
+    records = json_of("features", run, "--json")
+    assert [record["n_drawn"] for record in records] == [1] * 5 + [0] * 115
+    last = records[5:]
+    assert all(record["importance"] is record["p_better"] is None for record in last)
+    assert [record["name"] for record in last] == sorted(
+        (record["name"] for record in last), key=lambda name: int(name[1:])
+    )
+
+
+def test_positive_defines_no_share_of_wins(folder, tmp_path):
+    run = tmp_path / "p.run"
+    srs_ooc("run", folder / "t.zarr", "--out", run, "--judge", "positive", *QUICK)
+    records = json_of("features", run, "--json")
+    assert all(record["p_better"] is None for record in records)
+    assert any(record["entered"] for record in records)
+
+
+def test_export_writes_the_selected_columns_with_their_values(folder, tmp_path):
+    out = tmp_path / "selected.csv"
+    srs_ooc("export", "t.zarr", "t.run", out, cwd=folder)
+    selected = json_of("features", "t.run", "--json", "--selected", cwd=folder)
+    with (folder / "table.csv").open(newline="") as source, out.open(newline="") as made:
+        originals, copies = list(csv.DictReader(source)), list(csv.DictReader(made))
+    names = [record["name"] for record in selected]
+    assert list(copies[0]) == ["id", *names, "group"]
+    for original, copy in zip(originals, copies, strict=True):
+        assert (copy["id"], copy["group"]) == (original["id"], original["group"])
+        assert all(float(copy[name]) == float(original[name]) for name in names)
+    assert "expected a path that is free" in error_of("export", "t.zarr", "t.run", out, cwd=folder)
+
+
+def test_options_from_a_file_are_used_and_flags_win(folder, tmp_path):
+    config = tmp_path / "c.toml"
+    config.write_text('alpha = 0.25\nq = 30\njudge = "positive"\niterations = 5\nseed = 9\n')
+    run = tmp_path / "c.run"
+    srs_ooc("run", folder / "t.zarr", "--config", config, "--out", run, "--seed", 4)
+    status = json_of("status", run, "--json")
+    expected = {"alpha": "0.25", "subspace_size": 30, "judge": "positive", "seed": 4}
+    assert status | expected == status
+    config.write_text("alfa = 0.25\n")
+    assert "alfa" in error_of("run", folder / "t.zarr", "--config", config)
+    config.write_text("alpha = = 0.25\n")
+    assert "TOML" in error_of("run", folder / "t.zarr", "--config", config)
+
+
+@pytest.mark.parametrize(
+    "config", sorted(Path(__file__).parents[2].glob("configs/*.toml")), ids=lambda path: path.stem
+)
+def test_every_config_runs(folder, tmp_path, config):
+    run = tmp_path / "x.run"
+    srs_ooc("run", folder / "t.zarr", "--config", config, "--out", run, "--iterations", 30)
+    assert json_of("status", run, "--json")["iterations"] == 30
+
+
+def test_rows_and_excluded_features_are_left_out(folder, tmp_path):
+    rows, excluded = tmp_path / "rows.txt", tmp_path / "excluded.txt"
+    rows.write_text("\n".join(f"r{i}" for i in range(0, 80, 2)) + "\n")
+    excluded.write_text("f0\nf7\n")
+    run = tmp_path / "part.run"
+    arguments = ("run", folder / "t.zarr", "--out", run, "--exclude", excluded, *QUICK)
+    srs_ooc(*arguments, "--rows", rows)
+    records = {record["name"]: record for record in json_of("features", run, "--json")}
+    assert [name for name in records if records[name]["n_drawn"] == 0] == ["f0", "f7"]
+    # Training on half the rows is the same as training on a store of those rows: same ranks.
+    values, labels = noise_table(80, 120)
+    store = make_store(tmp_path / "half.zarr", values[:, ::2], labels[::2])
+    other = tmp_path / "half.run"
+    srs_ooc("run", store, "--out", other, "--exclude", excluded, *QUICK)
+    halves = {record["name"]: record for record in json_of("features", other, "--json")}
+    assert {n: r["n_drawn"] for n, r in halves.items()} == {
+        n: r["n_drawn"] for n, r in records.items()
+    }
+    # Resuming needs neither file; giving another one is another run.
+    rows.unlink()
+    srs_ooc("resume", run, "--iterations", 70)
+    excluded.write_text("f0\n")
+    assert "excluded" in error_of(*arguments)
+
+
+def test_missing_values_are_refused_or_left_out(tmp_path):
+    values, labels = noise_table(60, 40)
+    values[5, 3] = values[9, :10] = np.nan
+    store = make_store(tmp_path / "m.zarr", values, labels)
+    message = error_of("run", store, *QUICK)
+    assert "2 of 40" in message
+    assert "--exclude-missing" in message
+    srs_ooc("run", store, "--exclude-missing", *QUICK)
+    records = json_of("features", tmp_path / "m.run", "--json")
+    undrawn = {record["name"] for record in records if record["n_drawn"] == 0}
+    assert undrawn == {"f5", "f9"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--alpha", "1.5"), ["alpha", "from 0 to 1", "1.5"]),
+        (("--alpha", "nan"), ["alpha", "from 0 to 1"]),
+        (("--alpha", "a lot"), ["alpha", "a lot"]),
+        (("--q", "0"), ["subspace-size", "from 1 to 120", "0"]),
+        (("--q", "121"), ["subspace-size", "from 1 to 120", "121"]),
+        (("--q", "many"), ["subspace-size", "max", "many"]),
+        (("--q", "10", "--k", "11"), ["max-features", "from 1 to 10", "11"]),
+        (("--k", "0"), ["max-features"]),
+        (("--probe-min-wins", "2"), ["probe-min-wins", "from 0 to 1"]),
+        (("--probe-min-draws", "-1"), ["probe-min-draws"]),
+        (("--max-depth", "0"), ["max-depth"]),
+        (("--min-samples-leaf", "0"), ["min-samples-leaf"]),
+        (("--seed", "-3"), ["seed"]),
+        (("--iterations", "0"), ["iterations"]),
+        (("--memory-mb", "40"), ["40 MB", "smallest cap"]),
+        (("--judge", "magic"), ["judge"]),
+        (("--exclude", "nowhere.txt"), ["nowhere.txt"]),
+        (("--rows", "nowhere.txt"), ["nowhere.txt"]),
+    ],
+)
+def test_options_outside_their_range_are_refused(folder, tmp_path, options, words):
+    run = tmp_path / "never.run"
+    message = error_of("run", folder / "t.zarr", "--out", run, *options)
+    for word in words:
+        assert word in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_smallest_cap_named_does_work(folder, tmp_path):
+    message = error_of("run", folder / "t.zarr", "--out", tmp_path / "a.run", "--memory-mb", 9)
+    cap = int(message.split("--memory-mb ")[1].split(",")[0].split(".")[0])
+    srs_ooc("run", folder / "t.zarr", "--out", tmp_path / "b.run", "--memory-mb", cap, *QUICK[:2])
+
+
+def test_a_run_of_another_identity_is_refused_by_name(folder):
+    for option, value, name in [
+        ("--alpha", "0.7", "alpha"),
+        ("--q", "26", "subspace-size"),
+        ("--k", "3", "max-features"),
+        ("--seed", "1", "seed"),
+        ("--judge", "positive", "judge"),
+        ("--impurity", "entropy", "impurity"),
+        ("--max-depth", "4", "max-depth"),
+        ("--round-size", "2", "round-size"),
+    ]:
+        message = error_of("run", "t.zarr", option, value, cwd=folder)
+        assert f"{name} " in message
+        assert value in message
+    # Not identity: iterations, memory, threads, and the same numbers written otherwise.
+    again = ("--alpha", "0.50", "--threads", 1, "--memory-mb", 300, "--iterations", 400)
+    srs_ooc("run", "t.zarr", *again, cwd=folder)
+
+
+def test_a_run_on_another_store_is_refused(folder, tmp_path):
+    values, labels = noise_table(80, 120, seed=1)
+    other = make_store(tmp_path / "other.zarr", values, labels)
+    assert "another store" in error_of("run", other, "--out", folder / "t.run")
+    assert "another store" in error_of("export", other, folder / "t.run", tmp_path / "x.csv")
+
+
+def test_a_moved_store_is_found_beside_its_run(folder, tmp_path):
+    for name in ("t.zarr", "t.run"):
+        shutil.copytree(folder / name, tmp_path / "there" / name)
+    run = tmp_path / "there" / "t.run"
+    assert json_of("features", run, "--json", "--top", 1)[0]["rank"] == 1
+    (tmp_path / "there" / "t.zarr").rename(tmp_path / "there" / "u.zarr")
+    records = json_of(
+        "features", run, "--json", "--top", 2, "--store", tmp_path / "there" / "u.zarr"
+    )
+    assert len(records) == 2
+
+
+@pytest.mark.parametrize("command", ["status", "features", "resume"])
+def test_commands_on_no_run_say_so(tmp_path, command):
+    assert "expected a run" in error_of(command, tmp_path / "none.run")
+    assert "without a ledger" in error_of(command, tmp_path)
+
+
+def test_run_without_a_store_says_what_it_looked_for(folder, tmp_path):
+    assert "found none" in error_of("run", cwd=tmp_path)
+    assert "nothing there" in error_of("run", tmp_path / "none.zarr")
+    for name in ("a.zarr", "b.zarr"):
+        shutil.copytree(folder / "t.zarr", tmp_path / name)
+    assert "a.zarr, b.zarr" in error_of("run", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing", "version", "manifest"])
+def test_a_damaged_store_is_refused(folder, tmp_path, damage):
+    store = tmp_path / "t.zarr"
+    shutil.copytree(folder / "t.zarr", store)
+    chunk, metadata = store / "codes/c/0/0", store / "zarr.json"
+    if damage == "truncated":
+        chunk.write_bytes(chunk.read_bytes()[:-1])
+    elif damage == "missing":
+        chunk.unlink()
+    elif damage == "version":
+        record = json.loads(metadata.read_text())
+        record["attributes"]["srs_ooc"]["format"] = 99
+        metadata.write_text(json.dumps(record))
+    else:
+        metadata.write_text("{")
+    message = error_of("run", store, *QUICK)
+    expected = {
+        "truncated": str(chunk),
+        "missing": str(chunk),
+        "version": "99",
+        "manifest": str(metadata),
+    }
+    assert expected[damage] in message
+    assert not (tmp_path / "t.run").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_an_error(folder, tmp_path):
+    tmp_path.chmod(0o500)
+    assert "could not be created" in error_of("run", folder / "t.zarr", "--out", tmp_path / "x.run")
+
+
+def test_a_path_that_cannot_be_made_is_an_error(folder):
+    message = error_of("run", folder / "t.zarr", "--out", "/proc/none/x.run")
+    assert "could not be created" in message
+
+
+def test_one_class_among_the_training_rows_is_refused(folder, tmp_path):
+    rows = tmp_path / "rows.txt"
+    with (folder / "table.csv").open(newline="") as file:
+        ids = [row["id"] for row in csv.DictReader(file) if row["group"] == "a"]
+    rows.write_text("\n".join(ids))
+    run = tmp_path / "x.run"
+    assert "two classes" in error_of("run", folder / "t.zarr", "--rows", rows, "--out", run)
+    rows.write_text("r1\nnobody\n")
+    assert "nobody" in error_of("run", folder / "t.zarr", "--rows", rows, "--out", run)
+    assert not run.exists()
