@@ -1,0 +1,136 @@
+import json
+import math
+
+import pytest
+
+from srs_ooc.cli import main
+
+CHAIN = ["theory", "chain", "--n-features", "10000", "--q", "100", "--n-relevant", "3"]
+KEYS = [
+    "scenario",
+    "n_features",
+    "q",
+    "n_relevant",
+    "alpha",
+    "rs",
+    "srs",
+    "log10_rs",
+    "log10_srs",
+]
+
+
+def run(capsys, *arguments):
+    """Run the command line; return status, standard output and standard error."""
+    with pytest.raises(SystemExit) as exit_:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return exit_.value.code, captured.out, captured.err
+
+
+def run_json(capsys, *arguments):
+    status, out, err = run(capsys, *arguments, "--json")
+    assert (status, err) == (0, "")
+    return json.loads(out)
+
+
+def test_json_has_its_documented_keys(capsys):
+    found = run_json(capsys, *CHAIN)
+    assert list(found) == KEYS
+    assert found["rs"] == pytest.approx(1030406.1224489796, rel=1e-12)
+    assert found["srs"] == pytest.approx(301.0204081632653, rel=1e-12)
+    assert found["log10_rs"] == pytest.approx(math.log10(found["rs"]), rel=1e-14)
+    assert (found["scenario"], found["alpha"], found["q"]) == ("chain", 1.0, 100)
+
+
+def test_alpha_is_that_of_srs(capsys):
+    found = run_json(capsys, *CHAIN, "--alpha", "0.01")
+    assert found["alpha"] == 0.01
+    assert 301 < found["srs"] < found["rs"]
+
+
+def test_above_double_range_null_stands_beside_the_logarithm(capsys):
+    found = run_json(capsys, "theory", "clique", "-p", "1000000000", "-q", "100", "-r", "60")
+    assert found["rs"] is None
+    assert found["srs"] is None
+    assert found["log10_rs"] > found["log10_srs"] > 308
+    assert "1.7e308" in found["reason"]
+
+
+def test_never_is_null_with_the_reason(capsys):
+    found = run_json(capsys, "theory", "clique", "-p", "100", "-q", "5", "-r", "6")
+    assert [found[k] for k in ("rs", "srs", "log10_rs", "log10_srs")] == [None] * 4
+    assert "all 6; q is 5" in found["reason"]
+
+
+def test_what_is_asked_is_added(capsys):
+    asked = ["--share", "0.5", "--quantile", "0.9", "--after", "1000", "--round-size", "8"]
+    found = run_json(capsys, *CHAIN, *asked)
+    assert list(found) == [*KEYS, "share", "n_wanted", "quantile", "after", "rounds"]
+    assert found["n_wanted"] == 2
+    assert found["rs"] == pytest.approx(10100)
+    assert found["quantile"]["rs"] > found["rs"]
+    assert 1 < found["after"]["rs"] < found["after"]["srs"] < 3
+    assert 1 < found["rounds"]["srs"]["speedup"] < 8
+
+
+def test_a_reader_sees_both_methods(capsys):
+    status, out, _ = run(capsys, *CHAIN, "--quantile", "0.9", "--after", "10", "--round-size", "2")
+    assert status == 0
+    assert "RS  (alpha = 0)      1,030,406.1" in out
+    assert "SRS (alpha = 1)      301.0" in out
+    assert "wall-clock" in out
+    _, out, _ = run(capsys, "theory", "marginal", "-p", "100", "-q", "5", "-r", "9")
+    assert "never" in out
+    assert "5 of 9 are found and no more" in out
+
+
+def test_the_table_marks_what_disagrees(capsys):
+    status, out, _ = run(capsys, "theory", "--table")
+    assert status == 0
+    assert out.count("*10^") == 2
+    marked = [line for line in out.splitlines() if "5*10^6*" in line or "1123*" in line]
+    assert len(marked) == 2
+    assert "2 printed figures" in out
+
+
+def test_the_table_as_json(capsys):
+    rows = run_json(capsys, "theory", "--table")
+    assert len(rows) == 15
+    assert sum(not row["agrees_rs"] for row in rows) == 2
+    assert all(row["agrees_srs"] for row in rows)
+
+
+def test_the_figure_is_written(capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    target = tmp_path / "figure.svg"
+    status, out, _ = run(capsys, "theory", "--plot", str(target))
+    assert status == 0
+    assert str(target) in out
+    assert target.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "expected a scenario"),
+        (["ring"], "'ring' is not one of"),
+        (["chain"], "missing --n-features"),
+        (["chain", "-p", "9"], "missing --q"),
+        (["chain", "-p", "9", "-q", "3"], "missing --n-relevant"),
+        (["chain", "-p", "9", "-q", "10", "-r", "2"], "q: found 10, expected 1 to 9"),
+        (["chain", "-p", "9", "-q", "3", "-r", "2", "--alpha", "2"], "between 0 and 1"),
+        (["chain", "-p", "9", "-q", "3", "-r", "2", "--share", "0"], "share"),
+        (["chain", "-p", "9", "-q", "3", "-r", "2", "--quantile", "1"], "quantile"),
+        (["chain", "-p", "9", "-q", "3", "-r", "2", "--after", "-1"], "iterations"),
+        (["chain", "-p", "9", "-q", "3", "-r", "2", "--round-size", "0"], "round size"),
+        (["chain", "-p", "x"], "not a valid integer"),
+        (["--table", "--q", "3"], "need a scenario"),
+        (["--plot", "nowhere/at/all.png"], "plot"),
+    ],
+)
+def test_bad_arguments_are_one_message_and_status_2(capsys, arguments, said):
+    status, out, err = run(capsys, "theory", *arguments)
+    assert status == 2
+    assert out == ""
+    assert said in err
+    assert "Traceback" not in err
