@@ -7,6 +7,7 @@ rounded division a block, exponent kept apart so that nothing overflows.
 """
 
 import math
+import sys
 from dataclasses import dataclass
 
 BLOCK = 16
@@ -57,7 +58,7 @@ class Magnitude:
     @property
     def log10(self) -> float:
         """The decimal logarithm, finite at any size above 0."""
-        if 0.0 < self.value < math.inf:
+        if sys.float_info.min <= self.value < math.inf:
             return math.log10(self.value)
         return math.log10(self.mantissa) + self.exponent * LOG10_2
 
