@@ -69,8 +69,10 @@ void fill_tile(const Code *const *columns, const Code *const *next, int64_t n_ro
     constexpr int64_t LINE = 64 / static_cast<int64_t>(sizeof(Code));
     int64_t row = 0;
     for (; row + N <= n_rows; row += N) {
-        if (next && row % LINE == 0)
-            for (int l = 0; l < TILE; ++l) __builtin_prefetch(next[l] + row);
+        if (next) { // a few lines at a time: more would wait for each other
+            const int64_t share = TILE * N / LINE, from = row % LINE / N * share;
+            for (int64_t l = from; l < from + share; ++l) __builtin_prefetch(next[l] + row, 0, 2);
+        }
         for (int l = 0; l < TILE; l += N) transpose_square(columns + l, row, tile + row * TILE + l);
     }
     for (; row < n_rows; ++row)

@@ -250,9 +250,15 @@ template <typename Code> struct Grower {
             ties[l] = bits[l] == top ? tie_key(feature_hashes[first + l]) : 0;
             tie = ties[l] > tie ? ties[l] : tie;
         }
+        int32_t n_winners = 0, winner = 0; // nearly always one, found without looking lane by lane
+        for (int l = 0; l < TILE; ++l) {
+            const bool wins = bits[l] == top && ties[l] == tie;
+            n_winners += wins;
+            winner += wins ? l : 0;
+        }
+        if (n_winners == 1) return offer(best, top, tie, first + winner, thresholds[winner]);
         for (int l = 0; l < TILE; ++l)
-            if (bits[l] == top && ties[l] == tie)
-                offer(best, top, tie, first + l, thresholds[l]);
+            if (bits[l] == top && ties[l] == tie) offer(best, top, tie, first + l, thresholds[l]);
     }
 
     SRS_INLINE void offer(Split &best, int32_t bits, uint32_t tie, int64_t column, uint32_t threshold) const {
