@@ -1,0 +1,81 @@
+"""Whole runs: seconds, peak memory against the cap, and what a wider table costs.
+
+Claims: 10,000 iterations at n = 1,000, p = 50,000, q = 2,500 take 30 s or less on two cores, with
+the peak under the cap of 192 MB; at the same q and cap an iteration costs at most 1.3 times as much
+at p = 10^6 as at p = 10^4 while both stores fit the cap's page budget alike (n = 100, 1 MB to 100
+MB); memory grows by at most 32 bytes a feature.
+
+    python benchmarks/scale_run.py [--folder FOLDER] [--iterations 10000]
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+from measured import MB, srs_ooc
+
+CAP_MB = 192
+
+
+def make(folder: Path, n: int, p: int) -> Path:
+    """Return a madelon-like store of n rows and p features, made if it is not there."""
+    store = folder / f"{n}x{p}.zarr"
+    if not store.exists():
+        srs_ooc(
+            "synth", "madelon", store, "--rows", n, "--features", p, "--relevant", 20, "--seed", 0
+        )
+    return store
+
+
+def whole_run(folder: Path, iterations: int) -> None:
+    """Print the seconds and the peak of the long job."""
+    store = make(folder, 1000, 50_000)
+    with tempfile.TemporaryDirectory() as scratch:
+        options = ("--alpha", 0.5, "--q", 2500, "--iterations", iterations, "--memory-mb", CAP_MB)
+        done = srs_ooc("run", store, "--out", Path(scratch) / "a.run", *options)
+    print(
+        f"n = 1000, p = 50000, q = 2500, {iterations} iterations: {done.seconds:.1f} s, "
+        f"peak {done.peak_mb:.1f} MB of {CAP_MB}"
+    )
+
+
+def by_width(folder: Path, n: int, q: int, cap_mb: int, few: int, many: int) -> None:
+    """Print the cost of an iteration and the memory of a run at p = 10^4, 10^5, 10^6."""
+    first_cost = first_peak = 0.0
+    for p in (10_000, 100_000, 1_000_000):
+        store = make(folder, n, p)
+        with tempfile.TemporaryDirectory() as scratch:
+            common = ("--q", q, "--memory-mb", cap_mb, "--threads", 1)
+            short, long = (
+                srs_ooc(
+                    "run", store, "--out", Path(scratch) / f"{t}.run", "--iterations", t, *common
+                )
+                for t in (few, many)
+            )
+        cost = 1e3 * (long.seconds - short.seconds) / (many - few)
+        first_cost, first_peak = first_cost or cost, first_peak or long.peak_mb
+        extra = (long.peak_mb - first_peak) * MB / max(1, p - 10_000)
+        print(
+            f"n = {n}, q = {q}, cap {cap_mb} MB, p = {p}: {cost:.3f} ms an iteration "
+            f"({cost / first_cost:.2f} of p = 10^4), peak {long.peak_mb:.1f} MB "
+            f"({extra:.1f} bytes more a feature)"
+        )
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, help="keep the stores here and use them again")
+    parser.add_argument("--iterations", type=int, default=10_000)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = arguments.folder or Path(scratch)
+        whole_run(folder, arguments.iterations)
+        by_width(folder, 1000, 2500, CAP_MB, few=300, many=2300)
+        by_width(folder, 100, 2500, CAP_MB, few=500, many=5500)
+
+
+if __name__ == "__main__":
+    main()
