@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +53,12 @@ class TextSpool:
 
     def __len__(self) -> int:
         return self._n
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def append(self, texts: Texts) -> None:
         """Append some texts."""
