@@ -165,7 +165,9 @@ def test_numbers_next_to_a_tie_are_exact(mantissa, exponent, nudge):
     assert found is None or found == float(text)
 
 
-@pytest.mark.parametrize("text", ["1_000", "0x10", "1e", "e5", ".", "+", "--1", "1 2", "١", "1,5"])
+@pytest.mark.parametrize(
+    "text", ["1_000", "0x10", "1e", "e5", ".", "+", "--1", "1 2", "\u0661", "1,5"]
+)
 def test_what_is_no_decimal_number_is_refused(text):
     reader = TableReader(np.array([0, TARGET], np.int32))
     reader.set_panel(np.zeros((1, 4)))

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import io
 import math
 import os
 import random
@@ -32,9 +33,9 @@ def make(folder: Path, text: str, name: str = "t.csv") -> Path:
 
 def twin(path: Path, target: str, skip: tuple[str, ...] = ()) -> tuple:
     """Feature names, values (n_features, n_rows) and labels, read with csv and float()."""
-    opened = gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="")
-    with opened as file:
-        header, *rows = [row for row in csv.reader(file) if row]
+    raw = path.read_bytes()
+    text = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode()
+    header, *rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
     columns = [i for i, name in enumerate(header) if name != target and name not in skip]
     number = {"": math.nan, "NA": math.nan}
     values = [
