@@ -195,12 +195,13 @@ def test_infinity_is_refused_and_located(text):
         ("1,2,a\n1,2,NA\n", "missing_target", 2, 2),
         ('1,2,a\n1,"2,a\n', "open_quote", 2, None),
         ("1,2,a\n1,2," + "a" * 1_100_000 + "\n", "long_field", 2, 2),
+        ("1,2,a\n1,2," + "a" * 1001 + "\n", "long_label", 2, 2),
         ("1,2,a\n1,2,b\n1,2,c\n1,2,d\n", "too_many_classes", 4, 2),
         ('1,2,"a\nb"\n1,zz,a\n', "not_a_number", 3, 1),
     ],
 )
 def test_faults_name_line_and_column(text, fault, line, column):
-    for step in (1 << 20, 7):
+    for step in (100_000, 7):
         reader = TableReader(np.array([0, 1, TARGET], np.int32), max_classes=3)
         reader.set_panel(np.zeros((2, 9)))
         raw = text.encode()

@@ -49,6 +49,8 @@ def check_texts(spool, texts, cut, data):
     assert [spool.get(i).decode() for i in range(len(texts))] == texts
     for text in [*texts, "never there"]:
         assert spool.find(text) == (texts.index(text) if text in texts else None)
+    whole = [blob[: int(ends[-1])] for blob, ends in spool.blocks()]
+    assert b"".join(whole) == "".join(texts).encode()
     repeated = [(texts.index(t), i) for i, t in enumerate(texts) if texts.index(t) < i]
     assert spool.duplicates(limit=100) == repeated
     skip = data.draw(st.frozensets(st.integers(0, max(0, len(texts) - 1)), max_size=3))
@@ -57,3 +59,14 @@ def check_texts(spool, texts, cut, data):
         starts = [0, *ends.tolist()]
         kept += [blob[a:b].decode() for a, b in pairwise(starts)]
     assert kept == [t for i, t in enumerate(texts) if i not in skip]
+
+
+def test_blocks_of_long_texts_stay_small(tmp_path):
+    texts = [str(i) * 200_000 for i in range(9)] + ["x"] * 40_000
+    with TextSpool(tmp_path, "x") as spool:
+        for text in texts:
+            spool.append(as_texts([text]))
+        sizes = [(len(blob), len(ends)) for blob, ends in spool.blocks()]
+    assert max(size for size, _ in sizes) <= 1 << 20
+    assert max(n for _, n in sizes) <= 1 << 14
+    assert sum(n for _, n in sizes) == len(texts)
