@@ -51,7 +51,7 @@ class Problem:
     ----------
     fault : str
         ``ragged``, ``not_a_number``, ``infinite``, ``missing_target``, ``too_many_classes``,
-        ``long_field`` or ``open_quote``.
+        ``long_field``, ``open_quote`` or ``long_label``.
     line : int
         Line of the file, from 1, on which the row starts.
     column : int

@@ -1,11 +1,12 @@
 """Writing the chunk files of a store: every one of them, synced to disk, with its checksum."""
 
+import contextlib
 import os
 import zlib
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,11 +35,27 @@ class SyncedFile:
         self.nbytes += len(view)
         self.crc32 = zlib.crc32(view, self.crc32)
 
+    def abandon(self) -> None:
+        """Close without syncing: the work has failed."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
     def close(self) -> None:
         """Flush to disk and close."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        finally:
+            self.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
 
 
 class CodesWriter:
@@ -86,6 +103,11 @@ class CodesWriter:
         self._file.close()
         self.checksums[self._current] = self._file.crc32
         self._file = None
+
+    def abandon(self) -> None:
+        """Close without syncing: the work has failed."""
+        if self._file is not None:
+            self._file.abandon()
 
     def close(self) -> None:
         """Pad and end the last chunk."""
@@ -144,18 +166,16 @@ class FloatsWriter:
             padded[: part.shape[0], : part.shape[1]] = part
             part = padded
         path = values_file(self._folder, self._name, (first + row) // features, column // rows)
-        file = SyncedFile(path)
-        file.write(self._codec.encode(part))
-        file.close()
+        with SyncedFile(path) as file:
+            file.write(self._codec.encode(part))
 
 
 def write_small(folder: Path, name: str, blocks: Iterable[NDArray[Any]]) -> dict[str, int]:
     """Write a small array from blocks; return its checksum by relative path."""
     path = small_file(folder, name)
-    file = SyncedFile(path)
-    for block in blocks:
-        file.write(np.ascontiguousarray(block, dtype_of(name)))
-    file.close()
+    with SyncedFile(path) as file:
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype_of(name)))
     return {path.relative_to(folder).as_posix(): file.crc32}
 
 
@@ -170,16 +190,13 @@ def write_texts(folder: Path, name: str, blocks: TextBlocks) -> tuple[dict[str, 
         Texts written; length of ``<name>_bytes``, at least 1.
     """
     paths = [small_file(folder, f"{name}_{part}") for part in ("bytes", "offsets")]
-    texts, offsets = (SyncedFile(path) for path in paths)
-    start = np.zeros(1, "<u8")
-    offsets.write(start)
-    for blob, ends in blocks:
-        offsets.write((ends + np.uint64(texts.nbytes)).astype("<u8"))
-        texts.write(blob)
-    if texts.nbytes == 0:
-        texts.write(b"\0")
-    for file in (texts, offsets):
-        file.close()
+    with SyncedFile(paths[0]) as texts, SyncedFile(paths[1]) as offsets:
+        offsets.write(np.zeros(1, "<u8"))
+        for blob, ends in blocks:
+            offsets.write((ends + np.uint64(texts.nbytes)).astype("<u8"))
+            texts.write(blob)
+        if texts.nbytes == 0:
+            texts.write(b"\0")
     checksums = {
         path.relative_to(folder).as_posix(): file.crc32
         for path, file in zip(paths, (texts, offsets), strict=True)

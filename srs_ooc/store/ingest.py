@@ -104,7 +104,15 @@ def ingest_csv(
     with _words_for_the_disk(target_path), published_folder(target_path) as folder:
         scratch = folder / "scratch"
         scratch.mkdir()
-        manifest = _Ingest(source, folder, scratch, options, progress).run()
+        with contextlib.ExitStack() as stack:
+            manifest = _Ingest(
+                source=source,
+                folder=folder,
+                scratch=scratch,
+                options=options,
+                progress=progress,
+                stack=stack,
+            ).run()
         shutil.rmtree(scratch)
     return manifest
 
@@ -160,16 +168,19 @@ class _Ingest:
 
     def __init__(
         self,
+        *,
         source: Path,
         folder: Path,
         scratch: Path,
         options: IngestOptions,
         progress: Progress | None,
+        stack: contextlib.ExitStack,
     ) -> None:
         self._source, self._folder, self._scratch = source, folder, scratch
         self._options, self._progress = options, progress
-        self._header = TextSpool(scratch, "header")
-        self._ids = TextSpool(scratch, "ids")
+        self._stack = stack
+        self._header = stack.enter_context(TextSpool(scratch, "header"))
+        self._ids = stack.enter_context(TextSpool(scratch, "ids"))
         self._labels = scratch / "labels"
 
     def run(self) -> Manifest:
@@ -233,7 +244,9 @@ class _Ingest:
 
     def _read(self, stream: CsvStream, roles: Roles, plan: IngestPlan) -> _RowsRead:
         reader = TableReader(roles.slots(), place=stream.place, max_classes=MAX_CLASSES)
-        spool = PanelSpool(self._scratch / "panels", roles.n_features, plan.panel_rows)
+        spool = self._stack.enter_context(
+            PanelSpool(self._scratch / "panels", roles.n_features, plan.panel_rows)
+        )
         reader.set_panel(spool.panel)
 
         def panel_full() -> None:
@@ -296,7 +309,7 @@ class _Ingest:
         spool, form = rows.spool, self._form(rows.values_dtype)
         shape = Shape(spool.n_rows, spool.n_features)
         batch, n_threads = plan.writing(shape, form)
-        manifest = write_store(
+        return write_store(
             self._folder,
             spool,
             target,
@@ -308,9 +321,6 @@ class _Ingest:
             n_threads=n_threads,
             progress=self._progress,
         )
-        for file in (spool, self._header, self._ids):
-            file.close()
-        return manifest
 
 
 def _decode_labels(source: Path, name: str, labels: list[bytes]) -> list[str]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from srs_ooc.store.layout import Shape, dtype_of, require_file, small_file
 from srs_ooc.store.manifest import Manifest
 
-_BLOCK = 1 << 16
+_BLOCK, _BLOCK_NBYTES = 1 << 14, 1 << 20
 
 
 def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
@@ -78,9 +78,14 @@ class Names:
                 start = end
 
     def _blocks(self) -> Iterator[tuple[int, list[int], bytes]]:
-        for start in range(0, len(self), _BLOCK):
-            offsets: list[int] = self._offsets[start : start + _BLOCK + 1].tolist()
-            yield offsets[0], offsets[1:], self._bytes[offsets[0] : offsets[-1]].tobytes()
+        start = 0
+        while start < len(self):
+            offsets = self._offsets[start : start + _BLOCK + 1]
+            limit = int(offsets[0]) + _BLOCK_NBYTES
+            n_texts = max(1, int(np.searchsorted(offsets, limit, side="right")) - 1)
+            ends: list[int] = offsets[: n_texts + 1].tolist()
+            yield ends[0], ends[1:], self._bytes[ends[0] : ends[-1]].tobytes()
+            start += n_texts
 
     def find(self, texts: list[str]) -> NDArray[np.int64]:
         """Return the position of each of ``texts``, -1 where there is none."""

@@ -8,6 +8,7 @@ import math
 import mmap
 import os
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +50,12 @@ class PanelSpool:
         self.panel = anonymous_array((n_features, panel_rows))
         self._panel_rows = panel_rows
         self._file = path.open("w+b", buffering=0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def flush(self, n_filled: int) -> None:
         """Append the first ``n_filled`` rows of the panel to the file."""

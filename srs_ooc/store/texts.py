@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.parse import Texts, hash_text
 
-BLOCK = 1 << 16
+BLOCK = 1 << 14
+BLOCK_NBYTES = 1 << 20
+"""A block holds at most so many texts and bytes, or one longer text."""
 
 TextBlocks = Iterable[tuple[bytes, NDArray[np.uint64]]]
 """Blocks of texts: UTF-8 bytes one after another, and where each text ends in its block."""
@@ -21,7 +24,7 @@ def text_blocks(texts: Iterable[str]) -> Iterator[tuple[bytes, NDArray[np.uint64
     for text in texts:
         pieces.append(text.encode())
         nbytes += len(pieces[-1])
-        if len(pieces) == BLOCK or nbytes >= BLOCK * 16:
+        if len(pieces) == BLOCK or nbytes >= BLOCK_NBYTES:
             yield _joined(pieces)
             pieces, nbytes = [], 0
     if pieces:
@@ -52,6 +55,12 @@ class TextSpool:
 
     def __len__(self) -> int:
         return self._n
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def append(self, texts: Texts) -> None:
         """Append some texts."""
@@ -130,14 +139,16 @@ class TextSpool:
         self, skip: frozenset[int] = frozenset()
     ) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
         """Yield the texts as :data:`TextBlocks`, those at the positions ``skip`` left out."""
-        previous = 0
-        for start in range(0, self._n, BLOCK):
+        start = previous = 0
+        while start < self._n:
             ends = self._read("ends", start, min(BLOCK, self._n - start), "u8").astype(np.uint64)
-            blob = self._read("bytes", previous, int(ends[-1]) - previous, "u1").tobytes()
             ends -= np.uint64(previous)
-            previous += len(blob)
+            fitting = int(np.searchsorted(ends, BLOCK_NBYTES, side="right"))
+            ends = ends[: max(1, fitting)]
+            blob = self._read("bytes", previous, int(ends[-1]), "u1").tobytes()
             here = [i - start for i in skip if start <= i < start + len(ends)]
             yield _without(blob, ends, here) if here else (blob, ends)
+            start, previous = start + len(ends), previous + len(blob)
 
     def close(self) -> None:
         """Close and delete the files."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,36 +79,19 @@ def write_store(
     shape = Shape(columns.n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
     with ThreadPoolExecutor(n_threads) as pool:
-        work = _ColumnsWriter(folder, shape, form, pool, n_threads)
-        for start in range(0, shape.n_features, batch):
-            stop = min(start + batch, shape.n_features)
-            work.write(start, columns.read(start, stop))
-            if progress:
-                row_nbytes = shape.n_rows * form.code_nbytes
-                progress("writing", stop * row_nbytes, shape.n_features * row_nbytes)
-        checksums = work.close()
-    checksums |= write_small(folder, "positions", [stored_positions(shape.n_features)])
-    checksums |= write_small(folder, "target", _blocks(target))
-    text_nbytes: dict[str, int] = {}
+        with _ColumnsWriter(folder, shape, form, pool, n_threads) as work:
+            _write_columns(work, columns, batch, progress)
+        checksums = work.checksums
     ids = numbered_rows(shape.n_rows) if row_ids is None else row_ids
-    for name, blocks, expected in (
-        ("names", names, shape.n_features),
-        ("row_ids", ids, shape.n_rows),
-    ):
-        sums, n_texts, text_nbytes[f"{name}_bytes"] = write_texts(folder, name, blocks)
-        checksums |= sums
-        if n_texts != expected:
-            raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
-    counts = sum(
-        (np.bincount(block, minlength=len(facts.classes)) for block in _blocks(target)),
-        np.zeros(len(facts.classes), np.int64),
-    )
+    text_sums, text_nbytes = _write_texts(folder, shape, names, ids)
+    checksums |= write_small(folder, "positions", [stored_positions(shape.n_features)])
+    checksums |= write_small(folder, "target", _blocks(target)) | text_sums
     manifest = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
         task="classification",
         classes=facts.classes,
-        class_counts=tuple(counts.tolist()),
+        class_counts=_class_counts(target, len(facts.classes)),
         code_dtype=form.code_dtype,
         chunk_features=work.chunk_features,
         values_dtype=form.values_dtype,
@@ -125,6 +108,40 @@ def write_store(
     return manifest
 
 
+def _write_columns(
+    work: "_ColumnsWriter", columns: ColumnSource, batch: int, progress: Progress | None
+) -> None:
+    n_features = columns.n_features
+    for start in range(0, n_features, batch):
+        stop = min(start + batch, n_features)
+        work.write(start, columns.read(start, stop))
+        if progress:
+            progress("writing", stop * work.column_nbytes, n_features * work.column_nbytes)
+
+
+def _write_texts(
+    folder: Path, shape: Shape, names: TextBlocks, row_ids: TextBlocks
+) -> tuple[dict[str, int], dict[str, int]]:
+    checksums: dict[str, int] = {}
+    nbytes: dict[str, int] = {}
+    for name, blocks, expected in (
+        ("names", names, shape.n_features),
+        ("row_ids", row_ids, shape.n_rows),
+    ):
+        sums, n_texts, nbytes[f"{name}_bytes"] = write_texts(folder, name, blocks)
+        checksums |= sums
+        if n_texts != expected:
+            raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
+    return checksums, nbytes
+
+
+def _class_counts(target: NDArray[np.int32], n_classes: int) -> tuple[int, ...]:
+    counts = np.zeros(n_classes, np.int64)
+    for block in _blocks(target):
+        counts += np.bincount(block, minlength=n_classes)
+    return tuple(counts.tolist())
+
+
 def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
     return (array[start : start + _BLOCK] for start in range(0, len(array), _BLOCK))
 
@@ -136,6 +153,8 @@ class _ColumnsWriter:
         self, folder: Path, shape: Shape, form: StoreForm, pool: Executor, n_threads: int
     ) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
+        self.column_nbytes = shape.n_rows * form.code_nbytes
+        self.checksums: dict[str, int] = {}
         self.n_missing = np.empty(shape.n_features, np.uint32)
         self._n_codes = np.empty(shape.n_features, np.uint16)
         self._exact = np.empty(shape.n_features, np.bool_)
@@ -176,17 +195,21 @@ class _ColumnsWriter:
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
 
-    def close(self) -> dict[str, int]:
-        """End the files; return the checksums of codes and of the per-feature arrays."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self._codes.abandon()
+            return
         self._codes.close()
-        checksums = dict(self._codes.checksums)
+        self.checksums |= self._codes.checksums
         for name, array in (
             ("n_missing", self.n_missing),
             ("n_codes", self._n_codes),
             ("exact", self._exact),
         ):
-            checksums |= write_small(self._folder, name, [array])
-        return checksums
+            self.checksums |= write_small(self._folder, name, [array])
 
 
 def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:

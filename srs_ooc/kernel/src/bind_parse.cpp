@@ -27,7 +27,7 @@ nb::tuple take_texts(srs::Texts &texts) {
 nb::object describe(const srs::Problem &problem) {
     static const char *const names[] = {"none", "ragged", "not_a_number", "infinite",
                                         "missing_target", "too_many_classes", "long_field",
-                                        "open_quote"};
+                                        "open_quote", "long_label"};
     if (problem.fault == srs::Fault::none) return nb::none();
     return nb::make_tuple(names[static_cast<int>(problem.fault)], problem.line, problem.column,
                           raw(problem.text));

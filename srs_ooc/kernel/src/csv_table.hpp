@@ -64,7 +64,8 @@ struct Texts {
 };
 
 enum class Fault {
-    none, ragged, not_a_number, infinite, missing_target, too_many_classes, long_field, open_quote
+    none, ragged, not_a_number, infinite, missing_target, too_many_classes, long_field, open_quote,
+    long_label
 };
 
 struct Problem {
@@ -165,6 +166,8 @@ class TableSink {
     std::int64_t row() const { return row_; }
 
   private:
+    static constexpr std::size_t kLongestLabel = 1000; // labels are kept in memory
+
     std::int32_t slot(std::int64_t column) const {
         return column < static_cast<std::int64_t>(slots_.size()) ? slots_[column] : kIgnored;
     }
@@ -192,6 +195,7 @@ class TableSink {
 
     void put_label(std::int64_t column, std::string_view text) {
         if (is_missing(text)) complain(Fault::missing_target, column, text);
+        if (text.size() > kLongestLabel) return complain(Fault::long_label, column, text);
         const auto found = class_of_.try_emplace(std::string(text), classes.size());
         if (found.second) {
             classes.emplace_back(text);

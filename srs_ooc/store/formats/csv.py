@@ -180,6 +180,8 @@ def _explain(problem: Problem, where: str) -> str:
         f"{text if problem.text else 'an empty cell'}. Remove the row, or fill its label in.",
         "too_many_classes": f"{where}: expected a target of at most {MAX_CLASSES} classes, found "
         "more. Name a column of class labels with --target.",
+        "long_label": f"{where}: expected a class label of at most 1000 bytes, found a longer one. "
+        "Name a column of class labels with --target.",
         "long_field": f"{where}: expected a field of at most 1 MB, found a longer one. "
         "Look for a missing closing quote or delimiter.",
         "open_quote": "expected the quote that opens here to be closed, found the end of the file. "

@@ -1,0 +1,253 @@
+"""`ingest` and `inspect` as a user meets them: what they print, and every bad input they refuse."""
+
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from srs_ooc.atomic import SCRATCH_SUFFIX
+from srs_ooc.cli import main
+from srs_ooc.store import chunks
+
+GOOD = "id,a,b,y\nr1,1,2,u\nr2,3,,v\nr3,5,6,u\n"
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command line in this process; return exit status, stdout and stderr."""
+
+    def run_command(*arguments: object) -> tuple[int, str, str]:
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            status = int(end.code or 0)
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run_command
+
+
+def make(folder: Path, text: str | bytes) -> Path:
+    path = folder / "t.csv"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+def listing(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def assert_refused(result: tuple[int, str, str], *fragments: str) -> None:
+    status, _, err = result
+    assert status == 2, err
+    assert err.startswith("srs-ooc: ")
+    assert "Traceback" not in err
+    for fragment in fragments:
+        assert fragment in err
+
+
+def test_ingest_then_inspect(tmp_path, run):
+    store = tmp_path / "t.zarr"
+    status, out, err = run("ingest", make(tmp_path, GOOD), store, "--row-ids", "id")
+    assert (status, err) == (0, "")
+    assert "3 rows x 2 features" in out
+    assert "target: 'y', the last column (2 classes)" in out
+    assert "missing: 1 cells in 1 features" in out
+    status, out, _ = run("inspect", store, "--verify")
+    assert status == 0
+    for fragment in ("u (2), v (1)", "uint8", "float32", "a, b", "every checksum agrees"):
+        assert fragment in out
+
+
+def test_inspect_json_has_the_documented_keys(tmp_path, run):
+    store = tmp_path / "t.zarr"
+    run("ingest", make(tmp_path, GOOD), store, "--target", "y", "--ignore", "id")
+    status, out, _ = run("inspect", store, "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert found["n_rows"] == 3
+    assert found["n_features"] == 2
+    assert (found["task"], found["target"]) == ("classification", "y")
+    assert (found["classes"], found["class_counts"]) == (["u", "v"], [2, 1])
+    assert (found["n_missing_cells"], found["n_missing_features"]) == (1, 1)
+    assert found["first_names"] == ["a", "b"]
+    assert found["source"]["name"] == "t.csv"
+    assert found["verified"] is False
+    _, help_text, _ = run("inspect", "--help")
+    assert all(key in help_text for key in found)
+
+
+BAD_TABLES = {
+    "empty file": ("", ["found an empty file"]),
+    "only blank lines": ("\n\r\n\n", ["found only blank lines"]),
+    "header only": ("a,b,y\n", ["expected rows after the header, found none"]),
+    "too few fields": ("a,b,y\n1,2,u\n1,u\n", ["line 3", "expected 3 fields", "found 2"]),
+    "too many fields": ("a,b,y\n1,2,u\n\n1,2,3,u\n", ["line 4", "expected 3 fields", "found 4"]),
+    "no number": ("a,b,y\n1,2,u\n1,zwei,v\n", ["line 3", "column 'b'", "'zwei'", "--ignore"]),
+    "infinity": ("a,b,y\n1,-inf,u\n1,2,v\n", ["line 2", "column 'b'", "'-inf'", "finite"]),
+    "overflow": ("a,b,y\n1,1e999,u\n1,2,v\n", ["line 2", "column 'b'", "'1e999'", "finite"]),
+    "duplicate names": ("a,b,a,b,y\n1,2,3,4,u\n", ["distinct column names", "'a' at 1 and 3"]),
+    "one class": ("a,y\n1,u\n2,u\n", ["at least two classes", "only 'u'", "column 'y'"]),
+    "missing label": ("a,y\n1,u\n2,\n", ["line 3", "column 'y'", "class label", "an empty cell"]),
+    "no feature": ("y\nu\nv\n", ["at least one feature"]),
+    "open quote": ('a,y\n1,u\n2,"v\n', ["line 3", "quote that opens here"]),
+    "not UTF-8": (b"a\xff,y\n1,u\n2,v\n", ["the header", "expected UTF-8"]),
+    "UTF-16": ("a,y\n1,u\n".encode("utf-16"), ["found UTF-16 text"]),
+    "a zip": (b"PK\x03\x04....", ["found a zip archive"]),
+    "broken gzip": (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03+I", ["gzip", "damage"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_tables_are_refused_and_leave_nothing(tmp_path, run, case):
+    content, fragments = BAD_TABLES[case]
+    source = make(tmp_path, content)
+    assert_refused(run("ingest", source, tmp_path / "t.zarr"), str(source), *fragments)
+    assert listing(tmp_path) == ["t.csv"]
+
+
+def test_the_second_of_two_pairs_of_row_ids_is_named(tmp_path, run):
+    source = make(tmp_path, "id,a,y\nr1,1,u\nr2,2,v\nr1,3,u\n")
+    result = run("ingest", source, tmp_path / "t.zarr", "--row-ids", "id")
+    assert_refused(result, "distinct row ids", "'r1' at 1 and 3")
+    assert listing(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "fragments"),
+    [
+        (["--target", "z"], ["no such column 'z' (--target)", "'id', 'a', 'b', 'y'"]),
+        (["--row-ids", "z"], ["no such column 'z' (--row-ids)"]),
+        (["--ignore", "z"], ["no such column 'z' (--ignore)"]),
+        (["--target", "a", "--row-ids", "a"], ["--row-ids", "--target", "'a'"]),
+        (["--target", "a", "--ignore", "a"], ["--ignore", "--target", "'a'"]),
+        (["--memory-mb", "20", "--ignore", "id"], ["--memory-mb 20", "smallest cap"]),
+    ],
+)
+def test_bad_options_are_refused_and_leave_nothing(tmp_path, run, options, fragments):
+    result = run("ingest", make(tmp_path, GOOD), tmp_path / "t.zarr", *options)
+    assert_refused(result, *fragments)
+    assert listing(tmp_path) == ["t.csv"]
+
+
+def test_sources_that_are_not_there(tmp_path, run):
+    result = run("ingest", tmp_path / "none.csv", tmp_path / "t.zarr")
+    assert_refused(result, "none.csv", "no such file")
+    (tmp_path / "folder").mkdir()
+    result = run("ingest", tmp_path / "folder", tmp_path / "t.zarr")
+    assert_refused(result, "found a folder")
+
+
+def test_an_existing_store_is_kept(tmp_path, run):
+    source, store = make(tmp_path, GOOD), tmp_path / "t.zarr"
+    run("ingest", source, store, "--ignore", "id")
+    before = (store / "zarr.json").read_bytes()
+    assert_refused(run("ingest", source, store, "--ignore", "id"), "t.zarr", "in use")
+    assert (store / "zarr.json").read_bytes() == before
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, run):
+    source = make(tmp_path, GOOD)
+    result = run("ingest", source, tmp_path / "no such folder" / "t.zarr")
+    assert_refused(result, "cannot be written", "No such file or directory")
+    assert_refused(run("ingest", source, source / "t.zarr"), "cannot be written")
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    if not os.access(locked, os.W_OK):  # root may write anywhere
+        result = run("ingest", source, locked / "t.zarr")
+        assert_refused(result, "cannot be written", "Permission denied")
+
+
+def test_too_little_disk_is_refused_before_work(tmp_path, run, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 5))
+    source = make(tmp_path, GOOD)
+    result = run("ingest", source, tmp_path / "t.zarr", "--ignore", "id")
+    assert_refused(result, "of free disk", "found 5 bytes", "scratch")
+    assert listing(tmp_path) == ["t.csv"]
+
+
+def test_a_disk_that_fills_up_leaves_nothing(tmp_path, run, monkeypatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(chunks.SyncedFile, "write", full)
+    source = make(tmp_path, GOOD)
+    result = run("ingest", source, tmp_path / "t.zarr", "--ignore", "id")
+    assert_refused(result, "the disk is full", "No space left")
+    assert listing(tmp_path) == ["t.csv"]
+
+
+def wide_table(folder: Path, n_rows: int = 400, n_features: int = 2000) -> Path:
+    header = ",".join(f"f{j}" for j in range(n_features))
+    cells = ",".join(f"{j / 7:.4f}" for j in range(n_features))
+    rows = "".join(f"{cells},{'uv'[i % 2]}\n" for i in range(n_rows))
+    return make(folder, f"{header},y\n{rows}")
+
+
+def command(source: Path, store: Path) -> list[str]:
+    return [sys.executable, "-m", "srs_ooc", "ingest", str(source), str(store)]
+
+
+def test_a_limit_met_by_the_spool_itself_leaves_nothing(tmp_path):
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+
+    source = wide_table(tmp_path)
+    done = subprocess.run(
+        command(source, tmp_path / "t.zarr"),
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert_refused((done.returncode, done.stdout, done.stderr), "the disk is full")
+    assert listing(tmp_path) == ["t.csv"]
+
+
+def test_a_killed_ingest_leaves_no_store_and_the_next_one_clears_up(tmp_path, run):
+    source, store = wide_table(tmp_path), tmp_path / "t.zarr"
+    scratch = tmp_path / (store.name + SCRATCH_SUFFIX)
+    for delay in (0.0, 0.05, 0.1):
+        process = subprocess.Popen(command(source, store))
+        while not scratch.exists() and process.poll() is None:
+            time.sleep(0.001)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert not store.exists() or run("inspect", store, "--verify")[0] == 0
+        shutil.rmtree(store, ignore_errors=True)
+    scratch.mkdir(exist_ok=True)
+    (scratch / "left over").write_text("x")
+    assert run("ingest", source, store)[0] == 0
+    assert not scratch.exists()
+    assert not (store / "left over").exists()
+    assert not (store / "scratch").exists()
+    assert run("inspect", store, "--verify")[0] == 0
+
+
+def test_inspect_refuses_what_is_no_store_or_not_whole(tmp_path, run):
+    assert_refused(run("inspect", tmp_path / "none.zarr"), "nothing there")
+    assert_refused(run("inspect", tmp_path), "without zarr.json")
+    store = tmp_path / "t.zarr"
+    run("ingest", make(tmp_path, GOOD), store, "--ignore", "id")
+    chunk = store / "codes" / "c" / "0" / "0"
+    whole = chunk.read_bytes()
+    chunk.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+    assert_refused(run("inspect", store, "--verify"), "codes/c/0/0", "CRC-32")
+    chunk.write_bytes(whole[:-1])
+    assert_refused(run("inspect", store), "codes/c/0/0", f"expected {len(whole)} bytes")
+    chunk.unlink()
+    assert_refused(run("inspect", store), "codes/c/0/0", "no file")
+    metadata = store / "zarr.json"
+    metadata.write_text(metadata.read_text().replace('"format": 1', '"format": 7'))
+    assert_refused(run("inspect", store), "expected store format 1, found 7")

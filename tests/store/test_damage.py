@@ -1,0 +1,81 @@
+"""A store that is not whole says which file is wrong, and is never read as missing values."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from srs_ooc.errors import StoreError
+from srs_ooc.store.check import check_files, verify_checksums
+from srs_ooc.store.ingest import ingest_csv
+from srs_ooc.store.layout import SMALL_ARRAYS
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.values import ValuesReader
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,y\n1,2,u\n3,,v\n5,6,u\n")
+    ingest_csv(path, tmp_path / "t.zarr")
+    return tmp_path / "t.zarr"
+
+
+FILES = ["codes/c/0/0", *(f"{name}/c/0" for name in SMALL_ARRAYS)]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_or_short_file_is_named_with_both_sizes(store, name):
+    manifest = read_manifest(store)
+    file = store / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1])
+    with pytest.raises(
+        StoreError, match=rf"{name}: expected {len(whole)} bytes, found {len(whole) - 1}"
+    ):
+        check_files(store, manifest)
+    file.unlink()
+    with pytest.raises(StoreError, match=f"{name}: expected {len(whole)} bytes, found no file"):
+        check_files(store, manifest)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_changed_byte_fails_the_checksum(store, name):
+    file = store / name
+    data = bytearray(file.read_bytes())
+    data[0] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(StoreError):  # by its size where the byte is an offset, else by its sum
+        verify_checksums(store, read_manifest(store))
+
+
+def test_a_lost_or_damaged_chunk_of_values_is_not_read_as_missing(store):
+    manifest = read_manifest(store)
+    file = store / "values" / "c" / "0" / "0"
+    stored = np.arange(2)
+    assert len(list(ValuesReader(store, manifest).columns(stored))) == 2
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(StoreError, match=r"values/c/0/0: expected a chunk of 2 x 3 values"):
+        list(ValuesReader(store, manifest).columns(stored))
+    file.unlink()
+    with pytest.raises(StoreError, match="no file"):
+        list(ValuesReader(store, manifest).columns(stored))
+    with pytest.raises(StoreError, match="no file"):
+        check_files(store, manifest)
+
+
+def test_other_versions_other_groups_and_no_store(store, tmp_path):
+    metadata = store / "zarr.json"
+    record = json.loads(metadata.read_text())
+    record["attributes"]["srs_ooc"]["format"] = 99
+    metadata.write_text(json.dumps(record))
+    with pytest.raises(StoreError, match="expected store format 1, found 99"):
+        read_manifest(store)
+    del record["attributes"]["srs_ooc"]
+    metadata.write_text(json.dumps(record))
+    with pytest.raises(StoreError, match="could not read"):
+        read_manifest(store)
+    shutil.rmtree(store)
+    with pytest.raises(StoreError, match="nothing there"):
+        read_manifest(store)
