@@ -6,8 +6,9 @@ than the cap (p = 10^6, 1 GB, under 192 MB) files are read, at 0.15 of the speed
 better. Cold, with the page cache dropped, the device decides: measured beside it are the same reads
 by ``os.pread`` alone.
 
-``take`` gets what it wants: a uint8 array of its own in RAM, one row per feature, and ``mode="clip"``
-(a third faster than the default). Dropping the page cache uses ``posix_fadvise``: no root needed.
+``take`` gets what it wants: a uint8 array of its own in RAM, one row per feature, and
+``mode="clip"`` (a third faster than the default). Dropping the page cache uses
+``posix_fadvise``: no root needed.
 
     python benchmarks/bench_gather.py [--rows 1000 --subspace 2500 --repeats 5 --large 1000000]
 """

@@ -70,7 +70,7 @@ class Engine:
         self._earlier = progress
         self._started = time.monotonic()
         self._touched = np.zeros(ceil_div(n_features, PAGE_ITEMS), dtype=np.bool_)
-        self._speculation = Speculation(executor, self.propose, self._token)
+        self._executor = executor
 
     @property
     def progress(self) -> Progress:
@@ -100,11 +100,12 @@ class Engine:
         the end.
         """
         state = self.state
+        speculation = Speculation(self._executor, self.propose, self._token)
         next_commit = time.monotonic() + COMMIT_SECONDS
         committed = state.iteration
         try:
             while state.iteration < until:
-                self._absorb(self._speculation.outcome(state.iteration, until))
+                self._absorb(speculation.outcome(state.iteration, until))
                 if time.monotonic() >= next_commit:
                     pause = max(COMMIT_SECONDS, COMMIT_SHARE * self._commit())
                     committed = state.iteration
@@ -112,7 +113,7 @@ class Engine:
                 if not keep_going():
                     break
         finally:
-            self._speculation.drop()
+            speculation.drop()
         if state.iteration > committed:
             self._commit()
 

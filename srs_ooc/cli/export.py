@@ -8,7 +8,7 @@ import numpy as np
 from srs_ooc.errors import RunError
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.export import export_columns
-from srs_ooc.report.ranking import Ranking
+from srs_ooc.report.ranking import Reading
 from srs_ooc.runs import check_store
 from srs_ooc.store.manifest import read_manifest
 
@@ -28,14 +28,14 @@ def export_command(store: Path, run: Path, out: Path, top: int | None) -> None:
     """
     ledger = Ledger(run, writable=False)
     check_store(ledger, read_manifest(store), store)
-    ranking = Ranking(ledger, store)
+    reading = Reading(ledger, store)
     ledger.close()
-    stored = ranking.order[:top] if top else ranking.selected_order()
+    stored = reading.order()[:top] if top else reading.selected()
     if len(stored) == 0:
         raise RunError(
             f"{run}: expected selected features to export, found none after "
-            f"{ranking.n_iterations} iterations. Export the best by rank with --top N, or go on "
+            f"{reading.n_iterations} iterations. Export the best by rank with --top N, or go on "
             "with more iterations."
         )
-    export_columns(store, np.asarray(ranking.positions)[stored].astype(np.int64), out)
+    export_columns(store, reading.positions[stored].astype(np.int64), out)
     click.echo(f"{out}: {len(stored)} features of {read_manifest(store).n_rows} rows")

@@ -7,9 +7,10 @@ import click
 
 from srs_ooc.cli.output import stream_csv, stream_json, stream_table
 from srs_ooc.ledger import Ledger
-from srs_ooc.report.ranking import FeatureRecord, Ranking
+from srs_ooc.report.ranking import FeatureRecord, Reading
 from srs_ooc.runs import find_store
 
+TABLE_ROWS = 50
 _WIDTHS = {"name": 16, "rank": 6, "selected": 8, "kept": 4, "importance_ensemble": 19}
 
 
@@ -26,18 +27,20 @@ def features_command(
 ) -> None:
     """Rank the features of RUN by importance, total MDI / times drawn; also while it goes on."""
     ledger = Ledger(run, writable=False)
-    ranking = Ranking(ledger, find_store(ledger) if store is None else store)
+    reading = Reading(ledger, find_store(ledger) if store is None else store)
     ledger.close()
-    limit = 50 if top is None and not (as_csv or as_json) else top
-    records = islice(ranking.selected() if only_selected else iter(ranking), limit)
+    limit = TABLE_ROWS if top is None and not (as_csv or as_json) else top
+    records = islice(reading.records(only_selected=only_selected), limit)
     if as_json:
         stream_json(records)
     elif as_csv:
         stream_csv(FeatureRecord, records)
     else:
         click.echo(
-            f"{ranking.n_selected} features selected after {ranking.n_iterations} iterations"
+            f"{reading.n_selected} features selected after {reading.n_iterations} iterations"
         )
         stream_table(FeatureRecord, records, _WIDTHS)
         if limit == 50:
-            click.echo(f"(the 50 best of {len(ranking.order)}; all with --csv, --json or --top N)")
+            click.echo(
+                f"(the 50 best of {len(reading.positions)}; all with --csv, --json or --top N)"
+            )

@@ -20,6 +20,7 @@ from srs_ooc.spec import IMPURITIES, JUDGES, Options
 from srs_ooc.store.manifest import read_manifest
 
 _FILE = click.Path(path_type=Path)
+SHOWN = 20
 _WORK_OPTIONS = [
     click.option("--iterations", type=click.IntRange(1), metavar="T",
                  help="Iterations in total, those already done included.  [default: 10000]"),
@@ -213,21 +214,20 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
 
 
 def _report(ledger: Ledger, store: Path) -> None:
-    from srs_ooc.report.ranking import Ranking
+    from srs_ooc.report.ranking import Reading
     from srs_ooc.report.status import status_of
 
     status = status_of(ledger)
-    ranking = Ranking(ledger, store)
+    reading = Reading(ledger, store)
     click.echo(
         f"{status.n_selected} features selected after {status.iterations} iterations "
         f"(judge {status.judge}, alpha {status.alpha}, q {status.subspace_size}) "
         f"in {status.seconds:.1f} s of work; "
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
-    shown = [record for record, _ in zip(ranking.selected(), range(20), strict=False)]
-    for record in shown:
-        facts = f"rank {record.rank}, importance {record.importance:.4g}, entered {record.entered}"
-        click.echo(f"  {record.name}  ({facts})")
-    if status.n_selected > len(shown):
-        click.echo(f"  ... and {status.n_selected - len(shown)} more")
+    selected = reading.selected()
+    for stored in selected[:SHOWN].tolist():
+        click.echo(f"  {reading.name(stored)}  (importance {reading.importance(stored):.4g})")
+    if len(selected) > SHOWN:
+        click.echo(f"  ... and {len(selected) - SHOWN} more")
     click.echo(f"All features: srs-ooc features {ledger.run}")

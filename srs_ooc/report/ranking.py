@@ -36,13 +36,13 @@ class FeatureRecord:
     entered: int | None
 
 
-class Ranking:
-    """The features of a run by rank, from one consistent reading of its ledger.
+class Reading:
+    """What a run's ledger says, read at one commit; the run may be going on.
 
     Parameters
     ----------
     ledger : Ledger
-        Open for reading; the run may be going on.
+        Open for reading.
     store : Path
         The run's store.
 
@@ -50,8 +50,6 @@ class Ranking:
     ----------
     n_iterations, n_selected : int
         Iterations read, and features selected by then.
-    order : int64 (n_features,)
-        Stored positions by rank: importance descending, ties by source position, never drawn last.
     positions : uint32 (n_features,)
         Source position of each stored feature.
     """
@@ -59,48 +57,66 @@ class Ranking:
     def __init__(self, ledger: Ledger, store: Path) -> None:
         manifest = read_manifest(store)
         self._has_probe = spec_of(ledger).judge == "probe"
-        self.tally = Tally(manifest.n_features)
-        self.kept = KeptSet(manifest.n_features)
-        self.n_iterations = ledger.load(self.tally, self.kept).iteration
-        self.n_selected = self.kept.n
-        members = self.kept.features.tolist(), self.kept.entered.tolist()
-        self._entered: dict[int, int] = dict(zip(*members, strict=True))
-        self.positions = read_array(store, manifest, "positions")
-        self.names = Names(store, manifest, "names")
-        with np.errstate(invalid="ignore"):
-            total = self.tally.importance / float(1 << IMPORTANCE_BITS)
-            self._importance: NDArray[np.float64] = total / self.tally.n_drawn
-        self.order = np.lexsort((self.positions, -np.nan_to_num(self._importance, nan=-1.0)))
+        self._tally = Tally(manifest.n_features)
+        self._kept = KeptSet(manifest.n_features)
+        self.n_iterations = ledger.load(self._tally, self._kept).iteration
+        self.n_selected = self._kept.n
+        self.positions = read_array(store, manifest, "positions").view(np.uint32)
+        self._names = Names(store, manifest, "names")
 
-    def __iter__(self) -> Iterator[FeatureRecord]:
-        """Yield every feature, best first."""
-        for rank, stored in enumerate(self.order.tolist(), start=1):
-            yield self._record(rank, stored, self._entered.get(stored))
+    def order(self) -> NDArray[np.integer]:
+        """Return the stored positions of all features by rank.
 
-    def selected(self) -> Iterator[FeatureRecord]:
-        """Yield the selected features, best first."""
-        for rank, stored in zip(self._selected_ranks(), self.selected_order(), strict=True):
-            yield self._record(int(rank), int(stored), self._entered[int(stored)])
+        Importance descending, ties by source position, features never drawn last.
+        """
+        return np.lexsort((self.positions, -self._importances(slice(None))))
 
-    def selected_order(self) -> NDArray[np.int64]:
+    def selected(self) -> NDArray[np.integer]:
         """Return the stored positions of the selected features, best first."""
-        return self.order[self._selected_ranks() - 1]
+        members = self._kept.features
+        by_rank = np.lexsort((self.positions[members], -self._importances(members)))
+        return members[by_rank]
 
-    def _selected_ranks(self) -> NDArray[np.int64]:
-        return 1 + np.flatnonzero(self.kept.holds(self.order.astype(np.uint32)))
+    def _importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return total MDI / times drawn, -1 where never drawn."""
+        n_drawn = self._tally.n_drawn[features]
+        total = self._tally.importance[features] / float(1 << IMPORTANCE_BITS)
+        out = np.full(len(n_drawn), -1.0)
+        np.divide(total, n_drawn, out=out, where=n_drawn > 0)
+        return out
+
+    def records(self, *, only_selected: bool = False) -> Iterator[FeatureRecord]:
+        """Yield the features' lines, best first."""
+        order = self.order()
+        ranks = np.arange(len(order))
+        if only_selected:
+            ranks = np.flatnonzero(self._kept.holds(order.astype(np.uint32)))
+        members = self._kept.features.tolist(), self._kept.entered.tolist()
+        entered = dict(zip(*members, strict=True))
+        for rank in ranks.tolist():
+            stored = int(order[rank])
+            yield self._record(rank + 1, stored, entered.get(stored))
 
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
-        n_drawn = int(self.tally.n_drawn[stored])
-        total = int(self.tally.importance[stored]) / float(1 << IMPORTANCE_BITS)
-        better = int(self.tally.n_better[stored])
+        n_drawn = int(self._tally.n_drawn[stored])
+        total = int(self._tally.importance[stored]) / float(1 << IMPORTANCE_BITS)
+        better = int(self._tally.n_better[stored])
         return FeatureRecord(
-            name=self.names[int(self.positions[stored])],
+            name=self.name(stored),
             rank=rank,
             selected=entered is not None,
             kept=entered is not None,
-            importance=float(self._importance[stored]) if n_drawn else None,
+            importance=total / n_drawn if n_drawn else None,
             importance_ensemble=total / self.n_iterations if n_drawn else None,
             n_drawn=n_drawn,
             p_better=better / n_drawn if n_drawn and self._has_probe else None,
             entered=entered,
         )
+
+    def name(self, stored: int) -> str:
+        """Return the name of a stored feature."""
+        return self._names[int(self.positions[stored])]
+
+    def importance(self, stored: int) -> float:
+        """Return a feature's importance, -1 where never drawn."""
+        return float(self._importances(slice(stored, stored + 1))[0])
