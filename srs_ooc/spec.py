@@ -2,7 +2,6 @@
 
 import dataclasses
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from math import ceil
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ from srs_ooc.kernel.block import block_nbytes
 from srs_ooc.kernel.native import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import learner_nbytes
+from srs_ooc.shares import share_text
 from srs_ooc.sizes import MB
 
 METHOD = "srs"
@@ -240,9 +240,8 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
 def _share(name: str, text: str) -> str:
     """Check a decimal from 0 to 1 and return its canonical text."""
     try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not (value.is_finite() and 0 <= value <= 1):
-        raise UsageError(f"--{name}: expected a decimal number from 0 to 1, found {text!r}.")
-    return f"{value.normalize():f}" if value else "0"
+        return share_text(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--{name}: expected a decimal number from 0 to 1, found {text!r}."
+        ) from error

@@ -1,6 +1,5 @@
 """Relevance tests: which features of a subspace enter F after its tree is grown."""
 
-from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.records import Outcome, Probe
 from srs_ooc.seeds import Purpose, below, derive
+from srs_ooc.shares import exact_share
 
 
 class Judge(Protocol):
@@ -58,7 +58,7 @@ class ProbeJudge:
 
     def __init__(self, min_draws: int, min_wins: str) -> None:
         self.min_draws = min_draws
-        share = Fraction(min_wins)
+        share = exact_share(min_wins)
         self._numerator, self._denominator = share.numerator, share.denominator
 
     def probe(self, key: int, subspace_size: int) -> Probe | None:

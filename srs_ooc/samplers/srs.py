@@ -1,13 +1,11 @@
 """Sequential Random Subspace: which features the next tree sees (Algorithm 1, step 2a)."""
 
-from fractions import Fraction
-from math import floor
-
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.native import draw_distinct
 from srs_ooc.seeds import Purpose, derive
+from srs_ooc.shares import floor_share
 
 
 class SequentialRandomSubspace:
@@ -37,7 +35,7 @@ class SequentialRandomSubspace:
         candidates: NDArray[np.uint32] | None = None,
     ) -> None:
         self.n_candidates, self.subspace_size = n_candidates, subspace_size
-        self.n_held = floor(Fraction(alpha) * subspace_size)
+        self.n_held = floor_share(alpha, subspace_size)
         self.candidates = candidates
 
     def propose(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:

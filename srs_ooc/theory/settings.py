@@ -1,15 +1,15 @@
 """What a computation of Section 4 is about: the scenario, p, q, r and alpha, checked."""
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal, get_args
 
 from srs_ooc.errors import UsageError
+from srs_ooc.shares import Share, exact_share, floor_share
 
 Scenario = Literal["chain", "clique", "marginal"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
-Alpha = str | int | float | Decimal | Fraction
+Alpha = Share
 
 
 def exact_alpha(alpha: Alpha) -> Fraction:
@@ -21,15 +21,12 @@ def exact_alpha(alpha: Alpha) -> Fraction:
         If alpha is no number or outside [0, 1].
     """
     try:
-        exact = alpha if isinstance(alpha, Fraction) else Fraction(Decimal(str(alpha)))
-    except (InvalidOperation, ValueError, OverflowError):
+        return exact_share(alpha)
+    except ValueError:
         raise UsageError(
             f"alpha: expected a number between 0 and 1, found {str(alpha)!r}; "
             "alpha is the share of the subspace held for features already found"
         ) from None
-    if not 0 <= exact <= 1:
-        raise UsageError(f"alpha: expected a number between 0 and 1, found {alpha}")
-    return exact
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ class Setting:
     @property
     def n_held_max(self) -> int:
         """floor(alpha q), the most found features a subspace is given."""
-        return int(self.alpha * self.subspace_size)
+        return floor_share(self.alpha, self.subspace_size)
 
     def n_held(self, n_found: int) -> int:
         """Return |R| = min(floor(alpha q), |F|) of Algorithm 1, step 2(a)."""

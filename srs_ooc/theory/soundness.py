@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 
+from srs_ooc.shares import floor_share
 from srs_ooc.theory.distributions import Distribution, Features
 from srs_ooc.theory.relevance import degree, relevant_features, strongly_relevant_features
 from srs_ooc.theory.settings import Alpha, exact_alpha
@@ -63,7 +64,7 @@ def final_sets(
 
     Costs grow exponentially with the number of features; meant for six or so.
     """
-    most_held = int(exact_alpha(alpha) * subspace_size)
+    most_held = floor_share(exact_alpha(alpha), subspace_size)
     outcomes: dict[Features, Outcomes] = {}
     start: Features = frozenset()
     waiting, seen, final = [start], {start}, set()
