@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import UsageError
-from srs_ooc.seeds import Purpose, below, derive, derive_array, key_of
+from srs_ooc.seeds import Purpose, derive, derive_array, key_of
 from srs_ooc.synth.normal import hash_grid, noise_cells, normals, uniforms
-from srs_ooc.synth.problem import Cells, Truth, check_shape, pieces, to_cells
+from srs_ooc.synth.problem import Cells, Truth, check_shape, distinct_places, pieces, to_cells
 
 MAX_CLUSTERS = 32
 MAX_RELEVANT = 1000
@@ -125,13 +125,7 @@ class Madelon:
     @cached_property
     def positions(self) -> NDArray[np.uint32]:
         """Source positions of the relevant features, informative first: uint32 (n_relevant,)."""
-        key = self._key(_Part.PLACES)
-        drawn: dict[int, None] = {}
-        for counter in count():
-            drawn[below(key, counter, self.n_features)] = None
-            if len(drawn) == self.n_relevant:
-                break
-        return np.array(list(drawn), dtype=np.uint32)
+        return distinct_places(self._key(_Part.PLACES), self.n_relevant, self.n_features)
 
     def _key(self, part: _Part) -> int:
         return key_of(Purpose.SYNTH, self.seed, part)

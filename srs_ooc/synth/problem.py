@@ -6,12 +6,14 @@ those steps (a *cell*). A CSV file and a store made from one problem therefore a
 
 import dataclasses
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import UsageError
+from srs_ooc.seeds import below
 from srs_ooc.sizes import ceil_div
 
 STEPS = 10_000
@@ -106,6 +108,16 @@ def check_shape(n_rows: int, n_features: int, seed: int) -> None:
             )
     if seed < 0:
         raise UsageError(f"--seed: expected 0 or more, found {seed}.")
+
+
+def distinct_places(key: int, n_places: int, n_features: int) -> NDArray[np.uint32]:
+    """Return distinct random source positions, in the order drawn: uint32 (n_places,)."""
+    drawn: dict[int, None] = {}
+    for counter in count():
+        drawn[below(key, counter, n_features)] = None
+        if len(drawn) == n_places:
+            break
+    return np.array(list(drawn), dtype=np.uint32)
 
 
 def describe(problem: Problem) -> dict[str, Any]:

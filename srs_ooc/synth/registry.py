@@ -2,5 +2,8 @@
 
 from srs_ooc.synth.madelon import Madelon
 from srs_ooc.synth.problem import Problem
+from srs_ooc.synth.scenarios import Chain, Clique, Marginal
 
-PROBLEMS: dict[str, type[Problem]] = {Madelon.name: Madelon}
+PROBLEMS: dict[str, type[Problem]] = {
+    kind.name: kind for kind in (Madelon, Chain, Clique, Marginal)
+}

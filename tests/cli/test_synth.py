@@ -60,3 +60,28 @@ def test_bad_arguments_exit_with_2_and_leave_nothing(
 )
 def test_missing_or_unreadable_options_exit_with_2(arguments: list[str]) -> None:
     assert invoke("madelon", *arguments).exit_code == 2
+
+
+@pytest.mark.parametrize(("name", "n_rows"), [("chain", 24), ("clique", 8), ("marginal", 24)])
+def test_an_exact_scenario_has_one_row_of_each_cell(tmp_path: Path, name: str, n_rows: int) -> None:
+    out = tmp_path / "t.csv"
+    result = invoke(name, str(out), "--relevant", "3", "--features", "9", "--exact")
+    assert result.exit_code == 0, result.output
+    assert f"{n_rows} rows, 9 features, 3 relevant" in result.output
+    truth = json.loads((tmp_path / "t.csv.truth.json").read_text())
+    assert truth["problem"] == name
+    assert len(truth["relevant"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["--relevant", "3"], "--exact"), (["--relevant", "99", "--exact"], "expected 1 to 9")],
+)
+def test_scenarios_refuse_what_cannot_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(["synth", "chain", str(tmp_path / "t.csv"), "--features", "9", *arguments])
+    assert exit_.value.code == 2
+    assert message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

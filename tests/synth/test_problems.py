@@ -12,7 +12,12 @@ from srs_ooc.synth import problem as problems
 from srs_ooc.synth.problem import CELL_LIMIT, STEPS, Problem, columns, describe, rows
 from srs_ooc.synth.registry import PROBLEMS
 
-SMALL = {"madelon": {"n_rows": 97, "n_features": 60, "n_relevant": 20, "seed": 3}}
+SMALL = {
+    "madelon": {"n_rows": 97, "n_features": 60, "n_relevant": 20, "seed": 3},
+    "chain": {"n_rows": 96, "n_features": 60, "n_relevant": 3, "seed": 3, "exact": True},
+    "clique": {"n_rows": 90, "n_features": 60, "n_relevant": 4, "seed": 3, "exact": False},
+    "marginal": {"n_rows": 128, "n_features": 60, "n_relevant": 4, "seed": 3, "exact": True},
+}
 
 
 @pytest.fixture(params=sorted(PROBLEMS))
