@@ -14,7 +14,7 @@ from srs_ooc.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.executors import Executor, Speculation
-from srs_ooc.ledger import Ledger, Progress
+from srs_ooc.ledger import Ledger, Progress, TransientLedger
 from srs_ooc.ledger.pages import PAGE_ITEMS
 from srs_ooc.records import Outcome, Subspace
 from srs_ooc.samplers.kept import KeptSet
@@ -48,7 +48,7 @@ class Engine:
         Proposes subspaces.
     executor : Executor
         Pages them in and grows their trees.
-    ledger : Ledger
+    ledger : Ledger or TransientLedger
         Open for writing; the state is loaded from it.
     n_features : int
         Features of the store.
@@ -59,7 +59,7 @@ class Engine:
         spec: RunSpec,
         sampler: SequentialRandomSubspace,
         executor: Executor,
-        ledger: Ledger,
+        ledger: Ledger | TransientLedger,
         n_features: int,
     ) -> None:
         self.spec, self.sampler, self.ledger = spec, sampler, ledger

@@ -18,7 +18,7 @@ from srs_ooc.inputs import Inputs, digest, refuse_missing, resolve
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.native import TrainingRows
 from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.ledger import Ledger
+from srs_ooc.ledger import Ledger, TransientLedger
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, RunSpec, Shape, check_same, fixed_nbytes, settle, work_nbytes
@@ -182,18 +182,41 @@ def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int) -> Budget:
 def opened_engine(
     ledger: Ledger, store: Path, cap_nbytes: int, threads: int | None
 ) -> Iterator[Engine]:
-    """Yield an engine for the run of ``ledger``, within the cap, and close it after.
+    """Yield an engine for the run of ``ledger``, within the cap, and close it after."""
+    check_store(ledger, read_manifest(store), store)
+    inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
+    with engine_parts(spec_of(ledger), store, inputs, cap_nbytes, threads) as parts:
+        yield parts.engine(ledger)
+
+
+@dataclass(frozen=True)
+class EngineParts:
+    """What engines that differ by ledger and seed alone may share, one after the other."""
+
+    spec: RunSpec
+    sampler: SequentialRandomSubspace
+    executor: Executor
+    n_features: int
+
+    def engine(self, ledger: Ledger | TransientLedger, seed: int | None = None) -> Engine:
+        """Return an engine that goes on from ``ledger``; ``seed`` replaces the spec's."""
+        spec = self.spec if seed is None else replace(self.spec, seed=seed)
+        return Engine(spec, self.sampler, self.executor, ledger, self.n_features)
+
+
+@contextmanager
+def engine_parts(
+    spec: RunSpec, store: Path, inputs: Inputs, cap_nbytes: int, threads: int | None
+) -> Iterator[EngineParts]:
+    """Yield the parts of an engine within the cap, and close them after.
 
     What the cap leaves goes first to more workers, then to keeping the store mapped.
     """
-    spec = spec_of(ledger)
     manifest = read_manifest(store)
-    check_store(ledger, manifest, store)
-    inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
     shape = shape_of(manifest, inputs)
     budget = plan_memory(spec, shape, cap_nbytes)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    n_workers = _grant_workers(budget, work_nbytes(shape, n_columns), threads)
+    n_workers = grant_workers(budget, work_nbytes(shape, n_columns), threads)
     mapped = budget.fits(manifest.codes_nbytes)
     labels = _training_labels(store, manifest, inputs)
     rows = TrainingRows(labels, len(manifest.classes), spec.impurity)
@@ -208,7 +231,7 @@ def opened_engine(
     with ColumnStore(store, mapped=mapped) as columns:
         executor = Executor(partial(grow_subspace, columns, inputs.rows, learner), blocks)
         try:
-            yield Engine(spec, sampler, executor, ledger, manifest.n_features)
+            yield EngineParts(spec, sampler, executor, manifest.n_features)
         finally:
             executor.close()
 
@@ -254,7 +277,8 @@ def _training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray
     return labels
 
 
-def _grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
+def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
+    """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
     if threads is None:
         threads = (
             len(os.sched_getaffinity(0))
