@@ -4,9 +4,9 @@ The engine itself (`--judge positive`, K = q, one thread) on exact stores of `sr
 the first iteration until every relevant feature is in F, over many seeds; RS is alpha = 0 and SRS
 alpha = 1. Beside its mean: the theory of Section 4 (simplified trees, `srs_ooc.theory.times`) and
 the exact mean for real trees (`srs_ooc.theory.real_trees`). A 99% interval is 2.58 standard errors
-either side of the engine's mean. Prints a markdown table; about two minutes on one core.
+either side of the engine's mean. Prints a markdown table; three to four minutes on one core.
 
-    python benchmarks/theory_check.py [--runs 1000]
+    python benchmarks/theory_check.py [--runs 3000]
 """
 
 import argparse
@@ -56,7 +56,6 @@ CASES = [
     Case("chain", 200, 40, 2),
     Case("chain", 100, 20, 3),
     Case("chain", 60, 30, 4),
-    Case("chain", 100, 20, 3, 2),
     Case("clique", 100, 20, 2),
     Case("clique", 60, 20, 3),
     Case("clique", 60, 30, 4),
@@ -64,7 +63,6 @@ CASES = [
     Case("marginal", 100, 10, 3),
     Case("marginal", 200, 20, 4),
     Case("marginal", 100, 5, 4),
-    Case("marginal", 100, 10, 3, 2),
 ]
 
 
@@ -142,10 +140,7 @@ def line(row: Row) -> str:
     case = row.case
     sizes = f"{case.n_features} | {case.subspace_size} | {case.n_relevant} | {case.n_repetitions}"
     method = {"0": "RS", "1": "SRS"}[row.alpha]
-    verdicts = (
-        "yes" if row.holds(row.theory) else "**no**",
-        "yes" if row.holds(row.real) else "no",
-    )
+    verdicts = ["yes" if row.holds(time) else "no" for time in (row.theory, row.real)]
     return (
         f"| {case.scenario} | {sizes} | {method} | {row.mean:.2f} ± {row.half_width:.2f} | "
         f"{row.theory:.2f} | {verdicts[0]} | {row.real:.2f} | {verdicts[1]} |"
@@ -155,7 +150,7 @@ def line(row: Row) -> str:
 def main() -> None:
     """Measure every case and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--runs", type=int, default=1000, help="seeds for each case and alpha")
+    parser.add_argument("--runs", type=int, default=3000, help="seeds for each case and alpha")
     n_runs = parser.parse_args().runs
     started, rows = time.monotonic(), []
     print(
