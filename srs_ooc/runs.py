@@ -60,13 +60,38 @@ class Request:
     threads: int | None = None
 
 
+@dataclass(frozen=True)
+class Planned:
+    """What was expected of a run when it was made; kept with it, and no part of its identity.
+
+    Attributes
+    ----------
+    iterations : int
+        T as advised.
+    seconds_per_iteration : float
+        As measured, or estimated, then.
+    reason : str
+        Why this T.
+    """
+
+    iterations: int
+    seconds_per_iteration: float
+    reason: str
+
+
+Plan = Callable[[Path, RunSpec, Shape, Inputs, Request], Planned]
+"""Expects something of a run that is about to be made."""
+
+
 def default_run_path(store: Path) -> Path:
     """Return the folder a run of ``store`` has unless another is given: its stem with ``.run``."""
     return store.with_suffix(".run")
 
 
-def open_or_create(store: Path, run: Path, request: Request) -> Ledger:
+def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None = None) -> Ledger:
     """Open the ledger of ``run`` for writing, creating the run if there is none.
+
+    A new run for which no iterations were asked gets as many as ``plan`` says.
 
     Raises
     ------
@@ -91,22 +116,54 @@ def open_or_create(store: Path, run: Path, request: Request) -> Ledger:
             ledger.close()
             raise
         return ledger
-    check_chunk_files(store, manifest)
-    refuse_missing(store, manifest, asked)
-    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
-    shape = shape_of(manifest, asked)
-    spec = settle(options, shape, manifest.fingerprint, memory_mb * MB)
-    _training_labels(store, manifest, asked)
-    plan_memory(spec, shape, memory_mb * MB)
+    spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb)
+    planned = None if plan is None else plan(store, spec, shape, asked, request)
+    default = DEFAULT_ITERATIONS if planned is None else planned.iterations
     meta = {
+        "planned": None if planned is None else vars(planned),
         "spec": spec.to_json(),
         "store": [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())],
         "memory_mb": memory_mb,
-        "iterations": DEFAULT_ITERATIONS if request.iterations is None else request.iterations,
+        "iterations": default if request.iterations is None else request.iterations,
     }
     arrays = {"excluded": asked.excluded, "rows": asked.rows}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
+
+
+def settle_new(store: Path, request: Request) -> tuple[RunSpec, Shape, Inputs, int]:
+    """Return what a new run of ``store`` would be, and its cap in MB, as creating it would.
+
+    Raises
+    ------
+    StoreError, UsageError, BudgetError
+        If it could not be created.
+    """
+    manifest = read_manifest(store)
+    asked = resolve(
+        store,
+        manifest,
+        request.exclude_file,
+        request.rows_file,
+        exclude_missing=request.exclude_missing,
+    )
+    options = _with_digests(request.options, asked)
+    spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb)
+    return spec, shape, asked, memory_mb
+
+
+def _settled(
+    store: Path, manifest: Manifest, asked: Inputs, options: Options, memory_mb: int | None
+) -> tuple[RunSpec, Shape, int]:
+    """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
+    check_chunk_files(store, manifest)
+    refuse_missing(store, manifest, asked)
+    memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
+    shape = shape_of(manifest, asked)
+    spec = settle(options, shape, manifest.fingerprint, memory_mb * MB)
+    training_labels(store, manifest, asked)
+    plan_memory(spec, shape, memory_mb * MB)
+    return spec, shape, memory_mb
 
 
 def spec_of(ledger: Ledger) -> RunSpec:
@@ -218,7 +275,7 @@ def engine_parts(
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_workers = grant_workers(budget, work_nbytes(shape, n_columns), threads)
     mapped = budget.fits(manifest.codes_nbytes)
-    labels = _training_labels(store, manifest, inputs)
+    labels = training_labels(store, manifest, inputs)
     rows = TrainingRows(labels, len(manifest.classes), spec.impurity)
     learner = TreeLearner(rows, spec.limits, spec.subspace_size)
     blocks = [
@@ -265,7 +322,14 @@ def _with_digests(options: Options, inputs: Inputs) -> Options:
     )
 
 
-def _training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray[np.int32]:
+def training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray[np.int32]:
+    """Return the class codes of the training rows; int32 (n_rows,).
+
+    Raises
+    ------
+    UsageError
+        If they are all of one class.
+    """
     labels: NDArray[np.int32] = np.asarray(read_array(store, manifest, "target"), dtype=np.int32)
     if inputs.rows is not None:
         labels = labels[inputs.rows]

@@ -14,9 +14,10 @@ FLOORS = {
     3: ["spec", "inputs", "ledger", "executors", "synth"],
     4: ["engine"],
     5: ["runs"],
-    6: ["report"],
-    7: ["cli"],
-    8: ["__main__"],
+    6: ["plan"],
+    7: ["report"],
+    8: ["cli"],
+    9: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

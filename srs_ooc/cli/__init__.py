@@ -12,6 +12,7 @@ from srs_ooc.errors import SrsOocError
 COMMANDS = {
     "ingest": "srs_ooc.cli.ingest",
     "inspect": "srs_ooc.cli.inspect",
+    "plan": "srs_ooc.cli.plan",
     "run": "srs_ooc.cli.run",
     "resume": "srs_ooc.cli.run",
     "status": "srs_ooc.cli.status",

@@ -21,16 +21,17 @@ from srs_ooc.store.manifest import read_manifest
 
 _FILE = click.Path(path_type=Path)
 SHOWN = 20
-_WORK_OPTIONS = [
+WORK_OPTIONS = [
     click.option("--iterations", type=click.IntRange(1), metavar="T",
-                 help="Iterations in total, those already done included.  [default: 10000]"),
+                 help="Iterations in total, those already done included.  "
+                 "[default for a new run: as `srs-ooc plan` advises, 1000 to 10000]"),
     click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
                  "[default: 512]"),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
 ]  # fmt: skip
-_IDENTITY_OPTIONS = [
+IDENTITY_OPTIONS = [
     click.option("--alpha", metavar="SHARE",
                  help="Share of the subspace held for features already kept (0: Random Subspace). "
                  "Not a significance level.  [default: 0.5]"),
@@ -64,7 +65,9 @@ _IDENTITY_OPTIONS = [
 ]  # fmt: skip
 
 
-def _with(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return a decorator that adds click options to a command, in this order."""
+
     def decorate(command: Any) -> Any:
         for option in reversed(options):
             command = option(command)
@@ -99,7 +102,7 @@ def _read_config(context: click.Context, _: click.Parameter, file: Path | None) 
 
 @click.command("run")
 @click.argument("store", required=False, type=_FILE)
-@_with(_WORK_OPTIONS + _IDENTITY_OPTIONS)
+@with_options(WORK_OPTIONS + IDENTITY_OPTIONS)
 @click.option("--config", type=_FILE, is_eager=True, expose_value=False, callback=_read_config,
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
 @click.option(
@@ -123,7 +126,7 @@ def run_command(
 
     The same command again goes on with the run where it was interrupted, or prints its result.
     """
-    store = _only_store() if store is None else store
+    store = only_store() if store is None else store
     read_manifest(store)
     request = Request(
         Options(**identity),
@@ -134,13 +137,24 @@ def run_command(
         memory_mb,
         threads,
     )
+    from srs_ooc.plan.plan import planned_run
+
     run = default_run_path(store) if out is None else out
-    _work(open_or_create(store, run, request), store, request)
+    is_new = not run.exists()
+    ledger = open_or_create(store, run, request, planned_run)
+    if is_new and iterations is None:
+        planned = ledger.meta("planned")
+        click.echo(
+            f"--iterations not given: {planned['iterations']:,} ({planned['reason']}). "
+            "`srs-ooc plan` says more; `srs-ooc resume RUN --iterations TOTAL` goes on.",
+            err=True,
+        )
+    _work(ledger, store, request)
 
 
 @click.command("resume")
 @click.argument("run", type=_FILE)
-@_with(_WORK_OPTIONS)
+@with_options(WORK_OPTIONS)
 def resume_command(
     run: Path, iterations: int | None, memory_mb: int | None, threads: int | None
 ) -> None:
@@ -150,7 +164,8 @@ def resume_command(
     _work(ledger, find_store(ledger), request)
 
 
-def _only_store() -> Path:
+def only_store() -> Path:
+    """Return the only store in the current folder, or say what was found."""
     stores = sorted(path.parent for path in Path().glob("*.zarr/zarr.json"))
     if len(stores) != 1:
         found = "none" if not stores else ", ".join(path.name for path in stores)

@@ -21,4 +21,12 @@ def status_command(run: Path, as_json: bool) -> None:
         echo_json(vars(status))
         return
     for name, value in vars(status).items():
-        click.echo(f"{name.replace('_', ' '):>18}  {value}")
+        shown = f"{value:.4g}" if "per_iteration" in name and value is not None else value
+        click.echo(f"{name.replace('_', ' '):>29}  {'-' if shown is None else shown}")
+    if status.planned_seconds_per_iteration and status.seconds_per_iteration:
+        ratio = status.seconds_per_iteration / status.planned_seconds_per_iteration
+        click.echo(
+            f"planned {status.planned_iterations:,} iterations at "
+            f"{1000 * status.planned_seconds_per_iteration:.4g} ms; did {status.iterations:,} at "
+            f"{1000 * status.seconds_per_iteration:.4g} ms, {ratio:.2f} times the time planned"
+        )

@@ -9,7 +9,10 @@ from srs_ooc.sizes import megabytes
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands; ``state`` is running, stopped or finished; sizes in MB of 10**6 bytes."""
+    """Where a run stands; ``state`` is running, stopped or finished; sizes in MB of 10**6 bytes.
+
+    What was planned when the run was made stands beside what happened; None where there is none.
+    """
 
     state: str
     iterations: int
@@ -23,6 +26,9 @@ class Status:
     memory_mb: int
     peak_rss_mb: float
     seconds: float
+    seconds_per_iteration: float | None
+    planned_iterations: int | None
+    planned_seconds_per_iteration: float | None
     store: str
 
 
@@ -30,6 +36,7 @@ def status_of(ledger: Ledger) -> Status:
     """Return where the run of an open ledger stands, as of its last commit."""
     progress, spec = ledger.progress(), spec_of(ledger)
     asked = int(ledger.meta("iterations"))
+    planned = ledger.meta("planned") or {}
     at_work = "running" if is_held(ledger.run) else "stopped"
     return Status(
         state="finished" if progress.iteration >= asked else at_work,
@@ -44,5 +51,10 @@ def status_of(ledger: Ledger) -> Status:
         memory_mb=int(ledger.meta("memory_mb")),
         peak_rss_mb=megabytes(progress.peak_nbytes),
         seconds=round(progress.seconds, 3),
+        seconds_per_iteration=(
+            progress.seconds / progress.iteration if progress.iteration else None
+        ),
+        planned_iterations=planned.get("iterations"),
+        planned_seconds_per_iteration=planned.get("seconds_per_iteration"),
         store=str(ledger.meta("store")[0]),
     )

@@ -1,0 +1,209 @@
+"""``srs-ooc plan``: what a run would need, cost and find, before it is started."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from srs_ooc.cli.output import echo_json
+from srs_ooc.cli.run import IDENTITY_OPTIONS, only_store, with_options
+from srs_ooc.errors import UsageError
+from srs_ooc.plan.degrees import DegreeTime
+from srs_ooc.plan.plan import Plan, make_plan, plan_values, subject_of_store
+from srs_ooc.plan.subject import subject_of_numbers
+from srs_ooc.runs import DEFAULT_MEMORY_MB, Request
+from srs_ooc.sizes import MB, describe_nbytes
+from srs_ooc.spec import Options
+
+
+@click.command("plan")
+@click.argument("store", required=False, type=click.Path(path_type=Path))
+@click.option("--n-rows", type=click.IntRange(2), metavar="N", help="Without a store: rows.")
+@click.option("--n-features", type=click.IntRange(1), metavar="P", help="... features.")
+@click.option("--n-classes", type=click.IntRange(2), metavar="C",
+              help="... classes, of equal size.  [default: 2]")  # fmt: skip
+@click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
+              help="Cap on the peak resident memory of the run, in MB of 10^6 bytes.  "
+              "[default: 512]")  # fmt: skip
+@click.option("--threads", type=click.IntRange(1), metavar="N",
+              help="Workers.  [default: the cores there are]")  # fmt: skip
+@with_options(IDENTITY_OPTIONS)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def plan_command(
+    store: Path | None,
+    n_rows: int | None,
+    n_features: int | None,
+    n_classes: int | None,
+    memory_mb: int | None,
+    threads: int | None,
+    exclude_file: Path | None,
+    exclude_missing: bool,
+    rows_file: Path | None,
+    as_json: bool,
+    **identity: Any,
+) -> None:
+    """Say what a run on STORE, or on a table known only by its numbers, would need and could find.
+
+    Writes nothing. With a store, the time of an iteration is measured by a few real ones.
+    """
+    options = Options(**identity)
+    if n_rows is None and n_features is None:
+        if n_classes is not None:
+            raise UsageError("--n-classes goes with --n-rows and --n-features; a store knows its.")
+        request = Request(
+            options,
+            exclude_file,
+            rows_file,
+            exclude_missing,
+            memory_mb=memory_mb,
+            threads=threads,
+        )
+        subject = subject_of_store(only_store() if store is None else store, request)
+    else:
+        if store is not None or exclude_file or rows_file or exclude_missing:
+            raise UsageError(
+                "expected a store (with --exclude, --rows), or --n-rows and --n-features alone; "
+                "found both. Leave one out."
+            )
+        if n_rows is None or n_features is None:
+            missing = "--n-rows" if n_rows is None else "--n-features"
+            raise UsageError(f"expected --n-rows and --n-features together, found no {missing}.")
+        if n_rows < (n_classes or 2):
+            raise UsageError(
+                f"--n-classes: expected at most {n_rows} (--n-rows), found {n_classes}."
+            )
+        cap = (DEFAULT_MEMORY_MB if memory_mb is None else memory_mb) * MB
+        subject = subject_of_numbers(n_rows, n_features, n_classes or 2, options, cap, threads)
+    plan = make_plan(subject, options)
+    if as_json:
+        echo_json(plan_values(plan))
+    else:
+        click.echo("\n".join(plan_lines(plan)))
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """Return the plan for a reader."""
+    return [
+        *_table_lines(plan),
+        *_memory_lines(plan),
+        *_time_lines(plan),
+        *_find_lines(plan),
+        *_advice_lines(plan),
+        *_alternative_lines(plan),
+    ]
+
+
+def _table_lines(plan: Plan) -> list[str]:
+    subject = plan.subject
+    shape, counts = subject.shape, ", ".join(f"{count:,}" for count in subject.class_counts)
+    where = "numbers alone" if subject.store is None else str(subject.store)
+    equal = ", taken as equal" if subject.store is None else ""
+    return [
+        f"{where}: {shape.n_rows:,} rows (classes of {counts}{equal}), "
+        f"{shape.n_candidates:,} features"
+    ]
+
+
+def _memory_lines(plan: Plan) -> list[str]:
+    subject, memory = plan.subject, plan.memory
+    reads = (
+        "all in memory after the first touch"
+        if memory.mapped
+        else f"at most {subject.spec.subspace_size:,} reads each iteration"
+    )
+    lines = [f"memory: {subject.cap_nbytes / MB:g} MB"]
+    lines += [f"  {n_bytes / MB:>9.1f}  {purpose}" for purpose, n_bytes in memory.leases]
+    return [
+        *lines,
+        f"  {memory.free_nbytes / MB:>9.1f}  free",
+        f"  q = {subject.spec.subspace_size:,} features at a time; the cap holds up to "
+        f"{memory.largest_subspace:,} (--q max)",
+        f"disk: {describe_nbytes(subject.codes_nbytes)} of codes; "
+        f"{describe_nbytes(plan.read_nbytes)} paged in each iteration, {reads}",
+    ]
+
+
+def _time_lines(plan: Plan) -> list[str]:
+    kind = "measured" if plan.speed.measured else "an ESTIMATE"
+    draws, alpha = plan.draws, plan.subject.spec.alpha
+    cold = "" if plan.memory.mapped else (
+        f"\n  from a cold disk add about {_seconds(plan.cold_seconds)} each"
+    )  # fmt: skip
+    never = "never: R fills the subspace"
+    one = f"{draws.one:,}" if draws.one is not None else never
+    every = f"{draws.every:,}" if draws.every is not None else never
+    return [
+        f"time: {_seconds(plan.speed.seconds)} an iteration, {kind} ({plan.speed.how}){cold}",
+        f"  {plan.iterations:,} iterations: {_seconds(plan.total_seconds)}",
+        f"iterations until drawn {draws.n_draws} times with probability {draws.level:g} "
+        f"(alpha {alpha}, R full)",
+        f"  a feature         {one}",
+        f"  every feature     {every}",
+    ]
+
+
+def _find_lines(plan: Plan) -> list[str]:
+    alpha, sight = plan.subject.spec.alpha, plan.sight
+    lines = [
+        "mean iterations to find a feature seen only beside so many others, one before the other",
+        f"  (infinite samples)  {'RS':>12}  {f'SRS ({alpha})':>12}",
+    ]
+    lines += [
+        f"  {time.degree} others{'':12}{_count(time.rs):>12}  {_count(time.srs):>12}"
+        for time in plan.degrees
+    ]
+    lines.append(
+        f"what can be seen at all, one class ({sight.groups[0]:,} rows) against the others"
+    )
+    if sight.half is not None:
+        lines.append(
+            f"  a single-feature shift below d = {sight.half:.2f} standard deviations is found "
+            "less than half the time"
+        )
+    if sight.most is not None:
+        lines.append(f"  d = {sight.most:.2f} is found in 95% of cases")
+    if sight.reason is not None:
+        which = "no shift" if sight.half is None else "no shift in 95% of cases"
+        lines.append(f"  {which} is found, however large: {sight.reason}")
+    return [*lines, "  (found: ranks above all noise features; a rank test, which no tree betters)"]
+
+
+def _advice_lines(plan: Plan) -> list[str]:
+    lines = ["advice"]
+    for advice in plan.advice:
+        other = "" if advice.planned == advice.value else f" (this plan is for {advice.planned})"
+        lines.append(f"  {advice.name.replace('_', ' ')} {advice.value}{other}: {advice.reason}")
+    return lines
+
+
+def _alternative_lines(plan: Plan) -> list[str]:
+    lines = [
+        "what would change (SRS, mean iterations by degree)",
+        f"  {'':26}{'MB':>8}{'q':>12}{'workers':>9}{'mapped':>8}{'T':>8}"
+        + "".join(f"{time.degree:>12}" for time in plan.degrees),
+    ]
+    for other in plan.alternatives:
+        mapped = "yes" if other.mapped else "no"
+        lines.append(
+            f"  {other.what:<26}{other.memory_mb:>8,}{other.subspace_size:>12,}"
+            f"{other.n_workers:>9}{mapped:>8}{other.iterations:>8,}" + _degree_cells(other.degrees)
+        )
+    return lines
+
+
+def _degree_cells(degrees: list[DegreeTime]) -> str:
+    return "".join(f"{_count(time.srs):>12}" for time in degrees)
+
+
+def _count(value: float | None) -> str:
+    if value is None:
+        return "never"
+    return f"{value:,.0f}" if value < 1e7 else f"{value:.2e}"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 1.0:
+        return f"{1000 * seconds:.3g} ms"
+    if seconds < 120.0:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

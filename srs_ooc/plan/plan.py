@@ -1,0 +1,207 @@
+"""The plan of a run: everything that can be said before it starts."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srs_ooc.errors import BudgetError
+from srs_ooc.inputs import Inputs
+from srs_ooc.plan.advice import Advice, advice_for, recommended_iterations, times_to_draw
+from srs_ooc.plan.degrees import DegreeTime, degree_times
+from srs_ooc.plan.draws import DrawTimes
+from srs_ooc.plan.memory import MemoryPlan, memory_plan
+from srs_ooc.plan.sight import Sight, sight_of
+from srs_ooc.plan.speed import COLD_READS_PER_SECOND, Speed, probe_speed
+from srs_ooc.plan.subject import Subject
+from srs_ooc.runs import DEFAULT_MEMORY_MB, Planned, Request, settle_new, training_labels
+from srs_ooc.sizes import MB
+from srs_ooc.spec import Options, RunSpec, Shape, settle
+from srs_ooc.store.manifest import read_manifest
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is expected of a run.
+
+    Attributes
+    ----------
+    subject : Subject
+        The run.
+    memory : MemoryPlan
+        What it leases.
+    speed : Speed
+        Of one iteration.
+    draws : DrawTimes
+        Iterations until features have been drawn more than L times.
+    degrees : list of DegreeTime
+        Iterations to find features seen only beside others.
+    sight : Sight
+        The smallest shift that stands out.
+    advice : list of Advice
+        What to run with; the first is T.
+    alternatives : list of Alternative
+        What the largest q, and twice the memory, would change.
+    """
+
+    subject: Subject
+    memory: MemoryPlan
+    speed: Speed
+    draws: DrawTimes
+    degrees: list[DegreeTime]
+    sight: Sight
+    advice: list[Advice]
+    alternatives: list["Alternative"]
+
+    @property
+    def iterations(self) -> int:
+        """T as advised."""
+        return int(self.advice[0].value)
+
+    @property
+    def total_seconds(self) -> float:
+        """Seconds of T iterations."""
+        return self.iterations * self.speed.seconds
+
+    @property
+    def read_nbytes(self) -> int:
+        """Bytes paged in by an iteration."""
+        shape = self.subject.shape
+        return self.subject.spec.subspace_size * shape.n_rows * shape.code_nbytes
+
+    @property
+    def cold_seconds(self) -> float:
+        """Seconds of an iteration's reads from a cold disk, at a published rate."""
+        return self.subject.spec.subspace_size / COLD_READS_PER_SECOND
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another q or cap: what it would change."""
+
+    what: str
+    memory_mb: int
+    subspace_size: int
+    n_workers: int
+    mapped: bool
+    iterations: int
+    degrees: list[DegreeTime]
+
+
+def make_plan(subject: Subject, options: Options) -> Plan:
+    """Return the plan of a run; about a second, and nothing is written.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the work.
+    """
+    memory = memory_plan(subject)
+    spec, shape = subject.spec, subject.shape
+    read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
+    return Plan(
+        subject,
+        memory,
+        probe_speed(subject, memory.n_workers),
+        times_to_draw(subject),
+        degree_times(subject),
+        sight_of(subject.class_counts, shape.n_candidates),
+        advice_for(subject, read_mb),
+        _alternatives(subject, options),
+    )
+
+
+def _alternatives(subject: Subject, options: Options) -> list[Alternative]:
+    """Return the run as planned, with the largest q, and both with twice the memory."""
+    largest = replace(options, subspace_size="max", max_features=None)
+    found = []
+    for what, factor, asked in (
+        ("as planned", 1, options),
+        ("with --q max", 1, largest),
+        ("twice the memory", 2, options),
+        ("twice the memory, --q max", 2, largest),
+    ):
+        cap = factor * subject.cap_nbytes
+        spec = settle(asked, subject.shape, subject.spec.store, cap)
+        other = replace(subject, spec=spec, cap_nbytes=cap)
+        try:
+            memory = memory_plan(other)
+        except BudgetError:
+            continue
+        found.append(
+            Alternative(
+                what,
+                cap // MB,
+                spec.subspace_size,
+                memory.n_workers,
+                memory.mapped,
+                recommended_iterations(other)[0],
+                degree_times(other),
+            )
+        )
+    return found
+
+
+def subject_of_store(store: Path, request: Request) -> Subject:
+    """Return the subject of a new run on ``store``.
+
+    Raises
+    ------
+    StoreError, UsageError, BudgetError
+        If the run could not be created.
+    """
+    spec, shape, inputs, memory_mb = settle_new(store, request)
+    counts = class_counts_of(store, inputs)
+    return Subject(spec, shape, counts, memory_mb * MB, request.threads, store, inputs)
+
+
+def class_counts_of(store: Path, inputs: Inputs) -> tuple[int, ...]:
+    """Return the training rows of each class that has some."""
+    counts = np.bincount(training_labels(store, read_manifest(store), inputs))
+    return tuple(int(count) for count in counts if count)
+
+
+def planned_run(
+    store: Path, spec: RunSpec, shape: Shape, inputs: Inputs, request: Request
+) -> Planned:
+    """Return what is expected of a run about to be made, after a short probe of its speed."""
+    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
+    subject = Subject(spec, shape, (), memory_mb * MB, request.threads, store, inputs)
+    iterations, reason = recommended_iterations(subject)
+    return Planned(iterations, probe_speed(subject, 1).seconds, reason)
+
+
+def plan_values(plan: Plan) -> dict[str, Any]:
+    """Return the plan as JSON-ready values; sizes in MB of 10**6 bytes."""
+    subject, memory = plan.subject, plan.memory
+    shape, spec = subject.shape, subject.spec
+    return {
+        "n_rows": shape.n_rows,
+        "n_features": shape.n_candidates,
+        "class_counts": list(subject.class_counts),
+        "store": None if subject.store is None else str(subject.store),
+        "memory_mb": subject.cap_nbytes // MB,
+        "leases": [{"purpose": what, "mb": n / MB} for what, n in memory.leases],
+        "free_mb": memory.free_nbytes / MB,
+        "subspace_size": spec.subspace_size,
+        "largest_subspace_size": memory.largest_subspace,
+        "n_workers": memory.n_workers,
+        "mapped": memory.mapped,
+        "disk_mb": subject.codes_nbytes / MB,
+        "read_mb_per_iteration": plan.read_nbytes / MB,
+        "seconds_per_iteration": plan.speed.seconds,
+        "seconds_measured": plan.speed.measured,
+        "seconds_how": plan.speed.how,
+        "draws": vars(plan.draws),
+        "alpha": spec.alpha,
+        "degrees": [vars(time) for time in plan.degrees],
+        "sight": vars(plan.sight),
+        "advice": [vars(advice) for advice in plan.advice],
+        "iterations": plan.iterations,
+        "total_seconds": plan.total_seconds,
+        "alternatives": [
+            vars(other) | {"degrees": [vars(time) for time in other.degrees]}
+            for other in plan.alternatives
+        ],
+    }

@@ -1,0 +1,104 @@
+"""Seconds per iteration: measured on the store, or estimated from trees on made-up codes."""
+
+import gc
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from srs_ooc.kernel.block import Block
+from srs_ooc.kernel.native import TrainingRows
+from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.ledger import TransientLedger
+from srs_ooc.plan.subject import Subject
+from srs_ooc.runs import EngineParts, engine_parts
+from srs_ooc.seeds import derive_array, scale_below
+
+PROBE_SECONDS = 0.3
+PROBE_CELLS = 4_000_000
+"""Cells of the made-up block; larger subspaces are scaled up from it, linearly in columns."""
+PAGING_NBYTES_PER_SECOND = 1.5e9
+"""Published allowance for reading subspaces through a warm page cache."""
+COLD_READS_PER_SECOND = 30_000
+"""Published allowance for random reads from a cold solid-state disk."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of one iteration, and where the number comes from.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall-clock seconds per iteration with all workers at work.
+    measured : bool
+        Measured on the store itself; otherwise an estimate.
+    how : str
+        What was done.
+    """
+
+    seconds: float
+    measured: bool
+    how: str
+
+
+def probe_speed(subject: Subject, n_workers: int) -> Speed:
+    """Return the seconds per iteration, after about a third of a second of work.
+
+    With a store: real iterations of this very run, in memory, with no ledger. Without: trees on a
+    block of random codes and labels, plus paging at a published rate, shared among the workers.
+    """
+    return _estimated(subject, n_workers) if subject.store is None else _measured(subject)
+
+
+def _measured(subject: Subject) -> Speed:
+    assert subject.store is not None
+    with engine_parts(
+        subject.spec, subject.store, subject.inputs, subject.cap_nbytes, subject.threads
+    ) as parts:
+        seconds, n_timed = _time(parts)
+    del parts
+    gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
+    return Speed(seconds / n_timed, True, f"{n_timed} real iterations of this run on the store")
+
+
+def _time(parts: EngineParts) -> tuple[float, int]:
+    """Return the seconds and number of iterations timed, once the workers are warm."""
+    engine, ahead = parts.engine(TransientLedger()), parts.executor.max_ahead
+    begun = time.monotonic()
+
+    def keep_going() -> bool:
+        nonlocal begun
+        if engine.state.iteration <= ahead:
+            begun = time.monotonic()
+        enough = engine.state.iteration >= 4 * ahead
+        return not (enough and time.monotonic() - begun > PROBE_SECONDS)
+
+    engine.advance(1 << 31, keep_going)
+    return time.monotonic() - begun, engine.state.iteration - ahead
+
+
+def _estimated(subject: Subject, n_workers: int) -> Speed:
+    shape, spec = subject.shape, subject.spec
+    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    n_probed = min(n_columns, max(64, PROBE_CELLS // shape.n_rows))
+    labels = np.repeat(np.arange(shape.n_classes), subject.class_counts)
+    rows = TrainingRows(labels, shape.n_classes, spec.impurity)
+    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
+    block = Block(n_probed, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
+    n_codes = min(shape.n_rows, 254)
+    hashes = derive_array(0, np.arange(len(block.codes), dtype=np.uint32))
+    block.codes[:] = scale_below(hashes, n_codes)
+    features = np.arange(n_probed, dtype=np.uint32)
+    started, n_trees = time.monotonic(), 0
+    while n_trees == 0 or time.monotonic() - started < PROBE_SECONDS:
+        learner.grow(block, features, n_trees)
+        n_trees += 1
+    growing = (time.monotonic() - started) / n_trees * (n_columns / n_probed)
+    paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
+    return Speed(
+        (growing + paging) / n_workers,
+        False,
+        f"{n_trees} trees on {n_probed} made-up columns, scaled to {n_columns}, plus reading at "
+        f"{PAGING_NBYTES_PER_SECOND / 1e9:g} GB/s, over {n_workers} workers",
+    )

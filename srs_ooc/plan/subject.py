@@ -1,0 +1,67 @@
+"""What a plan is for: a table, on disk or only in numbers, and how it would be run."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from srs_ooc.inputs import Inputs
+from srs_ooc.spec import Options, RunSpec, Shape, settle
+from srs_ooc.store.manifest import read_manifest
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A new run, before it is.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        Its identity; ``store`` is empty where there is no store.
+    shape : Shape
+        Rows, features and classes it is trained on.
+    class_counts : tuple of int
+        Rows of each class; equal shares where only numbers are known.
+    cap_nbytes : int
+        Cap on the memory of the whole process.
+    threads : int or None
+        Workers asked for; None for the cores there are.
+    store : Path or None
+        The table, if there is one.
+    inputs : Inputs
+        Features left out and rows trained on.
+    """
+
+    spec: RunSpec
+    shape: Shape
+    class_counts: tuple[int, ...]
+    cap_nbytes: int
+    threads: int | None = None
+    store: Path | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+
+    @property
+    def codes_nbytes(self) -> int:
+        """Bytes of all codes on disk."""
+        n_rows = self.shape.n_rows
+        if self.store is not None:
+            n_rows = read_manifest(self.store).n_rows
+        return self.shape.n_features * n_rows * self.shape.code_nbytes
+
+
+def subject_of_numbers(
+    n_rows: int,
+    n_features: int,
+    n_classes: int,
+    options: Options,
+    cap_nbytes: int,
+    threads: int | None = None,
+) -> Subject:
+    """Return the subject of a table that is not there: uint8 codes, classes of equal size.
+
+    Raises
+    ------
+    UsageError
+        If an option is outside its range.
+    """
+    shape = Shape(n_rows, n_features, n_features, n_classes, 1)
+    counts = tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))
+    return Subject(settle(options, shape, "", cap_nbytes), shape, counts, cap_nbytes, threads)
