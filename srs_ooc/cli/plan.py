@@ -165,7 +165,10 @@ def _find_lines(plan: Plan) -> list[str]:
     if sight.reason is not None:
         which = "no shift" if sight.half is None else "no shift in 95% of cases"
         lines.append(f"  {which} is found, however large: {sight.reason}")
-    return [*lines, "  (found: ranks above all noise features; a rank test, which no tree betters)"]
+    return [
+        *lines,
+        "  (found: above all noise features by a rank test; a tree sees a lone shift no better)",
+    ]
 
 
 def _advice_lines(plan: Plan) -> list[str]:

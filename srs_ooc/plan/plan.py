@@ -103,7 +103,7 @@ def make_plan(subject: Subject, options: Options) -> Plan:
     return Plan(
         subject,
         memory,
-        probe_speed(subject, memory.n_workers),
+        probe_speed(subject, memory),
         times_to_draw(subject),
         degree_times(subject),
         sight_of(subject.class_counts, shape.n_candidates),
@@ -169,7 +169,7 @@ def planned_run(
     memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
     subject = Subject(spec, shape, (), memory_mb * MB, request.threads, store, inputs)
     iterations, reason = recommended_iterations(subject)
-    return Planned(iterations, probe_speed(subject, 1).seconds, reason)
+    return Planned(iterations, probe_speed(subject, memory_plan(subject)).seconds, reason)
 
 
 def plan_values(plan: Plan) -> dict[str, Any]:
