@@ -181,52 +181,70 @@ template <typename Code> struct Grower {
         }
     }
 
-    // Rows of one class at or below each lane's threshold.
-    SRS_INLINE void count_segment(const Code *tile, const int32_t *r, int64_t n, const Code *thresholds,
-                                  int32_t *counts) const {
+    // Rows of one class at or below each lane's threshold, as many as a lane counter holds.
+    SRS_INLINE void count_rows(const Code *tile, const int32_t *r, int64_t n, const V &limit, Code *counts) const {
+        V counters;
+        counters.clear();
+        for (int64_t i = 0; i < n; ++i) V::load(tile + int64_t(r[i]) * TILE).count_at_most(limit, counters);
+        counters.store(counts);
+    }
+
+    SRS_INLINE void count_classes(const Code *tile, const int32_t *r, const Facts &f, const Code *thresholds,
+                                  Code *counts) const {
         const V limit = V::load(thresholds);
-        alignas(64) Code narrow[TILE];
-        for (int64_t done = 0; done == 0 || done < n;) {
-            const int64_t stop = n - done > V::FLUSH ? done + V::FLUSH : n;
-            const bool first = done == 0;
-            V counters;
-            counters.clear();
-            for (; done < stop; ++done) V::load(tile + int64_t(r[done]) * TILE).count_at_most(limit, counters);
-            counters.store(narrow);
-            if (first)
-                for (int l = 0; l < TILE; ++l) counts[l] = narrow[l];
-            else
-                for (int l = 0; l < TILE; ++l) counts[l] += narrow[l];
+        for (int64_t k = 0; k < f.n_present; ++k, counts += TILE) {
+            count_rows(tile, r, f.counts[k], limit, counts);
+            r += f.counts[k];
         }
     }
 
-    SRS_INLINE void tile_gini(const Facts &f, int32_t *bits) const {
+    SRS_INLINE void count_classes(const Code *tile, const int32_t *r, const Facts &f, const Code *thresholds,
+                                  int32_t *counts) const {
+        const V limit = V::load(thresholds);
+        alignas(64) Code narrow[TILE];
+        for (int64_t k = 0; k < f.n_present; ++k, counts += TILE) {
+            for (int l = 0; l < TILE; ++l) counts[l] = 0;
+            for (int64_t left = f.counts[k]; left > 0;) {
+                const int64_t n = left < V::FLUSH ? left : V::FLUSH;
+                count_rows(tile, r, n, limit, narrow);
+                for (int l = 0; l < TILE; ++l) counts[l] += narrow[l];
+                r += n;
+                left -= n;
+            }
+        }
+    }
+
+    template <typename Count> SRS_INLINE void tile_gini(const Facts &f, const Count *counts, int32_t *bits) const {
         alignas(64) int32_t n_left[TILE];
-        for (int l = 0; l < TILE; ++l) n_left[l] = tile_counts[l];
-        for (int64_t k = 1; k < f.n_present; ++k)
-            for (int l = 0; l < TILE; ++l) n_left[l] += tile_counts[k * TILE + l];
-        const int32_t n = static_cast<int32_t>(f.n), min_leaf = static_cast<int32_t>(f.min_leaf);
         alignas(64) float sums[TILE];
+        const int32_t n = static_cast<int32_t>(f.n), min_leaf = static_cast<int32_t>(f.min_leaf);
         if (f.n_present == 2) { // D_0 = -D_1, so the sum is exactly twice one square
             const int32_t c0 = static_cast<int32_t>(f.counts[0]), c1 = static_cast<int32_t>(f.counts[1]);
             for (int l = 0; l < TILE; ++l) {
-                const float d = static_cast<float>(tile_counts[TILE + l] * c0 - tile_counts[l] * c1);
+                const int32_t left_0 = counts[l], left_1 = counts[TILE + l];
+                const float d = static_cast<float>(left_1 * c0 - left_0 * c1);
+                n_left[l] = left_0 + left_1;
                 sums[l] = d * d + d * d;
             }
         } else {
+            for (int l = 0; l < TILE; ++l) n_left[l] = counts[l];
+            for (int64_t k = 1; k < f.n_present; ++k)
+                for (int l = 0; l < TILE; ++l) n_left[l] += counts[k * TILE + l];
             for (int l = 0; l < TILE; ++l) sums[l] = 0.0f;
             for (int64_t k = 0; k < f.n_present; ++k) {
                 const int32_t count = static_cast<int32_t>(f.counts[k]);
                 for (int l = 0; l < TILE; ++l) {
-                    const float d = static_cast<float>(tile_counts[k * TILE + l] * n - count * n_left[l]);
+                    const float d = static_cast<float>(counts[k * TILE + l] * n - count * n_left[l]);
                     sums[l] = sums[l] + d * d;
                 }
             }
         }
+        for (int l = 0; l < TILE; ++l)
+            sums[l] = sums[l] / (static_cast<float>(n_left[l]) * static_cast<float>(n - n_left[l]));
+        __builtin_memcpy(bits, sums, sizeof sums);
         for (int l = 0; l < TILE; ++l) {
-            const int32_t n_right = n - n_left[l];
-            const float s = sums[l] / (static_cast<float>(n_left[l]) * static_cast<float>(n_right));
-            bits[l] = n_left[l] >= min_leaf && n_right >= min_leaf ? bits_of(s) : -1;
+            const bool valid = n_left[l] >= min_leaf && n - n_left[l] >= min_leaf;
+            bits[l] = valid ? bits[l] : -1;
         }
     }
 
@@ -250,13 +268,10 @@ template <typename Code> struct Grower {
             ties[l] = bits[l] == top ? tie_key(feature_hashes[first + l]) : 0;
             tie = ties[l] > tie ? ties[l] : tie;
         }
-        int32_t n_winners = 0, winner = 0; // nearly always one, found without looking lane by lane
-        for (int l = 0; l < TILE; ++l) {
-            const bool wins = bits[l] == top && ties[l] == tie;
-            n_winners += wins;
-            winner += wins ? l : 0;
-        }
-        if (n_winners == 1) return offer(best, top, tie, first + winner, thresholds[winner]);
+        int32_t winners = 0; // their number above bit 16, the sum of their lanes below: nearly always one
+        for (int l = 0; l < TILE; ++l) winners += bits[l] == top && ties[l] == tie ? (1 << 16) + l : 0;
+        const int32_t lane = winners & 0xFFFF;
+        if (winners >> 16 == 1) return offer(best, top, tie, first + lane, thresholds[lane]);
         for (int l = 0; l < TILE; ++l)
             if (bits[l] == top && ties[l] == tie) offer(best, top, tie, first + l, thresholds[l]);
     }
@@ -271,19 +286,24 @@ template <typename Code> struct Grower {
     Split scan_tiles(const Node &node, const Facts &f) const {
         const LaneKey threshold_key(node.key, THRESHOLD), tie_key(node.key, TIE);
         Split best;
+        int64_t largest = 0;
+        for (int64_t k = 0; k < f.n_present; ++k) largest = f.counts[k] > largest ? f.counts[k] : largest;
+        const bool narrow = job.impurity == GINI && f.n <= SMALL_NODE && largest <= V::FLUSH;
         for (int64_t first = 0; first < job.n_columns; first += TILE) {
             const Code *tile = static_cast<const Code *>(job.codes) + first * job.n_rows;
             alignas(64) Code low[TILE], high[TILE], thresholds[TILE];
             tile_range(tile, node, low, high);
             tile_thresholds(low, high, feature_hashes + first, threshold_key, thresholds);
-            const int32_t *segment = rows + node.start;
-            for (int64_t k = 0; k < f.n_present; ++k) {
-                count_segment(tile, segment, f.counts[k], thresholds, tile_counts + k * TILE);
-                segment += f.counts[k];
-            }
             alignas(64) int32_t bits[TILE];
-            if (job.impurity == GINI && f.n <= SMALL_NODE) tile_gini(f, bits);
-            else tile_scalar(f, bits);
+            if (narrow) {
+                Code *counts = reinterpret_cast<Code *>(tile_counts);
+                count_classes(tile, rows + node.start, f, thresholds, counts);
+                tile_gini(f, counts, bits);
+            } else {
+                count_classes(tile, rows + node.start, f, thresholds, tile_counts);
+                if (job.impurity == GINI && f.n <= SMALL_NODE) tile_gini(f, tile_counts, bits);
+                else tile_scalar(f, bits);
+            }
             for (int64_t l = job.n_columns - first; l < TILE; ++l) bits[l] = -1; // padding lanes
             tile_best(bits, first, thresholds, tie_key, best);
         }
@@ -370,9 +390,12 @@ template <typename Code> struct Grower {
         for (int64_t k = 0; k < f.n_present; ++k) {
             const int64_t before = n_left;
             for (const int64_t stop = i + f.counts[k]; i < stop; ++i) {
-                const int32_t row = r[i];
-                if (code(split.column, row) <= split.threshold) r[n_left++] = row;
-                else right[n_right++] = row;
+                const int32_t row = r[i]; // written to both sides, kept on one: no branch to guess
+                const bool goes_left = code(split.column, row) <= split.threshold;
+                r[n_left] = row;
+                right[n_right] = row;
+                n_left += goes_left;
+                n_right += !goes_left;
             }
             left_counts[k] = n_left - before;
         }
