@@ -83,9 +83,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     repeats = parser.parse_args().repeats
     names = instruction_sets()
-    print(
-        f"| n, q, classes, K | scikit-learn ms | {' | '.join(f'{name}: ms, ratio' for name in names)} |"
-    )
+    heads = " | ".join(f"{name}: ms, ratio" for name in names)
+    print(f"| n, q, classes, K | scikit-learn ms | {heads} |")
     print("|---" * (2 + len(names)) + "|")
     for n, q, n_classes, candidates in CASES:
         codes, labels = make_block(n, q, n_classes)

@@ -70,7 +70,7 @@ class Budget:
         """Return whether another ``n_bytes`` could be granted."""
         return n_bytes <= self.free_nbytes
 
-    def check(self, remedy: str = "") -> None:
+    def check(self) -> None:
         """Refuse a cap that cannot hold what was granted.
 
         Raises
@@ -85,5 +85,5 @@ class Budget:
         raise BudgetError(
             f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, "
             f"which needs {needed} MB ({parts}). "
-            f"The smallest cap that works is --memory-mb {needed}{remedy}."
+            f"The smallest cap that works is --memory-mb {needed}."
         )

@@ -100,13 +100,17 @@ def open_or_create(store: Path, run: Path, request: Request) -> Ledger:
     plan_memory(spec, shape, memory_mb * MB)
     meta = {
         "spec": spec.to_json(),
-        "store": [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())],
+        "store": _whereabouts(store, run),
         "memory_mb": memory_mb,
         "iterations": DEFAULT_ITERATIONS if request.iterations is None else request.iterations,
     }
     arrays = {"excluded": asked.excluded, "rows": asked.rows}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
+
+
+def _whereabouts(store: Path, run: Path) -> list[str]:
+    return [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())]
 
 
 def spec_of(ledger: Ledger) -> RunSpec:
@@ -128,8 +132,8 @@ def find_store(ledger: Ledger) -> Path:
         if place.exists():
             return place
     raise RunError(
-        f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, or name it: "
-        f"`srs-ooc run STORE --out {ledger.run}`."
+        f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, or go on "
+        f"once with `srs-ooc run STORE --out {ledger.run}`, which notes the new place."
     )
 
 
@@ -145,7 +149,7 @@ def check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
         raise RunError(
             f"{ledger.run} is a run on another store than {store}: expected fingerprint "
             f"{spec_of(ledger).store[:16]}, found {manifest.fingerprint[:16]}. Name its own store, "
-            "or choose another folder with --out."
+            "or another run."
         )
 
 
@@ -174,7 +178,7 @@ def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int) -> Budget:
         budget.grant(purpose, n_bytes)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     budget.grant(f"a block of {n_columns} columns and its tree", work_nbytes(shape, n_columns))
-    budget.check(", or a smaller --subspace-size for a new run")
+    budget.check()
     return budget
 
 
@@ -230,6 +234,7 @@ def work_on(
     until = int(ledger.meta("iterations"))
     if ledger.progress().iteration >= until:
         return
+    ledger.set_meta("store", _whereabouts(store, ledger.run))
     with opened_engine(
         ledger, store, int(ledger.meta("memory_mb")) * MB, request.threads
     ) as engine:
