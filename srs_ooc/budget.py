@@ -8,8 +8,11 @@ import psutil
 from srs_ooc.errors import BudgetError
 from srs_ooc.sizes import MB, ceil_div
 
-PROCESS_NBYTES = 56 * MB
+PROCESS_NBYTES = 48 * MB
 """Published allowance for the interpreter, the libraries of a run, and Python objects."""
+
+GROWTH_NBYTES = 12 * MB
+"""What a process may still load and leave unreturned after its budget is drawn up."""
 
 
 def resident_nbytes() -> int:
@@ -53,7 +56,8 @@ class Budget:
     leases: list[Lease] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.grant("interpreter and libraries", max(PROCESS_NBYTES, resident_nbytes()))
+        process = max(PROCESS_NBYTES, resident_nbytes() + GROWTH_NBYTES)
+        self.grant("interpreter and libraries", process)
 
     @property
     def free_nbytes(self) -> int:
