@@ -77,6 +77,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.folder or Path(scratch)
         whole_run(folder, arguments.iterations)
+        by_width(folder, 1000, 2500, 1500, few=300, many=2300)
         by_width(folder, 1000, 2500, CAP_MB, few=300, many=2300)
         by_width(folder, 100, 2500, 256, few=500, many=5500)
         by_width(folder, 100, 2500, 128, few=500, many=5500)

@@ -8,8 +8,11 @@ import psutil
 from srs_ooc.errors import BudgetError
 from srs_ooc.sizes import MB, ceil_div
 
-PROCESS_NBYTES = 56 * MB
+PROCESS_NBYTES = 48 * MB
 """Published allowance for the interpreter, the libraries of a run, and Python objects."""
+
+GROWTH_NBYTES = 12 * MB
+"""What a process may still load and leave unreturned after its budget is drawn up."""
 
 
 def resident_nbytes() -> int:
@@ -53,7 +56,8 @@ class Budget:
     leases: list[Lease] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.grant("interpreter and libraries", max(PROCESS_NBYTES, resident_nbytes()))
+        process = max(PROCESS_NBYTES, resident_nbytes() + GROWTH_NBYTES)
+        self.grant("interpreter and libraries", process)
 
     @property
     def free_nbytes(self) -> int:
@@ -70,7 +74,7 @@ class Budget:
         """Return whether another ``n_bytes`` could be granted."""
         return n_bytes <= self.free_nbytes
 
-    def check(self, remedy: str = "") -> None:
+    def check(self) -> None:
         """Refuse a cap that cannot hold what was granted.
 
         Raises
@@ -85,5 +89,5 @@ class Budget:
         raise BudgetError(
             f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, "
             f"which needs {needed} MB ({parts}). "
-            f"The smallest cap that works is --memory-mb {needed}{remedy}."
+            f"The smallest cap that works is --memory-mb {needed}."
         )

@@ -104,10 +104,10 @@ def _has_missing(path: Path, manifest: Manifest) -> NDArray[np.bool_]:
 def _find(file: Path, names: Names, what: str) -> NDArray[np.int64]:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{file}: expected a text file with one {what} a line: {error}."
-        ) from error
+    except OSError as error:
+        raise UsageError(f"{file}: could not be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file}: expected UTF-8 text with one {what} a line: {error}.") from error
     wanted = [line.strip() for line in lines if line.strip()]
     if not wanted:
         raise UsageError(f"{file}: expected one {what} a line, found none.")

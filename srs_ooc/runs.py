@@ -69,7 +69,7 @@ class Planned:
     iterations : int
         T as advised.
     seconds_per_iteration : float
-        As measured, or estimated, then.
+        A quick estimate then.
     reason : str
         Why this T.
     """
@@ -122,7 +122,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
     meta = {
         "planned": None if planned is None else vars(planned),
         "spec": spec.to_json(),
-        "store": [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())],
+        "store": _whereabouts(store, run),
         "memory_mb": memory_mb,
         "iterations": default if request.iterations is None else request.iterations,
     }
@@ -166,6 +166,10 @@ def _settled(
     return spec, shape, memory_mb
 
 
+def _whereabouts(store: Path, run: Path) -> list[str]:
+    return [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())]
+
+
 def spec_of(ledger: Ledger) -> RunSpec:
     """Return the identity of the run of an open ledger."""
     return RunSpec.from_json(ledger.meta("spec"))
@@ -185,8 +189,8 @@ def find_store(ledger: Ledger) -> Path:
         if place.exists():
             return place
     raise RunError(
-        f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, or name it: "
-        f"`srs-ooc run STORE --out {ledger.run}`."
+        f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, or go on "
+        f"once with `srs-ooc run STORE --out {ledger.run}`, which notes the new place."
     )
 
 
@@ -202,7 +206,7 @@ def check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
         raise RunError(
             f"{ledger.run} is a run on another store than {store}: expected fingerprint "
             f"{spec_of(ledger).store[:16]}, found {manifest.fingerprint[:16]}. Name its own store, "
-            "or choose another folder with --out."
+            "or another run."
         )
 
 
@@ -231,7 +235,7 @@ def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int) -> Budget:
         budget.grant(purpose, n_bytes)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     budget.grant(f"a block of {n_columns} columns and its tree", work_nbytes(shape, n_columns))
-    budget.check(", or a smaller --subspace-size for a new run")
+    budget.check()
     return budget
 
 
@@ -310,6 +314,7 @@ def work_on(
     until = int(ledger.meta("iterations"))
     if ledger.progress().iteration >= until:
         return
+    ledger.set_meta("store", _whereabouts(store, ledger.run))
     with opened_engine(
         ledger, store, int(ledger.meta("memory_mb")) * MB, request.threads
     ) as engine:

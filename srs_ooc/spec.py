@@ -18,7 +18,7 @@ from srs_ooc.sizes import MB
 METHOD = "srs"
 FEATURE_NBYTES = 32
 """Bytes a run may keep in memory for each feature of the store (law 11)."""
-LEDGER_NBYTES = 8 * MB
+LEDGER_NBYTES = 6 * MB
 """Allowance for the ledger's page cache and a page in transit."""
 DEFAULT_ALPHA = "0.5"
 JUDGES = ("probe", "positive")

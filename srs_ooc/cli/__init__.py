@@ -1,8 +1,11 @@
 """The command line. Each command lives in a module of its own and is imported only when called."""
 
 import importlib
+import os
+import signal
 import sys
-from typing import Any
+from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -10,17 +13,18 @@ from srs_ooc import __version__
 from srs_ooc.errors import SrsOocError
 
 COMMANDS = {
-    "ingest": "srs_ooc.cli.ingest",
-    "inspect": "srs_ooc.cli.inspect",
-    "plan": "srs_ooc.cli.plan",
-    "run": "srs_ooc.cli.run",
-    "resume": "srs_ooc.cli.run",
-    "status": "srs_ooc.cli.status",
-    "features": "srs_ooc.cli.features",
-    "export": "srs_ooc.cli.export",
-    "synth": "srs_ooc.cli.synth",
-    "theory": "srs_ooc.cli.theory",
+    "ingest": ("srs_ooc.cli.ingest", "Turn a CSV file into a store."),
+    "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
+    "plan": ("srs_ooc.cli.plan", "What a run would need, cost and find."),
+    "run": ("srs_ooc.cli.run", "Select features of a store; start, or go on."),
+    "resume": ("srs_ooc.cli.run", "Go on with a run, or to more iterations."),
+    "status": ("srs_ooc.cli.status", "Show where a run stands."),
+    "features": ("srs_ooc.cli.features", "Rank the features of a run."),
+    "export": ("srs_ooc.cli.export", "Write the selected columns to a CSV file."),
+    "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
+    "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
 }
+INTERRUPTED = 128 + signal.SIGINT
 
 
 class LazyGroup(click.Group):
@@ -32,11 +36,16 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return the command ``cmd_name``."""
-        module = COMMANDS.get(cmd_name)
-        if module is None:
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(module), f"{cmd_name}_command")
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,10 +54,30 @@ def cli() -> None:
     """Feature selection for tables too wide for memory."""
 
 
-def main(arguments: list[str] | None = None) -> Any:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; a known error is one message on stderr and exit status 2."""
+    signal.signal(signal.SIGTERM, _leave)
     try:
-        return cli.main(arguments, prog_name="srs-ooc")
+        sys.exit(cli.main(arguments, prog_name="srs-ooc", standalone_mode=False) or 0)
     except SrsOocError as error:
-        click.echo(f"srs-ooc: {error}", err=True)
-        sys.exit(2)
+        _fail(str(error), 2)
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "srs-ooc"
+        _fail(f"{error.format_message()} See `{command} --help`.", 2)
+    except click.ClickException as error:
+        _fail(error.format_message(), 2)
+    except click.Abort:
+        _fail("stopped; nothing was left half-written.", INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # its reader has gone; nothing to flush to
+        sys.exit(1)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    click.echo(f"srs-ooc: {message}", err=True)
+    sys.exit(status)
+
+
+def _leave(number: int, _: FrameType | None) -> NoReturn:
+    """On SIGTERM, unwind as for any error, so that scratch files are cleared."""
+    sys.exit(128 + number)

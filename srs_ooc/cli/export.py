@@ -34,8 +34,7 @@ def export_command(store: Path, run: Path, out: Path, top: int | None) -> None:
     if len(stored) == 0:
         raise RunError(
             f"{run}: expected selected features to export, found none after "
-            f"{reading.n_iterations} iterations. Export the best by rank with --top N, or go on "
-            "with more iterations."
+            f"{reading.n_iterations} iterations. Export the best by rank with --top N."
         )
     export_columns(store, reading.positions[stored].astype(np.int64), out)
     click.echo(f"{out}: {len(stored)} features of {read_manifest(store).n_rows} rows")

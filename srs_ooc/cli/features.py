@@ -11,7 +11,10 @@ from srs_ooc.report.ranking import FeatureRecord, Reading
 from srs_ooc.runs import find_store
 
 TABLE_ROWS = 50
-_WIDTHS = {"name": 16, "rank": 6, "selected": 8, "kept": 4, "importance_ensemble": 19}
+_COLUMNS = {
+    "rank": 6, "name": 20, "selected": 8, "importance": 10, "n_drawn": 8, "p_better": 8,
+    "entered": 8,
+}  # fmt: skip
 
 
 @click.command("features")
@@ -20,27 +23,41 @@ _WIDTHS = {"name": 16, "rank": 6, "selected": 8, "kept": 4, "importance_ensemble
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="Only the N best.  [default: 50 in a table, all in CSV and JSON]")  # fmt: skip
-@click.option("--csv", "as_csv", is_flag=True, help="CSV with a header.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list.")
+@click.option("--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below.")
 def features_command(
     run: Path, store: Path | None, only_selected: bool, top: int | None, as_csv: bool, as_json: bool
 ) -> None:
-    """Rank the features of RUN by importance, total MDI / times drawn; also while it goes on."""
+    """Rank the features of RUN by importance; also while it goes on.
+
+    \b
+    name, rank                ties are ranked by position in the source
+    selected, kept            passed the judge; may be held in subspaces
+    importance                mean decrease in impurity per draw (the rank)
+    importance_ensemble       the same per iteration (Eq. 1 of the paper)
+    n_drawn                   subspaces it was in
+    p_better                  share of them in which it beat the probe
+    entered                   iteration after which it was selected, from 1
+    A value is null (an empty cell) where it is not defined: importance of a
+    feature never drawn, p_better without a probe, entered if not selected.
+    """
     ledger = Ledger(run, writable=False)
     reading = Reading(ledger, find_store(ledger) if store is None else store)
     ledger.close()
-    limit = TABLE_ROWS if top is None and not (as_csv or as_json) else top
-    records = islice(reading.records(only_selected=only_selected), limit)
+    records = reading.records(only_selected=only_selected)
     if as_json:
-        stream_json(records)
+        stream_json(islice(records, top))
     elif as_csv:
-        stream_csv(FeatureRecord, records)
+        stream_csv(FeatureRecord, islice(records, top))
     else:
-        click.echo(
-            f"{reading.n_selected} features selected after {reading.n_iterations} iterations"
+        _show(
+            reading, records=list(islice(records, top or TABLE_ROWS)), only_selected=only_selected
         )
-        stream_table(FeatureRecord, records, _WIDTHS)
-        if limit == 50:
-            click.echo(
-                f"(the 50 best of {len(reading.positions)}; all with --csv, --json or --top N)"
-            )
+
+
+def _show(reading: Reading, records: list[FeatureRecord], *, only_selected: bool) -> None:
+    click.echo(f"{reading.n_selected} features selected after {reading.n_iterations} iterations")
+    stream_table(_COLUMNS, records)
+    n_there = reading.n_selected if only_selected else len(reading.positions)
+    if len(records) < n_there:
+        click.echo(f"(the best {len(records)} of {n_there}; more with --top N, all with --csv)")

@@ -20,7 +20,7 @@ _FIRST_CLASSES = 20
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @click.option("--verify", is_flag=True, help="Read the data and compare every checksum.")
 def inspect_command(store: Path, as_json: bool, verify: bool) -> None:
-    r"""Say what is in STORE: shape, target, classes, missing values, sizes, first names.
+    """Say what is in STORE: shape, target, classes, missing values, sizes, first names.
 
     \b
     Keys of --json:

@@ -29,15 +29,18 @@ def stream_csv(kind: type, records: Iterable[Any]) -> None:
     """Write dataclass records as CSV with a header; None is an empty cell."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([field.name for field in dataclasses.fields(kind)])
-    writer.writerows(list(vars(record).values()) for record in records)
+    writer.writerows([_plain(value) for value in vars(record).values()] for record in records)
 
 
-def stream_table(kind: type, records: Iterable[Any], widths: dict[str, int]) -> None:
-    """Write dataclass records as aligned columns; a name longer than its column pushes on."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    click.echo("  ".join(f"{name:>{widths.get(name, 10)}}" for name in names))
+def _plain(value: Any) -> Any:
+    return str(value).lower() if isinstance(value, bool) else value
+
+
+def stream_table(columns: dict[str, int], records: Iterable[Any]) -> None:
+    """Write some fields of records as columns of given widths; a longer text pushes on."""
+    click.echo("  ".join(f"{name:>{width}}" for name, width in columns.items()))
     for record in records:
-        cells = (f"{_cell(getattr(record, name)):>{widths.get(name, 10)}}" for name in names)
+        cells = (f"{_cell(getattr(record, name)):>{width}}" for name, width in columns.items())
         click.echo("  ".join(cells))
 
 

@@ -15,6 +15,8 @@ from srs_ooc.cli.progress import RunProgress
 from srs_ooc.engine import Engine
 from srs_ooc.errors import UsageError
 from srs_ooc.ledger import Ledger
+from srs_ooc.report.ranking import Reading
+from srs_ooc.report.status import Status, status_of
 from srs_ooc.runs import Request, default_run_path, find_store, open_or_create, work_on
 from srs_ooc.spec import IMPURITIES, JUDGES, Options
 from srs_ooc.store.manifest import read_manifest
@@ -24,10 +26,11 @@ SHOWN = 20
 WORK_OPTIONS = [
     click.option("--iterations", type=click.IntRange(1), metavar="T",
                  help="Iterations in total, those already done included.  "
-                 "[default for a new run: as `srs-ooc plan` advises, 1000 to 10000]"),
+                 "[default: as last asked for; a new run: as `srs-ooc plan` advises, "
+                 "1000 to 10000]"),
     click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
-                 "[default: 512]"),
+                 "[default: as last asked for; 512 for a new run]"),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
 ]  # fmt: skip
@@ -82,10 +85,12 @@ def _read_config(context: click.Context, _: click.Parameter, file: Path | None) 
         return None
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise UsageError(f"{file}: could not be read: {error.strerror}.") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{file}: expected a TOML file of options: {error}.") from error
     by_flag = {
-        flag.removeprefix("--").replace("-", "_"): parameter.name
+        flag.removeprefix("--").replace("-", "_"): parameter
         for parameter in context.command.params
         if isinstance(parameter, click.Option)
         for flag in parameter.opts
@@ -96,8 +101,22 @@ def _read_config(context: click.Context, _: click.Parameter, file: Path | None) 
             f"{file}: expected long option names with underscores, found {', '.join(unknown)}. "
             f"Known: {', '.join(sorted(by_flag))}."
         )
-    context.default_map = {str(by_flag[name]): value for name, value in values.items()}
+    for name, value in values.items():
+        _check_type(file, name, value, by_flag[name])
+    context.default_map = {str(by_flag[name].name): value for name, value in values.items()}
     return file
+
+
+def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None:
+    """Refuse a value that conversion to the option's type would change."""
+    expected: tuple[type, ...] = (str, int, float)
+    if option.is_flag:
+        expected = (bool,)
+    elif isinstance(option.type, click.types.IntParamType):
+        expected = (int,)
+    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
+        wanted = {bool: "true or false", int: "a whole number"}.get(expected[0], "text or a number")
+        raise UsageError(f"{file}: {name}: expected {wanted}, found {value!r}.")
 
 
 @click.command("run")
@@ -216,6 +235,8 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
             finally:
                 progress.close()
         stopped_at = ledger.progress().iteration
+        if stopped_at > until:
+            click.echo(f"already at {stopped_at} iterations; nothing to do", err=True)
         if stopped_at < until and signals.received is not None:
             click.echo(
                 f"stopped after {stopped_at} of {until} iterations; nothing is lost. "
@@ -228,10 +249,20 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
         ledger.close()
 
 
-def _report(ledger: Ledger, store: Path) -> None:
-    from srs_ooc.report.ranking import Reading
-    from srs_ooc.report.status import status_of
+def _why_none(reading: Reading, status: Status) -> str:
+    best = next(reading.records(), None)
+    if status.judge != "probe" or best is None or best.p_better is None:
+        return "No feature passed the judge yet."
+    return (
+        f"No feature met the test (drawn more than {status.probe_min_draws} times, better than the "
+        f"probe in at least {status.probe_min_wins:g} of them): {best.name}, ranked first, was "
+        f"drawn {best.n_drawn} times and better in {best.p_better:.0%} of them. More iterations "
+        "draw each feature more often; with few rows no number of them may be enough. The ranking "
+        "still holds: export the best of it with --top N."
+    )
 
+
+def _report(ledger: Ledger, store: Path) -> None:
     status = status_of(ledger)
     reading = Reading(ledger, store)
     click.echo(
@@ -241,6 +272,8 @@ def _report(ledger: Ledger, store: Path) -> None:
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     selected = reading.selected()
+    if len(selected) == 0:
+        click.echo(_why_none(reading, status))
     for stored in selected[:SHOWN].tolist():
         click.echo(f"  {reading.name(stored)}  (importance {reading.importance(stored):.4g})")
     if len(selected) > SHOWN:

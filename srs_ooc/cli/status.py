@@ -6,27 +6,70 @@ import click
 
 from srs_ooc.cli.output import echo_json
 from srs_ooc.ledger import Ledger
-from srs_ooc.report.status import status_of
+from srs_ooc.report.status import Status, status_of
 
 
 @click.command("status")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 def status_command(run: Path, as_json: bool) -> None:
-    """Show where RUN stands: state, iterations, features selected, memory, time."""
+    """Show where RUN stands: state, iterations, features selected, memory, time.
+
+    \b
+    Keys of --json:
+      state                     "running", "stopped" or "finished"
+      iterations, iterations_asked
+      n_selected                features selected so far
+      alpha, subspace_size, max_features, judge, probe_min_draws, probe_min_wins,
+      impurity, max_depth, min_samples_leaf, seed, round_size
+                                the run's identity; null where it does not apply
+      rows, excluded            "all" and "none", or how many and their digest
+      memory_mb, peak_rss_mb    cap and largest resident size, MB of 10^6 bytes
+      seconds, seconds_per_iteration
+                                of work, over all sittings
+      planned_iterations, planned_seconds_per_iteration
+                                as expected when the run was made, or null
+      store                     where the store is
+    """
     ledger = Ledger(run, writable=False)
     status = status_of(ledger)
     ledger.close()
     if as_json:
         echo_json(vars(status))
         return
-    for name, value in vars(status).items():
-        shown = f"{value:.4g}" if "per_iteration" in name and value is not None else value
-        click.echo(f"{name.replace('_', ' '):>29}  {'-' if shown is None else shown}")
-    if status.planned_seconds_per_iteration and status.seconds_per_iteration:
-        ratio = status.seconds_per_iteration / status.planned_seconds_per_iteration
-        click.echo(
-            f"planned {status.planned_iterations:,} iterations at "
-            f"{1000 * status.planned_seconds_per_iteration:.4g} ms; did {status.iterations:,} at "
-            f"{1000 * status.seconds_per_iteration:.4g} ms, {ratio:.2f} times the time planned"
-        )
+    for name, value in _lines(status):
+        click.echo(f"{name:<12}{value}")
+
+
+def _lines(status: Status) -> list[tuple[str, str]]:
+    test = ""
+    if status.judge == "probe":
+        draws, wins = status.probe_min_draws, status.probe_min_wins
+        test = f" (drawn more than {draws} times, better in at least {wins:g} of them)"
+    depth = "no limit" if status.max_depth is None else status.max_depth
+    return [
+        ("state", status.state),
+        ("iterations", f"{status.iterations} of {status.iterations_asked}"),
+        ("selected", f"{status.n_selected} features"),
+        ("memory", f"{status.peak_rss_mb:.0f} of {status.memory_mb} MB (peak)"),
+        ("time", f"{status.seconds:.1f} s of work"),
+        ("store", status.store),
+        ("subspaces", f"q {status.subspace_size}, alpha {status.alpha:g}, seed {status.seed}"),
+        ("judge", status.judge + test),
+        ("trees", f"K {status.max_features}, {status.impurity}, depth {depth}, "
+                  f"leaves of at least {status.min_samples_leaf}"),
+        ("rows", status.rows),
+        ("excluded", status.excluded),
+        ("planned", _planned(status)),
+    ]  # fmt: skip
+
+
+def _planned(status: Status) -> str:
+    if status.planned_iterations is None or status.planned_seconds_per_iteration is None:
+        return "nothing"
+    planned = 1000 * status.planned_seconds_per_iteration
+    text = f"{status.planned_iterations:,} iterations of about {planned:.3g} ms (an estimate)"
+    if status.seconds_per_iteration is None:
+        return text
+    actual = 1000 * status.seconds_per_iteration
+    return f"{text}; did {status.iterations:,} of {actual:.3g} ms, {actual / planned:.2f} times it"

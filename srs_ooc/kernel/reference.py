@@ -2,8 +2,9 @@
 
 Growth of one randomized tree on a block of ordinal codes (SRS, Algorithm 1, step 2b):
 
-* At a node, ``max_features`` candidate columns are drawn among those not constant there, in the
-  order of their candidate hashes (all of them if ``max_features`` is at least their number).
+* At a node, ``max_features`` candidate columns are drawn among those not constant there (all of
+  them if they are no more): the first ones in a random order of the columns, drawn by Fisher-Yates
+  over the columns by ascending feature.
 * A candidate's threshold is uniform over ``low .. high - 1``, its codes' range at the node; codes
   at or below it go left. Uniform in code space, that is in the space of ranks.
 * Candidates that leave fewer than ``min_samples_leaf`` rows on a side are dropped.
@@ -56,6 +57,16 @@ def shuffled(column: NDArray[np.generic], key: int) -> NDArray[np.generic]:
     return out
 
 
+def random_order(key: int, size: int) -> NDArray[np.int64]:
+    """Return ``0 .. size - 1`` in the random order of ``key`` (Fisher-Yates from the front)."""
+    order = np.arange(size)
+    hashes = derive_array(key, np.arange(size, dtype=np.uint64))
+    for i in range(size):
+        j = i + int(scale_below(hashes[i : i + 1], size - i)[0])
+        order[i], order[j] = order[j], order[i]
+    return order
+
+
 def grow_tree(
     codes: NDArray[np.integer],
     labels: NDArray[np.integer],
@@ -105,6 +116,7 @@ class _Grower:
         self.features, self.limits, self.xlogx = features, limits, xlogx
         high_halves = derive_array(tree_key, features) >> np.uint64(32)
         self.feature_hashes = high_halves.astype(np.uint32)
+        self.by_feature = np.argsort(features, kind="stable")
         self.importance = np.zeros(len(features), dtype=np.int64)
         self.n_root_rows = 0
         self.n_nodes = self.n_leaves = self.depth = 0
@@ -140,9 +152,7 @@ class _Grower:
         spread = (high - low).astype(np.uint64)
         thresholds = low + (((hashes >> np.uint64(8)) * spread) >> np.uint64(24)).astype(np.int64)
         ties = lane_hashes(self.feature_hashes, key, Purpose.TIE)
-        order = np.lexsort(
-            (self.features, lane_hashes(self.feature_hashes, key, Purpose.CANDIDATE))
-        )
+        order = self.by_feature[random_order(derive(key, Purpose.CANDIDATE), len(self.features))]
         candidates = order[low[order] < high[order]][: self.limits.max_features]
         scored = []
         for column in candidates.tolist():

@@ -111,7 +111,8 @@ class Ledger:
                 database.executemany("INSERT INTO inputs VALUES (?, ?)", blobs)
                 database.close()
         except (OSError, sqlite3.Error) as error:
-            raise RunError(f"{run}: the run's folder could not be created: {error}.") from error
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise RunError(f"{run}: the run's folder could not be created: {reason}.") from error
 
     def close(self) -> None:
         """Close the database and let go of the lock."""

@@ -13,12 +13,16 @@ from srs_ooc.plan.degrees import DegreeTime, degree_times
 from srs_ooc.plan.draws import DrawTimes
 from srs_ooc.plan.memory import MemoryPlan, memory_plan
 from srs_ooc.plan.sight import Sight, sight_of
-from srs_ooc.plan.speed import COLD_READS_PER_SECOND, Speed, probe_speed
+from srs_ooc.plan.speed import COLD_READS_PER_SECOND, Speed, estimated_speed, measured_speed
 from srs_ooc.plan.subject import Subject
 from srs_ooc.runs import DEFAULT_MEMORY_MB, Planned, Request, settle_new, training_labels
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, RunSpec, Shape, settle
 from srs_ooc.store.manifest import read_manifest
+
+QUICK_SECONDS = 0.05
+QUICK_CELLS = 500_000
+"""For the estimate that a new run keeps: half a megabyte of its cap, and no time to speak of."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ def make_plan(subject: Subject, options: Options) -> Plan:
     return Plan(
         subject,
         memory,
-        probe_speed(subject, memory),
+        estimated_speed(subject, memory) if subject.store is None else measured_speed(subject),
         times_to_draw(subject),
         degree_times(subject),
         sight_of(subject.class_counts, shape.n_candidates),
@@ -165,11 +169,17 @@ def class_counts_of(store: Path, inputs: Inputs) -> tuple[int, ...]:
 def planned_run(
     store: Path, spec: RunSpec, shape: Shape, inputs: Inputs, request: Request
 ) -> Planned:
-    """Return what is expected of a run about to be made, after a short probe of its speed."""
+    """Return what is expected of a run about to be made.
+
+    The speed is a quick estimate: measuring would fill the run's memory once before it starts.
+    """
     memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
-    subject = Subject(spec, shape, (), memory_mb * MB, request.threads, store, inputs)
+    subject = Subject(
+        spec, shape, class_counts_of(store, inputs), memory_mb * MB, request.threads, store, inputs
+    )
     iterations, reason = recommended_iterations(subject)
-    return Planned(iterations, probe_speed(subject, memory_plan(subject)).seconds, reason)
+    speed = estimated_speed(subject, memory_plan(subject), QUICK_SECONDS, QUICK_CELLS)
+    return Planned(iterations, speed.seconds, reason)
 
 
 def plan_values(plan: Plan) -> dict[str, Any]:

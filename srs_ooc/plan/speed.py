@@ -3,6 +3,7 @@
 import gc
 import time
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
@@ -26,6 +27,7 @@ BOOKKEEPING_SECONDS = 1e-7
 """Published allowance for drawing, tallying and judging one feature, in one thread."""
 COLD_READS_PER_SECOND = 30_000
 """Published allowance for random reads from a cold solid-state disk."""
+_PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,11 @@ class Speed:
     how: str
 
 
-def probe_speed(subject: Subject, memory: MemoryPlan) -> Speed:
-    """Return the seconds per iteration, after about a third of a second of work.
+def measured_speed(subject: Subject) -> Speed:
+    """Return the seconds of real iterations of this very run, in memory, with no ledger.
 
-    With a store: real iterations of this very run, in memory, with no ledger. Without: trees on a
-    block of random codes and labels, shared among the workers, plus paging and bookkeeping at
-    published rates.
+    Uses the memory that the run would, for about a third of a second, or one round of slow workers.
     """
-    return _estimated(subject, memory) if subject.store is None else _measured(subject)
-
-
-def _measured(subject: Subject) -> Speed:
     assert subject.store is not None
     with engine_parts(
         subject.spec, subject.store, subject.inputs, subject.cap_nbytes, subject.threads
@@ -89,31 +85,66 @@ def _time(parts: EngineParts) -> tuple[float, int]:
     return time.monotonic() - begun, engine.state.iteration - n_before
 
 
-def _estimated(subject: Subject, memory: MemoryPlan) -> Speed:
+def estimated_speed(
+    subject: Subject,
+    memory: MemoryPlan,
+    seconds: float = PROBE_SECONDS,
+    n_cells: int = PROBE_CELLS,
+) -> Speed:
+    """Return an estimate from trees on a block of random codes and labels.
+
+    Their time is scaled to all candidates and shared among the workers; paging and bookkeeping are
+    added at published rates.
+
+    Parameters
+    ----------
+    subject : Subject
+        The run; its store is not touched.
+    memory : MemoryPlan
+        Its workers, and whether its store is mapped.
+    seconds : float
+        About how long to grow trees.
+    n_cells : int
+        Cells of the block, and about the bytes it takes.
+    """
     shape, spec = subject.shape, subject.spec
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    n_probed = min(n_columns, max(64, PROBE_CELLS // shape.n_rows))
-    labels = np.repeat(np.arange(shape.n_classes), subject.class_counts)
-    rows = TrainingRows(labels, shape.n_classes, spec.impurity)
-    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
-    block = Block(n_probed, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
-    n_codes = min(shape.n_rows, 254)
-    hashes = derive_array(0, np.arange(len(block.codes), dtype=np.uint32))
-    block.codes[:] = scale_below(hashes, n_codes)
-    features = np.arange(n_probed, dtype=np.uint32)
-    started, n_trees = time.monotonic(), 0
-    while n_trees == 0 or time.monotonic() - started < PROBE_SECONDS:
-        learner.grow(block, features, n_trees)
-        n_trees += 1
-    growing = (time.monotonic() - started) / n_trees * (n_columns / n_probed)
+    n_rows = min(shape.n_rows, max(64, n_cells // 64))
+    n_probed = min(n_columns, max(64, n_cells // n_rows))
+    growing = _seconds_of_a_tree(subject, n_rows, n_probed, seconds)
+    # Where K < q a node looks at K candidates, however many columns there are.
+    n_looked_at = n_columns if spec.max_features == spec.subspace_size else spec.max_features
+    growing *= max(1.0, n_looked_at / n_probed)
+    growing *= shape.n_rows / n_rows * (log(shape.n_rows) / log(n_rows))  # rows times levels
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
     if not memory.mapped:
         paging += READ_SECONDS * spec.subspace_size
     bookkeeping = BOOKKEEPING_SECONDS * n_columns
-    scaled = "" if n_probed == n_columns else f", scaled to {n_columns:,}"
+    scaled = n_looked_at > n_probed or n_rows < shape.n_rows
     return Speed(
         max(bookkeeping, (growing + paging + bookkeeping) / memory.n_workers),
         False,
-        f"{n_trees} trees on {n_probed:,} made-up columns{scaled}, published rates for paging and "
-        f"bookkeeping, workers: {memory.n_workers}",
+        f"trees on {n_rows:,} rows of {n_probed:,} made-up columns"
+        + (f", scaled to {shape.n_rows:,} of {n_looked_at:,}" if scaled else "")
+        + f"; published rates for paging and bookkeeping; workers: {memory.n_workers}",
     )
+
+
+def _seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
+    """Return the mean seconds of a tree on random codes and labels."""
+    shape, spec = subject.shape, subject.spec
+    ends = np.cumsum(subject.class_counts)
+    labels = np.searchsorted(ends, np.arange(n_rows) * (shape.n_rows / n_rows), side="right")
+    rows = TrainingRows(labels, shape.n_classes, spec.impurity)
+    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
+    block = Block(n_columns, n_rows, shape.code_nbytes, tiled=learner.tiled)
+    for start in range(0, len(block.codes), _PIECE):
+        codes = block.codes[start : start + _PIECE]
+        hashes = derive_array(start, np.arange(len(codes), dtype=np.uint32))
+        codes[:] = scale_below(hashes, min(n_rows, 254))
+    features = np.arange(n_columns, dtype=np.uint32)
+    started, n_trees = time.monotonic(), 0
+    while n_trees == 0 or time.monotonic() - started < seconds:
+        learner.grow(block, features, n_trees)
+        n_trees += 1
+    return (time.monotonic() - started) / n_trees

@@ -1,11 +1,13 @@
 """Selected columns as CSV: row id, the columns' real values, and the target label."""
 
 import csv
+import gzip
+import io
 import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +35,7 @@ def export_columns(store: Path, positions: NDArray[np.integer[Any]], out: Path) 
     positions : int (k,)
         Source positions of the wanted features, in the order wanted.
     out : Path
-        The CSV file to make; it appears complete or not at all.
+        The CSV file to make, compressed if named ``.gz``; it appears complete or not at all.
 
     Raises
     ------
@@ -57,10 +59,10 @@ def export_columns(store: Path, positions: NDArray[np.integer[Any]], out: Path) 
     try:
         with tempfile.TemporaryFile(dir=out.parent) as columns:
             _gather(columns.fileno(), values, store, manifest, wanted)
-            with scratch.open("x", encoding="utf-8", newline="") as file:
+            with scratch.open("xb") as raw, _as_text(raw, compressed=out.suffix == ".gz") as file:
                 _write_rows(file, columns.fileno(), store, manifest, wanted)
-                file.flush()
-                os.fsync(file.fileno())
+            with scratch.open("rb") as written:
+                os.fsync(written.fileno())
         os.link(scratch, out)  # unlike a rename, refuses to overwrite
     except FileExistsError:
         raise UsageError(
@@ -73,6 +75,11 @@ def export_columns(store: Path, positions: NDArray[np.integer[Any]], out: Path) 
         ) from error
     finally:
         scratch.unlink(missing_ok=True)
+
+
+def _as_text(raw: BinaryIO, *, compressed: bool) -> TextIO:
+    packed = gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) if compressed else raw
+    return io.TextIOWrapper(packed, encoding="utf-8", newline="")
 
 
 def _gather(

@@ -18,11 +18,19 @@ class Status:
     iterations: int
     iterations_asked: int
     n_selected: int
-    alpha: str
+    alpha: float
     subspace_size: int
     max_features: int
     judge: str
+    probe_min_draws: int | None
+    probe_min_wins: float | None
+    impurity: str
+    max_depth: int | None
+    min_samples_leaf: int
     seed: int
+    round_size: int
+    rows: str
+    excluded: str
     memory_mb: int
     peak_rss_mb: float
     seconds: float
@@ -43,11 +51,19 @@ def status_of(ledger: Ledger) -> Status:
         iterations=progress.iteration,
         iterations_asked=asked,
         n_selected=progress.n_kept,
-        alpha=spec.alpha,
+        alpha=float(spec.alpha),
         subspace_size=spec.subspace_size,
         max_features=spec.max_features,
         judge=spec.judge,
+        probe_min_draws=spec.probe_min_draws if spec.judge == "probe" else None,
+        probe_min_wins=float(spec.probe_min_wins) if spec.judge == "probe" else None,
+        impurity=spec.impurity,
+        max_depth=spec.max_depth,
+        min_samples_leaf=spec.min_samples_leaf,
         seed=spec.seed,
+        round_size=spec.round_size,
+        rows=spec.rows,
+        excluded=spec.excluded,
         memory_mb=int(ledger.meta("memory_mb")),
         peak_rss_mb=megabytes(progress.peak_nbytes),
         seconds=round(progress.seconds, 3),

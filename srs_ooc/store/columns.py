@@ -127,6 +127,8 @@ def check_chunk_files(path: Path, manifest: Manifest) -> None:
         file = path / chunk_file(index)
         try:
             found = f"{file.stat().st_size} bytes"
+        except FileNotFoundError:
+            found = "no such file"
         except OSError as error:
             found = error.strerror or "an error"
         if found != f"{manifest.chunk_nbytes} bytes":

@@ -1,6 +1,7 @@
 """The main job from the command line: ingest, run, status, features, export, and every refusal."""
 
 import csv
+import gzip
 import json
 import os
 import shutil
@@ -105,6 +106,9 @@ def test_export_writes_the_selected_columns_with_their_values(folder, tmp_path):
         assert (copy["id"], copy["group"]) == (original["id"], original["group"])
         assert all(float(copy[name]) == float(original[name]) for name in names)
     assert "expected a path that is free" in error_of("export", "t.zarr", "t.run", out, cwd=folder)
+    packed = tmp_path / "selected.csv.gz"
+    srs_ooc("export", "t.zarr", "t.run", packed, cwd=folder)
+    assert gzip.decompress(packed.read_bytes()) == out.read_bytes()
 
 
 def test_options_from_a_file_are_used_and_flags_win(folder, tmp_path):
@@ -113,12 +117,31 @@ def test_options_from_a_file_are_used_and_flags_win(folder, tmp_path):
     run = tmp_path / "c.run"
     srs_ooc("run", folder / "t.zarr", "--config", config, "--out", run, "--seed", 4)
     status = json_of("status", run, "--json")
-    expected = {"alpha": "0.25", "subspace_size": 30, "judge": "positive", "seed": 4}
+    expected = {"alpha": 0.25, "subspace_size": 30, "judge": "positive", "seed": 4}
     assert status | expected == status
     config.write_text("alfa = 0.25\n")
     assert "alfa" in error_of("run", folder / "t.zarr", "--config", config)
     config.write_text("alpha = = 0.25\n")
     assert "TOML" in error_of("run", folder / "t.zarr", "--config", config)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "iterations = 2.9",
+        "iterations = true",
+        'exclude_missing = "no"',
+        "alpha = true",
+        "seed = 1.5",
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_not_rounded(folder, tmp_path, line):
+    config = tmp_path / "c.toml"
+    config.write_text(line + "\n")
+    run = tmp_path / "c.run"
+    message = error_of("run", folder / "t.zarr", "--config", config, "--out", run)
+    assert line.split(" = ")[0] in message
+    assert not run.exists()
 
 
 @pytest.mark.parametrize(
@@ -241,6 +264,9 @@ def test_a_moved_store_is_found_beside_its_run(folder, tmp_path):
         "features", run, "--json", "--top", 2, "--store", tmp_path / "there" / "u.zarr"
     )
     assert len(records) == 2
+    srs_ooc("run", tmp_path / "there" / "u.zarr", "--out", run, "--iterations", 410)
+    srs_ooc("resume", run, "--iterations", 420)  # the new place was noted
+    assert json_of("status", run, "--json")["store"].endswith("u.zarr")
 
 
 @pytest.mark.parametrize("command", ["status", "features", "resume"])

@@ -12,7 +12,7 @@ from srs_ooc.plan.advice import MAX_ITERATIONS, MIN_ITERATIONS, recommended_iter
 from srs_ooc.plan.degrees import degree_times
 from srs_ooc.plan.memory import memory_plan
 from srs_ooc.plan.plan import make_plan, plan_values, subject_of_store
-from srs_ooc.plan.speed import probe_speed
+from srs_ooc.plan.speed import measured_speed
 from srs_ooc.plan.subject import subject_of_numbers
 from srs_ooc.runs import Request
 from srs_ooc.sizes import MB
@@ -26,7 +26,6 @@ def short_probe(monkeypatch):
     """... in a process no larger than a run's: this one holds the test tools too."""
     monkeypatch.setattr("srs_ooc.budget.resident_nbytes", lambda: 0)
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.01)
-    monkeypatch.setattr(speed, "PROBE_CELLS", 20_000)
 
 
 def subject(n_rows=200, n_features=20_000, memory_mb=1000, threads=1, **options):
@@ -145,8 +144,7 @@ def test_slow_iterations_are_not_waited_for_long(tmp_path, monkeypatch):
     store = make_store(tmp_path / "t.zarr", values, labels)
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
     planned = subject_of_store(store, Request(threads=2))
-    speed_ = probe_speed(planned, memory_plan(planned))
-    assert speed_.how.startswith("3 real iterations")
+    assert measured_speed(planned).how.startswith("3 real iterations")
 
 
 def test_a_store_that_cannot_be_run_cannot_be_planned(tmp_path):

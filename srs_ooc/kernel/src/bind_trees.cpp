@@ -7,8 +7,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -85,8 +87,13 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
         throw std::invalid_argument("importance is shorter than the number of columns");
     if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && tiled)
         throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
+    std::vector<int32_t> order(features.size());
     {
         nb::gil_scoped_release released;
+        std::iota(order.begin(), order.end(), 0);
+        const auto before = [&](int32_t a, int32_t b) { return job.features[a] < job.features[b]; };
+        if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
+        job.order = order.data();
         std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(job), std::align_val_t(64)));
         job.scratch = scratch.get();
         isa.grow(job);

@@ -12,290 +12,150 @@ namespace SRS_ISA {
 namespace {
 
 #define SRS_INLINE inline __attribute__((always_inline))
-
-#if defined(__AVX512BW__)
-#define SRS_VECTOR_NBYTES 64
-#elif defined(__AVX2__)
-#define SRS_VECTOR_NBYTES 32
-#else
-#define SRS_VECTOR_NBYTES 16
-#endif
-
-template <typename Code> struct Register;
-template <> struct Register<uint8_t> {
-    typedef uint8_t Type __attribute__((vector_size(SRS_VECTOR_NBYTES), aligned(SRS_VECTOR_NBYTES), may_alias));
-};
-template <> struct Register<uint16_t> {
-    typedef uint16_t Type __attribute__((vector_size(SRS_VECTOR_NBYTES), aligned(SRS_VECTOR_NBYTES), may_alias));
-};
-
-// One code of each feature of a tile, in as many registers as the instruction set needs.
-template <typename Code> struct Lanes {
-    using R = typename Register<Code>::Type;
-    static constexpr int PARTS = TILE * sizeof(Code) / SRS_VECTOR_NBYTES;
-    static constexpr int64_t FLUSH = Code(-1); // rows a lane counter can hold
-    R part[PARTS];
-
-    static SRS_INLINE Lanes load(const Code *line) {
-        Lanes out;
-        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) out.part[i] = reinterpret_cast<const R *>(line)[i];
-        return out;
-    }
-    SRS_INLINE void store(Code *line) const {
-        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) reinterpret_cast<R *>(line)[i] = part[i];
-    }
-    SRS_INLINE void clear() {
-        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) part[i] = R{};
-    }
-    SRS_INLINE void widen_range(Lanes &low, Lanes &high) const {
-        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i) {
-            low.part[i] = part[i] < low.part[i] ? part[i] : low.part[i];
-            high.part[i] = part[i] > high.part[i] ? part[i] : high.part[i];
-        }
-    }
-    SRS_INLINE void count_at_most(const Lanes &thresholds, Lanes &counters) const {
-        _Pragma("GCC unroll 8") for (int i = 0; i < PARTS; ++i)
-            counters.part[i] -= (R)(part[i] <= thresholds.part[i]); // a true lane is all ones, that is -1
-    }
-};
+#include "lanes.hpp"
+#include "scores.hpp"
+#include "tiles.hpp"
 
 struct Node {
     int64_t start, n, depth;
     uint64_t key;
 };
 
-struct Split { // the best candidate so far; ordered by score, then tie hash, then smaller feature
-    int32_t score_bits = -1; // a non-negative float compares as its bits do; -1: none
-    uint32_t tie = 0;
-    int64_t column = -1;
-    uint32_t threshold = 0;
-};
+// The columns of a block in a random order per node: Fisher-Yates from the front over the columns
+// by ascending feature, so that a column's place in the block plays no part. Only the columns
+// visited cost anything: rewind() undoes their exchanges.
+struct CandidateDraw {
+    int32_t *order; // [n_columns] columns by ascending feature
+    int32_t *swaps; // [n_columns] scratch
+    int64_t n_columns, n_drawn = 0;
+    uint64_t key = 0;
 
-SRS_INLINE int32_t bits_of(float x) {
-    int32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-// Node-wide facts every candidate is scored with.
-struct Facts {
-    int64_t n, min_leaf, n_present;
-    const int32_t *present;      // classes with rows here
-    const int64_t *counts;       // their rows, in the order of `present`
+    SRS_INLINE bool exhausted() const { return n_drawn == n_columns; }
+    SRS_INLINE int32_t next() {
+        const int64_t i = n_drawn++;
+        const uint64_t hash = derive(key, static_cast<uint64_t>(i));
+        const int64_t j = i + static_cast<int64_t>(scale_below(hash, static_cast<uint64_t>(n_columns - i)));
+        swaps[i] = static_cast<int32_t>(j);
+        const int32_t column = order[j];
+        order[j] = order[i];
+        order[i] = column;
+        return column;
+    }
+    SRS_INLINE void rewind() {
+        while (n_drawn > 0) {
+            const int64_t i = --n_drawn, j = swaps[i];
+            const int32_t column = order[i];
+            order[i] = order[j];
+            order[j] = column;
+        }
+    }
 };
 
 template <typename Code> struct Grower {
-    using V = Lanes<Code>;
+    using Scan = TileScan<Code>;
     GrowJob &job;
-    // Scratch, carved in carve() in this order.
-    int32_t *tile_counts;    // [n_classes][TILE] left counts of one tile
-    int64_t *stack_counts;   // [STACK][n_classes]
-    int64_t *present_counts; // [n_classes]
-    int64_t *left_counts;    // [n_classes]
-    int32_t *present;        // [n_classes]
-    int32_t *rows, *right;   // [n_root_rows] each
-    uint32_t *feature_hashes; // [n_columns rounded up to TILE]
-    uint32_t *candidate_hashes; // [same]
-    int32_t *candidates;     // [n_columns]
-    Code *column_codes;      // [n_root_rows]
-    static constexpr int64_t STACK = 66; // the larger child waits, so 2**65 rows would be needed
+    Criterion criterion;
+    CandidateDraw draw{};
+    // Scratch, carved in carve_into() in this order.
+    int32_t *tile_counts;     // [n_classes][TILE] left counts of one tile
+    int64_t *stack_counts;    // [STACK + 1][n_classes]
+    int64_t *present_counts;  // [n_classes]
+    int64_t *left_counts;     // [n_classes]
+    int32_t *present;         // [n_classes]
+    int32_t *rows, *right;    // [n_root_rows] each
+    uint32_t *feature_hashes; // [padded columns]
+    Code *lows, *highs;       // [padded columns] ranges at the node
+    uint8_t *chosen;          // [padded columns] candidates of the node
+    Code *column_codes;       // [n_root_rows]
+    Code *node_lines;         // [NODE_LINES][TILE]
+    static constexpr int64_t STACK = 66;       // the larger child waits, so 2**65 rows would be needed
+    static constexpr int64_t NODE_LINES = 512; // nodes up to this size have their candidates' codes copied
 
-    explicit Grower(GrowJob &job) : job(job) {}
+    explicit Grower(GrowJob &job) : job(job), criterion{job.impurity, job.xlogx, job.n_root_rows} {}
 
     SRS_INLINE Code code(int64_t column, int64_t row) const {
         const Code *codes = static_cast<const Code *>(job.codes);
-        if (job.tiled)
-            return codes[((column / TILE) * job.n_rows + row) * TILE + column % TILE];
+        if (job.tiled) return codes[((column / TILE) * job.n_rows + row) * TILE + column % TILE];
         return codes[column * job.n_rows + row];
     }
 
-    // ---- scoring -------------------------------------------------------------------------------
-
-    // Gini: sum over classes of D_k^2 / (n_left n_right), D_k = left_k n - count_k n_left.
-    template <typename Int> SRS_INLINE float gini_score(const Facts &f, const int64_t *left, int64_t n_left) const {
-        float sum = 0.0f;
-        for (int64_t k = 0; k < f.n_present; ++k) {
-            const float d = static_cast<float>(static_cast<Int>(left[k]) * static_cast<Int>(f.n) -
-                                               static_cast<Int>(f.counts[k]) * static_cast<Int>(n_left));
-            sum = sum + d * d;
-        }
-        return sum / (static_cast<float>(n_left) * static_cast<float>(f.n - n_left));
+    SRS_INLINE BlockLines<Code> block_lines(int64_t first, const Node &node) const {
+        return {static_cast<const Code *>(job.codes) + first * job.n_rows, rows + node.start};
     }
 
-    // Entropy: n H - n_left H_left - n_right H_right in table units; at least 1 where any D_k is not 0.
-    int64_t entropy_gain(const Facts &f, const int64_t *left, int64_t n_left) const {
-        const int64_t *t = job.xlogx;
-        int64_t gain = t[f.n] - t[n_left] - t[f.n - n_left];
-        bool changed = false;
-        for (int64_t k = 0; k < f.n_present; ++k) {
-            gain += t[left[k]] + t[f.counts[k] - left[k]] - t[f.counts[k]];
-            changed |= left[k] * f.n != f.counts[k] * n_left;
-        }
-        return changed ? (gain > 1 ? gain : 1) : 0;
+    Scan scan_of(const Node &node, const Facts &f) const {
+        return Scan(criterion, f, job.features, node.key, tile_counts, left_counts);
     }
 
-    SRS_INLINE float score(const Facts &f, const int64_t *left, int64_t n_left) const {
-        if (job.impurity == ENTROPY) return static_cast<float>(entropy_gain(f, left, n_left));
-        return gini_score<int64_t>(f, left, n_left);
-    }
+    // ---- every column of a tiled block is a candidate ------------------------------------------
 
-    // Importance of a split (Eq. 1 of the paper, unnormalised) in units of 2**-IMPORTANCE_BITS.
-    int64_t importance(const Facts &f, const int64_t *left, int64_t n_left) const {
-        const double n_root = static_cast<double>(job.n_root_rows);
-        double share;
-        if (job.impurity == ENTROPY) {
-            const int64_t gain = entropy_gain(f, left, n_left);
-            if (gain == 0) return 0;
-            share = static_cast<double>(gain) / static_cast<double>(int64_t(1) << ENTROPY_BITS) / n_root;
-        } else {
-            unsigned __int128 numerator = 0;
-            for (int64_t k = 0; k < f.n_present; ++k) {
-                const __int128 d = left[k] * f.n - f.counts[k] * n_left;
-                numerator += static_cast<unsigned __int128>(d * d);
-            }
-            if (numerator == 0) return 0;
-            const double sides = static_cast<double>(n_left) * static_cast<double>(f.n - n_left);
-            share = static_cast<double>(numerator) / sides / static_cast<double>(f.n) / n_root;
-        }
-        const int64_t units = __builtin_llrint(share * static_cast<double>(int64_t(1) << IMPORTANCE_BITS));
-        return units > 1 ? units : 1;
-    }
-
-    // ---- all columns of a tiled block ----------------------------------------------------------
-
-    SRS_INLINE void tile_range(const Code *tile, const Node &node, Code *low, Code *high) const {
-        const int32_t *r = rows + node.start;
-        V lo = V::load(tile + int64_t(r[0]) * TILE), hi = lo;
-        for (int64_t i = 1; i < node.n; ++i) V::load(tile + int64_t(r[i]) * TILE).widen_range(lo, hi);
-        lo.store(low);
-        hi.store(high);
-    }
-
-    SRS_INLINE void tile_thresholds(const Code *low, const Code *high, const uint32_t *hashes, const LaneKey key,
-                                    Code *thresholds) const {
-        for (int l = 0; l < TILE; ++l) {
-            const uint32_t h = key(hashes[l]) >> 8;
-            const uint32_t range = uint32_t(high[l]) - uint32_t(low[l]);
-            if (sizeof(Code) == 1) thresholds[l] = static_cast<Code>(low[l] + ((h * range) >> 24));
-            else thresholds[l] = static_cast<Code>(low[l] + ((uint64_t(h) * range) >> 24));
-        }
-    }
-
-    // Rows of one class at or below each lane's threshold.
-    SRS_INLINE void count_segment(const Code *tile, const int32_t *r, int64_t n, const Code *thresholds,
-                                  int32_t *counts) const {
-        const V limit = V::load(thresholds);
-        alignas(64) Code narrow[TILE];
-        for (int64_t done = 0; done == 0 || done < n;) {
-            const int64_t stop = n - done > V::FLUSH ? done + V::FLUSH : n;
-            const bool first = done == 0;
-            V counters;
-            counters.clear();
-            for (; done < stop; ++done) V::load(tile + int64_t(r[done]) * TILE).count_at_most(limit, counters);
-            counters.store(narrow);
-            if (first)
-                for (int l = 0; l < TILE; ++l) counts[l] = narrow[l];
-            else
-                for (int l = 0; l < TILE; ++l) counts[l] += narrow[l];
-        }
-    }
-
-    SRS_INLINE void tile_gini(const Facts &f, int32_t *bits) const {
-        alignas(64) int32_t n_left[TILE];
-        for (int l = 0; l < TILE; ++l) n_left[l] = tile_counts[l];
-        for (int64_t k = 1; k < f.n_present; ++k)
-            for (int l = 0; l < TILE; ++l) n_left[l] += tile_counts[k * TILE + l];
-        const int32_t n = static_cast<int32_t>(f.n), min_leaf = static_cast<int32_t>(f.min_leaf);
-        alignas(64) float sums[TILE];
-        if (f.n_present == 2) { // D_0 = -D_1, so the sum is exactly twice one square
-            const int32_t c0 = static_cast<int32_t>(f.counts[0]), c1 = static_cast<int32_t>(f.counts[1]);
-            for (int l = 0; l < TILE; ++l) {
-                const float d = static_cast<float>(tile_counts[TILE + l] * c0 - tile_counts[l] * c1);
-                sums[l] = d * d + d * d;
-            }
-        } else {
-            for (int l = 0; l < TILE; ++l) sums[l] = 0.0f;
-            for (int64_t k = 0; k < f.n_present; ++k) {
-                const int32_t count = static_cast<int32_t>(f.counts[k]);
-                for (int l = 0; l < TILE; ++l) {
-                    const float d = static_cast<float>(tile_counts[k * TILE + l] * n - count * n_left[l]);
-                    sums[l] = sums[l] + d * d;
-                }
-            }
-        }
-        for (int l = 0; l < TILE; ++l) {
-            const int32_t n_right = n - n_left[l];
-            const float s = sums[l] / (static_cast<float>(n_left[l]) * static_cast<float>(n_right));
-            bits[l] = n_left[l] >= min_leaf && n_right >= min_leaf ? bits_of(s) : -1;
-        }
-    }
-
-    void tile_scalar(const Facts &f, int32_t *bits) const {
-        for (int l = 0; l < TILE; ++l) {
-            int64_t n_left = 0;
-            for (int64_t k = 0; k < f.n_present; ++k) n_left += left_counts[k] = tile_counts[k * TILE + l];
-            const bool valid = n_left >= f.min_leaf && f.n - n_left >= f.min_leaf;
-            bits[l] = valid ? bits_of(score(f, left_counts, n_left)) : -1;
-        }
-    }
-
-    SRS_INLINE void tile_best(const int32_t *bits, int64_t first, const Code *thresholds, const LaneKey tie_key,
-                              Split &best) const {
-        int32_t top = -1;
-        for (int l = 0; l < TILE; ++l) top = bits[l] > top ? bits[l] : top;
-        if (top < 0 || top < best.score_bits) return;
-        alignas(64) uint32_t ties[TILE];
-        uint32_t tie = 0;
-        for (int l = 0; l < TILE; ++l) {
-            ties[l] = bits[l] == top ? tie_key(feature_hashes[first + l]) : 0;
-            tie = ties[l] > tie ? ties[l] : tie;
-        }
-        int32_t n_winners = 0, winner = 0; // nearly always one, found without looking lane by lane
-        for (int l = 0; l < TILE; ++l) {
-            const bool wins = bits[l] == top && ties[l] == tie;
-            n_winners += wins;
-            winner += wins ? l : 0;
-        }
-        if (n_winners == 1) return offer(best, top, tie, first + winner, thresholds[winner]);
-        for (int l = 0; l < TILE; ++l)
-            if (bits[l] == top && ties[l] == tie) offer(best, top, tie, first + l, thresholds[l]);
-    }
-
-    SRS_INLINE void offer(Split &best, int32_t bits, uint32_t tie, int64_t column, uint32_t threshold) const {
-        bool better = bits > best.score_bits;
-        if (bits == best.score_bits)
-            better = tie > best.tie || (tie == best.tie && job.features[column] < job.features[best.column]);
-        if (better) best = Split{bits, tie, column, threshold};
-    }
-
-    Split scan_tiles(const Node &node, const Facts &f) const {
-        const LaneKey threshold_key(node.key, THRESHOLD), tie_key(node.key, TIE);
+    Split scan_all(const Node &node, const Facts &f) const {
+        const Scan scan = scan_of(node, f);
         Split best;
         for (int64_t first = 0; first < job.n_columns; first += TILE) {
-            const Code *tile = static_cast<const Code *>(job.codes) + first * job.n_rows;
             alignas(64) Code low[TILE], high[TILE], thresholds[TILE];
-            tile_range(tile, node, low, high);
-            tile_thresholds(low, high, feature_hashes + first, threshold_key, thresholds);
-            const int32_t *segment = rows + node.start;
-            for (int64_t k = 0; k < f.n_present; ++k) {
-                count_segment(tile, segment, f.counts[k], thresholds, tile_counts + k * TILE);
-                segment += f.counts[k];
-            }
             alignas(64) int32_t bits[TILE];
-            if (job.impurity == GINI && f.n <= SMALL_NODE) tile_gini(f, bits);
-            else tile_scalar(f, bits);
+            const BlockLines<Code> lines = block_lines(first, node);
+            scan.range(lines, low, high);
+            scan.draw_thresholds(low, high, feature_hashes + first, thresholds);
+            scan.score(lines, thresholds, bits);
             for (int64_t l = job.n_columns - first; l < TILE; ++l) bits[l] = -1; // padding lanes
-            tile_best(bits, first, thresholds, tie_key, best);
+            scan.offer_lanes(bits, feature_hashes + first, thresholds, nullptr, first, best);
         }
         return best;
     }
 
-    // ---- max_features candidates among the columns not constant here ---------------------------
+    // ---- many of them: all ranges first, then the tiles that hold candidates -------------------
 
-    // Score one column; false where it is constant at the node.
-    SRS_INLINE bool try_column(const Node &node, const Facts &f, int64_t column, const LaneKey threshold_key,
-                               const LaneKey tie_key, Split &best) const {
+    Split scan_chosen(const Node &node, const Facts &f) {
+        const Scan scan = scan_of(node, f);
+        for (int64_t first = 0; first < job.n_columns; first += TILE)
+            scan.range(block_lines(first, node), lows + first, highs + first);
+        choose(node);
+        Split best;
+        for (int64_t first = 0; first < job.n_columns; first += TILE) {
+            uint8_t any = 0;
+            for (int l = 0; l < TILE; ++l) any |= chosen[first + l];
+            if (!any) continue;
+            alignas(64) Code thresholds[TILE];
+            alignas(64) int32_t bits[TILE];
+            scan.draw_thresholds(lows + first, highs + first, feature_hashes + first, thresholds);
+            scan.score(block_lines(first, node), thresholds, bits);
+            for (int l = 0; l < TILE; ++l) bits[l] = chosen[first + l] ? bits[l] : -1;
+            scan.offer_lanes(bits, feature_hashes + first, thresholds, nullptr, first, best);
+        }
+        return best;
+    }
+
+    void choose(const Node &node) {
+        __builtin_memset(chosen, 0, static_cast<size_t>((job.n_columns + TILE - 1) / TILE * TILE));
+        draw.key = derive(node.key, CANDIDATE);
+        for (int64_t wanted = job.max_features; wanted > 0 && !draw.exhausted();) {
+            const int32_t column = draw.next();
+            chosen[column] = lows[column] != highs[column];
+            wanted -= chosen[column];
+        }
+        draw.rewind();
+    }
+
+    // ---- few of them: only columns drawn are looked at -----------------------------------------
+
+    Split scan_drawn(const Node &node, const Facts &f) {
+        const Scan scan = scan_of(node, f);
+        draw.key = derive(node.key, CANDIDATE);
+        Split best;
+        for (int64_t wanted = job.max_features; wanted > 0 && !draw.exhausted();) {
+            if (node.n > NODE_LINES) wanted -= try_column(scan, node, draw.next(), best);
+            else wanted -= try_columns(scan, node, wanted, best);
+        }
+        draw.rewind();
+        return best;
+    }
+
+    // Score one column of a large node; false where it is constant there.
+    SRS_INLINE bool try_column(const Scan &scan, const Node &node, int64_t column, Split &best) const {
         const int32_t *r = rows + node.start;
+        const Facts &f = scan.facts;
         uint32_t low = code(column, r[0]), high = low;
         for (int64_t i = 0; i < node.n; ++i) {
             const uint32_t x = column_codes[i] = code(column, r[i]);
@@ -303,63 +163,53 @@ template <typename Code> struct Grower {
             high = x > high ? x : high;
         }
         if (low == high) return false;
-        const uint32_t hash = feature_hashes[column];
-        const uint32_t threshold = low + static_cast<uint32_t>((uint64_t(threshold_key(hash) >> 8) * (high - low)) >> 24);
+        const uint64_t hash = scan.threshold_key(feature_hashes[column]) >> 8;
+        const Code threshold = static_cast<Code>(low + ((hash * (high - low)) >> 24));
         int64_t n_left = 0;
         const Code *segment = column_codes;
         for (int64_t k = 0; k < f.n_present; ++k) {
-            int64_t left = 0;
+            int32_t left = 0;
             for (int64_t i = 0; i < f.counts[k]; ++i) left += segment[i] <= threshold;
             segment += f.counts[k];
             n_left += left_counts[k] = left;
         }
-        if (n_left >= f.min_leaf && f.n - n_left >= f.min_leaf)
-            offer(best, bits_of(score(f, left_counts, n_left)), tie_key(hash), column, threshold);
+        const int32_t bits = criterion.score_bits(f, left_counts, n_left);
+        if (bits >= 0 && bits >= best.score_bits)
+            scan.offer(best, bits, scan.tie_key(feature_hashes[column]), column, threshold);
         return true;
     }
 
-    SRS_INLINE bool visited_before(int32_t a, int32_t b) const { // order of the candidate draw
-        const uint32_t x = candidate_hashes[a], y = candidate_hashes[b];
-        return x != y ? x < y : job.features[a] < job.features[b];
+    // Score up to a tile of columns of a small node at once; return how many are not constant.
+    SRS_INLINE int64_t try_columns(const Scan &scan, const Node &node, int64_t wanted, Split &best) {
+        alignas(64) int32_t columns[TILE], bits[TILE];
+        alignas(64) uint32_t hashes[TILE];
+        alignas(64) Code low[TILE], high[TILE], thresholds[TILE];
+        const int64_t most = wanted < TILE ? wanted : TILE;
+        int64_t n = 0;
+        while (n < most && !draw.exhausted()) columns[n++] = draw.next();
+        for (int64_t l = n; l < TILE; ++l) columns[l] = columns[0];
+        for (int64_t l = 0; l < TILE; ++l) hashes[l] = feature_hashes[columns[l]];
+        copy_lines(node, columns, n);
+        const NodeLines<Code> lines{node_lines};
+        scan.range(lines, low, high);
+        scan.draw_thresholds(low, high, hashes, thresholds);
+        scan.score(lines, thresholds, bits);
+        int64_t n_varying = 0;
+        for (int64_t l = 0; l < n; ++l) n_varying += low[l] != high[l];
+        for (int64_t l = n; l < TILE; ++l) bits[l] = -1;
+        scan.offer_lanes(bits, hashes, thresholds, columns, 0, best);
+        return n_varying;
     }
 
-    void sort_candidates(int32_t *items, int64_t n) const { // heapsort: nothing inlined from a library
-        for (int64_t end = n, start = n / 2; end > 1;) {
-            if (start > 0) --start;
-            else {
-                --end;
-                const int32_t top = items[0];
-                items[0] = items[end];
-                items[end] = top;
-            }
-            for (int64_t root = start, child; (child = 2 * root + 1) < end; root = child) {
-                if (child + 1 < end && visited_before(items[child], items[child + 1])) ++child;
-                if (!visited_before(items[root], items[child])) break;
-                const int32_t item = items[root];
-                items[root] = items[child];
-                items[child] = item;
-            }
+    SRS_INLINE void copy_lines(const Node &node, const int32_t *columns, int64_t n) const {
+        const int32_t *r = rows + node.start;
+        const Code *codes = static_cast<const Code *>(job.codes);
+        const int64_t stride = job.tiled ? TILE : 1;
+        for (int64_t l = 0; l < n; ++l) {
+            const int64_t column = columns[l];
+            const Code *from = codes + (job.tiled ? column / TILE * TILE * job.n_rows + column % TILE : column * job.n_rows);
+            for (int64_t i = 0; i < node.n; ++i) node_lines[i * TILE + l] = from[r[i] * stride];
         }
-    }
-
-    // Columns are visited in the order of their candidate hashes, drawn in growing slices.
-    Split scan_candidates(const Node &node, const Facts &f) const {
-        const LaneKey candidate_key(node.key, CANDIDATE), threshold_key(node.key, THRESHOLD), tie_key(node.key, TIE);
-        for (int64_t j = 0; j < job.n_columns; ++j) candidate_hashes[j] = candidate_key(feature_hashes[j]);
-        Split best;
-        int64_t wanted = job.max_features;
-        const uint64_t whole = uint64_t(1) << 32;
-        uint64_t step = whole / static_cast<uint64_t>(job.n_columns) * static_cast<uint64_t>(wanted + wanted / 4 + 8);
-        for (uint64_t from = 0; from < whole && wanted > 0; from += step, step *= 2) {
-            const uint64_t last = from + step < whole ? from + step - 1 : whole - 1;
-            int64_t n = 0;
-            for (int64_t j = 0; j < job.n_columns; ++j)
-                if (candidate_hashes[j] >= from && candidate_hashes[j] <= last) candidates[n++] = static_cast<int32_t>(j);
-            sort_candidates(candidates, n);
-            for (int64_t i = 0; i < n && wanted > 0; ++i)
-                wanted -= try_column(node, f, candidates[i], threshold_key, tie_key, best);
-        }
-        return best;
     }
 
     // ---- the tree ------------------------------------------------------------------------------
@@ -370,9 +220,12 @@ template <typename Code> struct Grower {
         for (int64_t k = 0; k < f.n_present; ++k) {
             const int64_t before = n_left;
             for (const int64_t stop = i + f.counts[k]; i < stop; ++i) {
-                const int32_t row = r[i];
-                if (code(split.column, row) <= split.threshold) r[n_left++] = row;
-                else right[n_right++] = row;
+                const int32_t row = r[i]; // written to both sides, kept on one: no branch to guess
+                const bool goes_left = code(split.column, row) <= split.threshold;
+                r[n_left] = row;
+                right[n_right] = row;
+                n_left += goes_left;
+                n_right += !goes_left;
             }
             left_counts[k] = n_left - before;
         }
@@ -381,19 +234,21 @@ template <typename Code> struct Grower {
     }
 
     Facts facts_of(const Node &node, const int64_t *counts) {
-        int64_t n_present = 0;
+        int64_t n_present = 0, largest = 0;
         for (int64_t k = 0; k < job.n_classes; ++k)
             if (counts[k] > 0) {
                 present[n_present] = static_cast<int32_t>(k);
                 present_counts[n_present++] = counts[k];
+                largest = counts[k] > largest ? counts[k] : largest;
             }
-        return Facts{node.n, job.min_samples_leaf, n_present, present, present_counts};
+        return Facts{node.n, job.min_samples_leaf, n_present, present, present_counts, largest};
     }
 
-    Split best_split(const Node &node, const Facts &f) const {
+    Split best_split(const Node &node, const Facts &f) {
         const bool limited = job.max_depth >= 0 && node.depth >= job.max_depth;
         if (f.n_present < 2 || limited || node.n < 2 * job.min_samples_leaf) return Split{};
-        return job.tiled && job.max_features >= job.n_columns ? scan_tiles(node, f) : scan_candidates(node, f);
+        if (!job.tiled) return scan_drawn(node, f);
+        return job.max_features >= job.n_columns ? scan_all(node, f) : scan_chosen(node, f);
     }
 
     // Write the children's class counts into two stack slots.
@@ -406,7 +261,7 @@ template <typename Code> struct Grower {
     }
 
     void grow() {
-        carve();
+        prepare();
         Node stack[STACK];
         stack[0] = Node{0, job.n_root_rows, 0, job.tree_key};
         for (int64_t k = 0; k < job.n_classes; ++k) stack_counts[k] = job.class_counts[k];
@@ -422,7 +277,7 @@ template <typename Code> struct Grower {
                 continue;
             }
             const int64_t n_left = partition(node, f, split);
-            job.importance[split.column] += importance(f, left_counts, n_left);
+            job.importance[split.column] += criterion.importance(f, left_counts, n_left);
             const Node left{node.start, n_left, node.depth + 1, derive(node.key, LEFT)};
             const Node other{node.start + n_left, node.n - n_left, node.depth + 1, derive(node.key, RIGHT)};
             const bool left_first = left.n <= other.n; // the smaller child next: the stack stays shallow
@@ -434,7 +289,7 @@ template <typename Code> struct Grower {
         }
     }
 
-    void carve();
+    void prepare();
 };
 
 // Hands out consecutive aligned pieces of the scratch memory.
@@ -460,18 +315,26 @@ template <typename Code> size_t carve_into(Grower<Code> &g, char *base) {
     g.rows = carver.take<int32_t>(job.n_root_rows);
     g.right = carver.take<int32_t>(job.n_root_rows);
     g.feature_hashes = carver.take<uint32_t>(padded);
-    g.candidate_hashes = carver.take<uint32_t>(padded);
-    g.candidates = carver.take<int32_t>(job.n_columns);
+    g.lows = carver.take<Code>(padded);
+    g.highs = carver.take<Code>(padded);
+    g.chosen = carver.take<uint8_t>(padded);
     g.column_codes = carver.take<Code>(job.n_root_rows);
+    g.node_lines = carver.take<Code>(Grower<Code>::NODE_LINES * TILE);
+    g.draw.order = carver.take<int32_t>(job.n_columns);
+    g.draw.swaps = carver.take<int32_t>(job.n_columns);
+    g.draw.n_columns = job.n_columns;
     return carver.used;
 }
 
-template <typename Code> void Grower<Code>::carve() {
+template <typename Code> void Grower<Code>::prepare() {
     carve_into(*this, static_cast<char *>(job.scratch));
     for (int64_t i = 0; i < job.n_root_rows; ++i) rows[i] = job.rows[i];
-    const int64_t padded = (job.n_columns + TILE - 1) / TILE * TILE;
-    for (int64_t j = 0; j < padded; ++j)
-        feature_hashes[j] = j < job.n_columns ? static_cast<uint32_t>(derive(job.tree_key, job.features[j]) >> 32) : 0;
+    for (int64_t j = 0; j < job.n_columns; ++j) {
+        feature_hashes[j] = static_cast<uint32_t>(derive(job.tree_key, job.features[j]) >> 32);
+        draw.order[j] = job.order[j];
+    }
+    for (int64_t j = job.n_columns; j % TILE != 0; ++j) feature_hashes[j] = 0;
+    for (int64_t i = 0; i < NODE_LINES * TILE; ++i) node_lines[i] = 0;
 }
 
 } // namespace

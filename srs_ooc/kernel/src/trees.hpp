@@ -17,6 +17,7 @@ struct GrowJob {
     bool tiled;
     int64_t n_rows, n_columns;  // rows and columns of the block
     const uint32_t *features;   // [n_columns] feature of each column: names its random numbers
+    const int32_t *order;       // [n_columns] columns by ascending feature
     const int32_t *rows;        // [n_root_rows] rows to train on, grouped by class
     int64_t n_root_rows;
     const int64_t *class_counts; // [n_classes] of those rows

@@ -1,0 +1,61 @@
+"""Law 10: the peak of the whole process stays under the cap, measured from outside."""
+
+import numpy as np
+import pytest
+from command import error_of, peak_kb, srs_ooc
+from stores import make_store
+
+SHAPES = {  # rows, features, options
+    "wide": (40, 200_000, ("--q", 2000, "--iterations", 300)),
+    "tall": (200_000, 12, ("--q", 6, "--iterations", 2, "--max-depth", 6)),
+    "square": (2000, 6000, ("--q", 500, "--iterations", 60)),
+    "entropy": (100_000, 20, ("--q", 5, "--iterations", 2, "--impurity", "entropy")),
+    "few-candidates": (2000, 6000, ("--q", 500, "--k", 3, "--iterations", 200)),
+    "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
+}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Stores by shape, made when first asked for."""
+    folder, made = tmp_path_factory.mktemp("shapes"), {}
+
+    def get(n_rows, n_features):
+        if (n_rows, n_features) not in made:
+            rng = np.random.default_rng(0)
+            values = rng.standard_normal((n_features, n_rows)).astype(np.float32)
+            labels = (values[0] > 0).astype(int)
+            path = folder / f"{n_rows}x{n_features}.zarr"
+            made[n_rows, n_features] = make_store(path, values, labels)
+        return made[n_rows, n_features]
+
+    return get
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, name):
+    n_rows, n_features, options = SHAPES[name]
+    store = stores(n_rows, n_features)
+    refused = error_of("run", store, "--out", tmp_path / "no.run", "--memory-mb", 30, *options)
+    smallest = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
+    run = tmp_path / "a.run"
+    caps = ("--memory-mb", smallest)
+    peak_mb = peak_kb("run", store, "--out", run, *caps, *options) * 1024 / 1e6
+    assert peak_mb < smallest
+    # More memory may be used for speed, and the result is the same.
+    other = tmp_path / "b.run"
+    generous = smallest + 60
+    q = () if "--q" in options else ("--q", 5000)
+    again = peak_kb("run", store, "--out", other, "--memory-mb", generous, *options, *q)
+    assert again * 1024 / 1e6 < generous
+    if not q:
+        first, second = (srs_ooc("features", r, "--csv", "--top", 40).stdout for r in (run, other))
+        assert first == second
+
+
+def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):
+    store = stores(2000, 6000)
+    run = tmp_path / "max.run"
+    options = ("--q", "max", "--iterations", 3, "--memory-mb", 90)
+    peak_mb = peak_kb("run", store, "--out", run, *options) * 1024 / 1e6
+    assert 60 < peak_mb < 90
