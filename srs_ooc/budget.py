@@ -50,13 +50,18 @@ class Budget:
     ----------
     cap_nbytes : int
         Cap on the peak resident memory of the whole process.
+    process_nbytes : int, optional
+        What the process itself takes; this one's, and no less than published, if not given.
     """
 
     cap_nbytes: int
+    process_nbytes: int | None = None
     leases: list[Lease] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        process = max(PROCESS_NBYTES, resident_nbytes() + GROWTH_NBYTES)
+        process = self.process_nbytes
+        if process is None:
+            process = max(PROCESS_NBYTES, resident_nbytes() + GROWTH_NBYTES)
         self.grant("interpreter and libraries", process)
 
     @property

@@ -222,7 +222,9 @@ def shape_of(manifest: Manifest, inputs: Inputs) -> Shape:
     )
 
 
-def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int) -> Budget:
+def plan_memory(
+    spec: RunSpec, shape: Shape, cap_nbytes: int, process_nbytes: int | None = None
+) -> Budget:
     """Return the budget of a run with one worker granted.
 
     Raises
@@ -230,7 +232,7 @@ def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int) -> Budget:
     BudgetError
         If the cap cannot hold it.
     """
-    budget = Budget(cap_nbytes)
+    budget = Budget(cap_nbytes, process_nbytes)
     for purpose, n_bytes in fixed_nbytes(shape, spec.impurity):
         budget.grant(purpose, n_bytes)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns

@@ -9,8 +9,8 @@ from srs_ooc.cli.output import echo_json
 from srs_ooc.cli.run import IDENTITY_OPTIONS, only_store, with_options
 from srs_ooc.errors import UsageError
 from srs_ooc.plan.degrees import DegreeTime
-from srs_ooc.plan.plan import Plan, make_plan, plan_values, subject_of_store
-from srs_ooc.plan.subject import subject_of_numbers
+from srs_ooc.plan.plan import Plan, make_plan, plan_values
+from srs_ooc.plan.subject import subject_of_numbers, subject_of_store
 from srs_ooc.runs import DEFAULT_MEMORY_MB, Request
 from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.spec import Options

@@ -15,6 +15,7 @@ from srs_ooc.cli.progress import RunProgress
 from srs_ooc.engine import Engine
 from srs_ooc.errors import UsageError
 from srs_ooc.ledger import Ledger
+from srs_ooc.plan.expect import planned_run
 from srs_ooc.report.ranking import Reading
 from srs_ooc.report.status import Status, status_of
 from srs_ooc.runs import Request, default_run_path, find_store, open_or_create, work_on
@@ -156,8 +157,6 @@ def run_command(
         memory_mb,
         threads,
     )
-    from srs_ooc.plan.plan import planned_run
-
     run = default_run_path(store) if out is None else out
     is_new = not run.exists()
     ledger = open_or_create(store, run, request, planned_run)

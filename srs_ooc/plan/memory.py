@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from srs_ooc.budget import PROCESS_NBYTES
 from srs_ooc.plan.subject import Subject
 from srs_ooc.runs import grant_workers, plan_memory
 from srs_ooc.spec import largest_subspace, work_nbytes
@@ -41,7 +42,8 @@ def memory_plan(subject: Subject) -> MemoryPlan:
         If the cap cannot hold the work.
     """
     spec, shape = subject.spec, subject.shape
-    budget = plan_memory(spec, shape, subject.cap_nbytes)
+    # As published: the process that plans is not the one that runs.
+    budget = plan_memory(spec, shape, subject.cap_nbytes, PROCESS_NBYTES)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_workers = grant_workers(budget, work_nbytes(shape, n_columns), subject.threads)
     mapped = budget.fits(subject.codes_nbytes)

@@ -1,28 +1,19 @@
 """The plan of a run: everything that can be said before it starts."""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from srs_ooc.errors import BudgetError
-from srs_ooc.inputs import Inputs
-from srs_ooc.plan.advice import Advice, advice_for, recommended_iterations, times_to_draw
+from srs_ooc.plan.advice import Advice, advice_for
 from srs_ooc.plan.degrees import DegreeTime, degree_times
 from srs_ooc.plan.draws import DrawTimes
+from srs_ooc.plan.iterations import recommended_iterations, times_to_draw
 from srs_ooc.plan.memory import MemoryPlan, memory_plan
 from srs_ooc.plan.sight import Sight, sight_of
 from srs_ooc.plan.speed import COLD_READS_PER_SECOND, Speed, estimated_speed, measured_speed
 from srs_ooc.plan.subject import Subject
-from srs_ooc.runs import DEFAULT_MEMORY_MB, Planned, Request, settle_new, training_labels
 from srs_ooc.sizes import MB
-from srs_ooc.spec import Options, RunSpec, Shape, settle
-from srs_ooc.store.manifest import read_manifest
-
-QUICK_SECONDS = 0.05
-QUICK_CELLS = 500_000
-"""For the estimate that a new run keeps: half a megabyte of its cap, and no time to speak of."""
+from srs_ooc.spec import Options, settle
 
 
 @dataclass(frozen=True)
@@ -145,41 +136,6 @@ def _alternatives(subject: Subject, options: Options) -> list[Alternative]:
             )
         )
     return found
-
-
-def subject_of_store(store: Path, request: Request) -> Subject:
-    """Return the subject of a new run on ``store``.
-
-    Raises
-    ------
-    StoreError, UsageError, BudgetError
-        If the run could not be created.
-    """
-    spec, shape, inputs, memory_mb = settle_new(store, request)
-    counts = class_counts_of(store, inputs)
-    return Subject(spec, shape, counts, memory_mb * MB, request.threads, store, inputs)
-
-
-def class_counts_of(store: Path, inputs: Inputs) -> tuple[int, ...]:
-    """Return the training rows of each class that has some."""
-    counts = np.bincount(training_labels(store, read_manifest(store), inputs))
-    return tuple(int(count) for count in counts if count)
-
-
-def planned_run(
-    store: Path, spec: RunSpec, shape: Shape, inputs: Inputs, request: Request
-) -> Planned:
-    """Return what is expected of a run about to be made.
-
-    The speed is a quick estimate: measuring would fill the run's memory once before it starts.
-    """
-    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
-    subject = Subject(
-        spec, shape, class_counts_of(store, inputs), memory_mb * MB, request.threads, store, inputs
-    )
-    iterations, reason = recommended_iterations(subject)
-    speed = estimated_speed(subject, memory_plan(subject), QUICK_SECONDS, QUICK_CELLS)
-    return Planned(iterations, speed.seconds, reason)
 
 
 def plan_values(plan: Plan) -> dict[str, Any]:

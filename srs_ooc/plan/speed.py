@@ -27,7 +27,7 @@ BOOKKEEPING_SECONDS = 1e-7
 """Published allowance for drawing, tallying and judging one feature, in one thread."""
 COLD_READS_PER_SECOND = 30_000
 """Published allowance for random reads from a cold solid-state disk."""
-_PIECE = 1 << 16
+_PIECE = 1 << 13
 
 
 @dataclass(frozen=True)

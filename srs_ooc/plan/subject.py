@@ -3,7 +3,11 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from srs_ooc.inputs import Inputs
+from srs_ooc.runs import Request, settle_new, training_labels
+from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, RunSpec, Shape, settle
 from srs_ooc.store.manifest import read_manifest
 
@@ -65,3 +69,25 @@ def subject_of_numbers(
     shape = Shape(n_rows, n_features, n_features, n_classes, 1)
     counts = tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))
     return Subject(settle(options, shape, "", cap_nbytes), shape, counts, cap_nbytes, threads)
+
+
+def subject_of_store(store: Path, request: Request) -> Subject:
+    """Return the subject of a new run on ``store``.
+
+    Raises
+    ------
+    StoreError, UsageError, BudgetError
+        If the run could not be created.
+    """
+    spec, shape, inputs, memory_mb = settle_new(store, request)
+    counts = class_counts_of(store, inputs)
+    return Subject(spec, shape, counts, memory_mb * MB, request.threads, store, inputs)
+
+
+def class_counts_of(store: Path, inputs: Inputs) -> tuple[int, ...]:
+    """Return the training rows of each class that has some."""
+    manifest = read_manifest(store)
+    counts = manifest.class_counts
+    if inputs.rows is not None:
+        counts = tuple(np.bincount(training_labels(store, manifest, inputs)).tolist())
+    return tuple(count for count in counts if count)

@@ -8,12 +8,12 @@ from stores import make_store, noise_table
 from srs_ooc.budget import PROCESS_NBYTES
 from srs_ooc.errors import BudgetError, UsageError
 from srs_ooc.plan import speed
-from srs_ooc.plan.advice import MAX_ITERATIONS, MIN_ITERATIONS, recommended_iterations
 from srs_ooc.plan.degrees import degree_times
+from srs_ooc.plan.iterations import MAX_ITERATIONS, MIN_ITERATIONS, recommended_iterations
 from srs_ooc.plan.memory import memory_plan
-from srs_ooc.plan.plan import make_plan, plan_values, subject_of_store
+from srs_ooc.plan.plan import make_plan, plan_values
 from srs_ooc.plan.speed import measured_speed
-from srs_ooc.plan.subject import subject_of_numbers
+from srs_ooc.plan.subject import subject_of_numbers, subject_of_store
 from srs_ooc.runs import Request
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, fixed_nbytes, work_nbytes
@@ -23,8 +23,6 @@ from srs_ooc.theory.times import expected_time
 
 @pytest.fixture(autouse=True)
 def short_probe(monkeypatch):
-    """... in a process no larger than a run's: this one holds the test tools too."""
-    monkeypatch.setattr("srs_ooc.budget.resident_nbytes", lambda: 0)
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.01)
 
 
@@ -38,9 +36,8 @@ def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
     assert sum(n for _, n in memory.leases) + memory.free_nbytes == 2000 * MB
     work = work_nbytes(planned.shape, planned.spec.subspace_size + 1)
     leases = [n for _, n in memory.leases]
-    assert leases == [
-        PROCESS_NBYTES, *(n for _, n in fixed_nbytes(planned.shape, "gini")), work, work, planned.codes_nbytes
-    ]  # fmt: skip
+    fixed = [n for _, n in fixed_nbytes(planned.shape, "gini")]
+    assert leases == [PROCESS_NBYTES, *fixed, work, work, planned.codes_nbytes]
     assert (memory.n_workers, memory.mapped) == (2, True)
 
 

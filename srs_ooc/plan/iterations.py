@@ -1,0 +1,50 @@
+"""How many iterations to run: T, from the run's identity and its table alone."""
+
+from math import exp
+
+from srs_ooc.plan.draws import DrawTimes, draw_chance, draw_times, log_chance_below
+from srs_ooc.plan.subject import Subject
+from srs_ooc.shares import floor_share
+
+MIN_ITERATIONS = 1000
+"""Fewer trees leave importances, which are means over draws, to the luck of the company."""
+MAX_ITERATIONS = 10_000
+"""The default that a run has had from the start is the ceiling: a longer one is the user's wish."""
+
+
+def times_to_draw(subject: Subject) -> DrawTimes:
+    """Return the iterations until every feature can have passed the probe, with R always full.
+
+    The probe judge asks for more than L draws.
+    """
+    spec = subject.spec
+    held = floor_share(spec.alpha, spec.subspace_size)
+    p = subject.shape.n_candidates
+    return draw_times(p, spec.subspace_size, held, spec.probe_min_draws + 1)
+
+
+def recommended_iterations(subject: Subject) -> tuple[int, str]:
+    """Return T and the reason: from the spec and the table alone, never from measured speed."""
+    times = times_to_draw(subject)
+    wanted = f"every feature is drawn {times.n_draws} times with probability {times.level:g}"
+    if times.every is not None and times.every <= MAX_ITERATIONS:
+        if times.every >= MIN_ITERATIONS:
+            return times.every, f"{wanted} by then, even when R is full"
+        return MIN_ITERATIONS, (
+            f"{wanted} after {times.every:,}; below {MIN_ITERATIONS:,} the means that "
+            "rank features are over too few draws"
+        )
+    short = share_short(subject, MAX_ITERATIONS)
+    return MAX_ITERATIONS, (
+        f"the most that is advised; {short:.2g} of the features not kept are then still drawn "
+        f"fewer than {times.n_draws} times"
+        + (f" ({wanted} takes {times.every:,})" if times.every else " (R leaves them no place)")
+    )
+
+
+def share_short(subject: Subject, n_iterations: int) -> float:
+    """Return the chance that a feature, R always full, has too few draws after so many."""
+    spec = subject.spec
+    held = floor_share(spec.alpha, spec.subspace_size)
+    chance = draw_chance(subject.shape.n_candidates, spec.subspace_size, held)
+    return exp(log_chance_below(n_iterations, chance, spec.probe_min_draws + 1))
