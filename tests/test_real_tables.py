@@ -1,10 +1,10 @@
 """Real tables, where they are at hand: what the methods should see in them."""
 
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-
 from command import json_of, srs_ooc
 
 BESIDE = Path(__file__).parents[1] / ".." / "shared" / "data"
@@ -45,8 +45,8 @@ def test_random_subspace_separates_the_relevant_features_of_madelon(tmp_path):
         472,
         475,
         493,
-    }  # noqa: E501
+    }
     assert {record["name"] for record in records[:20]} == {f"f{i}" for i in clear}
     importances = [record["importance"] for record in records]
-    ratios = [a / b for a, b in zip(importances, importances[1:], strict=False)]
+    ratios = [a / b for a, b in pairwise(importances)]
     assert max(ratios[:480]) == ratios[19] > 2
