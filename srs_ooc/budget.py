@@ -8,10 +8,10 @@ import psutil
 from srs_ooc.errors import BudgetError
 from srs_ooc.sizes import MB, ceil_div
 
-PROCESS_NBYTES = 48 * MB
+PROCESS_NBYTES = 52 * MB
 """Published allowance for the interpreter, the libraries of a run, and Python objects."""
 
-GROWTH_NBYTES = 12 * MB
+GROWTH_NBYTES = 8 * MB
 """What a process may still load and leave unreturned after its budget is drawn up."""
 
 

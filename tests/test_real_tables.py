@@ -1,0 +1,52 @@
+"""Real tables, where they are at hand: what the methods should see in them."""
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from command import json_of, srs_ooc
+
+BESIDE = Path(__file__).parents[1] / ".." / "shared" / "data"
+DATA = Path(os.environ.get("SRS_OOC_DATA", BESIDE))
+
+
+def table(name):
+    path = DATA / f"{name}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    return path
+
+
+def test_random_subspace_separates_the_relevant_features_of_madelon(tmp_path):
+    """Twenty features stand clear of the other 480, by more than twice the importance."""
+    store = tmp_path / "madelon.zarr"
+    srs_ooc("ingest", table("madelon"), store)
+    srs_ooc("run", store, "--alpha", 0, "--iterations", 4000, "--q", 100)
+    records = json_of("features", tmp_path / "madelon.run", "--json")
+    clear = {
+        28,
+        48,
+        64,
+        105,
+        128,
+        153,
+        241,
+        281,
+        318,
+        336,
+        338,
+        378,
+        433,
+        442,
+        451,
+        453,
+        455,
+        472,
+        475,
+        493,
+    }
+    assert {record["name"] for record in records[:20]} == {f"f{i}" for i in clear}
+    importances = [record["importance"] for record in records]
+    ratios = [a / b for a, b in pairwise(importances)]
+    assert max(ratios[:480]) == ratios[19] > 2
