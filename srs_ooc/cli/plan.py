@@ -146,10 +146,10 @@ def _find_lines(plan: Plan) -> list[str]:
     alpha, sight = plan.subject.spec.alpha, plan.sight
     lines = [
         "mean iterations to find a feature seen only beside so many others, one before the other",
-        f"  (infinite samples)  {'RS':>12}  {f'SRS ({alpha})':>12}",
+        f"  (infinite samples)  {'RS':>12}  {f'SRS ({alpha})':>12}  rows of this table it shows in",
     ]
     lines += [
-        f"  {time.degree} others{'':12}{_count(time.rs):>12}  {_count(time.srs):>12}"
+        f"  {time.degree} others{'':12}{_count(time.rs):>12}  {_count(time.srs):>12}  {time.rows_there:,.0f}"
         for time in plan.degrees
     ]
     lines.append(
@@ -181,7 +181,7 @@ def _advice_lines(plan: Plan) -> list[str]:
 
 def _alternative_lines(plan: Plan) -> list[str]:
     lines = [
-        "what would change (SRS, mean iterations by degree)",
+        "what would change (mean iterations of SRS by degree, infinite samples)",
         f"  {'':26}{'MB':>8}{'q':>12}{'workers':>9}{'mapped':>8}{'T':>8}"
         + "".join(f"{time.degree:>12}" for time in plan.degrees),
     ]

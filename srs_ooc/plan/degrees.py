@@ -15,10 +15,12 @@ class DegreeTime:
     """Mean iterations until the features of degree 0 up to ``degree`` of a chain are found.
 
     ``rs`` is for alpha = 0 and ``srs`` for the run's alpha; None where they are never found, or
-    beyond 1.7e308.
+    beyond 1.7e308. The times are those of infinite samples; ``rows_there`` is what there is of
+    rows, on average, in a node below ``degree`` even splits, where the feature has to show.
     """
 
     degree: int
+    rows_there: float
     rs: float | None
     srs: float | None
 
@@ -27,7 +29,12 @@ def degree_times(subject: Subject) -> list[DegreeTime]:
     """Return the times of degrees 0 to 3, with infinite samples and K = q."""
     p = subject.shape.n_candidates
     return [
-        DegreeTime(degree, _time(subject, degree, "0"), _time(subject, degree, subject.spec.alpha))
+        DegreeTime(
+            degree,
+            subject.shape.n_rows / 2**degree,
+            _time(subject, degree, "0"),
+            _time(subject, degree, subject.spec.alpha),
+        )
         for degree in range(min(MAX_DEGREE + 1, p))
     ]
 

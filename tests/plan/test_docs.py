@@ -1,0 +1,31 @@
+"""The plans that docs/plan.md shows are what the program says; times are the machine's."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from srs_ooc.cli import main
+
+TEXT = (Path(__file__).parents[2] / "docs" / "plan.md").read_text()
+EXAMPLES = re.findall(r"^    \$ srs-ooc (.*)\n((?:    .+\n)+)", TEXT, re.MULTILINE)
+TIMED = re.compile(r"^(time: | +[\d,]+ iterations: | +from a cold disk)")
+
+
+def untimed(text):
+    return [line.strip() for line in text.splitlines() if not TIMED.match(line)]
+
+
+@pytest.mark.parametrize(("command", "shown"), EXAMPLES)
+def test_the_plans_shown_are_true(capsys, command, shown):
+    with pytest.raises(SystemExit):
+        main(shlex.split(command))
+    said = capsys.readouterr().out
+    lines = re.sub(r"^    ", "", shown, flags=re.MULTILINE)
+    assert untimed(said) == untimed(lines)
+    assert len(untimed(said)) > 30
+
+
+def test_both_plans_are_there():
+    assert len(EXAMPLES) == 2
