@@ -149,7 +149,8 @@ def _find_lines(plan: Plan) -> list[str]:
         f"  (infinite samples)  {'RS':>12}  {f'SRS ({alpha})':>12}  rows of this table it shows in",
     ]
     lines += [
-        f"  {time.degree} others{'':12}{_count(time.rs):>12}  {_count(time.srs):>12}  {time.rows_there:,.0f}"
+        f"  {time.degree} others{'':12}{_count(time.rs):>12}  {_count(time.srs):>12}  "
+        f"{time.rows_there:,.0f}"
         for time in plan.degrees
     ]
     lines.append(

@@ -23,7 +23,7 @@ PAGING_NBYTES_PER_SECOND = 1.5e9
 """Published allowance for reading subspaces through a warm page cache."""
 READ_SECONDS = 5e-7
 """Published allowance for one read of a store that is not mapped, from a warm page cache."""
-BOOKKEEPING_SECONDS = 1e-7
+BOOKKEEPING_SECONDS = 7e-8
 """Published allowance for drawing, tallying and judging one feature, in one thread."""
 COLD_READS_PER_SECOND = 30_000
 """Published allowance for random reads from a cold solid-state disk."""
