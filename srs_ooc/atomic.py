@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SCRATCH_SUFFIX = ".partial"
+MARKER = ".srs-ooc-scratch"
 
 
 def sync_folder(path: Path) -> None:
@@ -54,16 +55,22 @@ def published_folder(target: Path) -> Iterator[Path]:
     Raises
     ------
     FileExistsError
-        If ``target`` exists, or another live process is publishing to it.
+        If ``target`` exists, another live process is publishing to it, or a folder that is not
+        ours lies where the scratch folder has to be.
     OSError
         If the parent cannot be written.
     """
     scratch = _scratch_of(target)
+    _refuse_foreign(scratch)
     scratch.mkdir(exist_ok=True)
     with _held(scratch, target, os.O_RDONLY):
+        marker = scratch / MARKER
+        marker.touch()
         for entry in scratch.iterdir():
-            _remove(entry)
+            if entry != marker:
+                _remove(entry)
         yield scratch
+        marker.unlink()
         sync_folder(scratch)
         scratch.rename(target)
     sync_folder(target.parent)
@@ -89,6 +96,14 @@ def published_file(target: Path) -> Iterator[Path]:
         os.fsync(lock)
         scratch.rename(target)
     sync_folder(target.parent)
+
+
+def _refuse_foreign(scratch: Path) -> None:
+    """Refuse a folder in the scratch folder's place that this module did not make."""
+    if scratch.is_symlink():
+        raise FileExistsError(f"{scratch} is a link, where a scratch folder has to be")
+    if scratch.is_dir() and any(scratch.iterdir()) and not (scratch / MARKER).exists():
+        raise FileExistsError(f"{scratch} holds files of somebody else's; move it away")
 
 
 def _scratch_of(target: Path) -> Path:

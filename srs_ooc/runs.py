@@ -22,7 +22,8 @@ from srs_ooc.ledger import Ledger, TransientLedger
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, RunSpec, Shape, check_same, fixed_nbytes, settle, work_nbytes
-from srs_ooc.store.columns import ColumnStore, check_chunk_files
+from srs_ooc.store.check import check_files
+from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import read_array
 
@@ -156,7 +157,7 @@ def _settled(
     store: Path, manifest: Manifest, asked: Inputs, options: Options, memory_mb: int | None
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
-    check_chunk_files(store, manifest)
+    check_files(store, manifest)
     refuse_missing(store, manifest, asked)
     memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
     shape = shape_of(manifest, asked)

@@ -20,7 +20,11 @@ FEATURE_NBYTES = 32
 """Bytes a run may keep in memory for each feature of the store (law 11)."""
 LEDGER_NBYTES = 6 * MB
 """Allowance for the ledger's page cache and a page in transit."""
+COLUMN_NBYTES = 192
+"""Bytes of drawing, tallying and judging one column of a subspace, per worker."""
 DEFAULT_ALPHA = "0.5"
+LARGEST = 2**31 - 1
+"""Bound of whole-number options, so that no sum of them overflows in the kernel."""
 JUDGES = ("probe", "positive")
 IMPURITIES = ("gini", "entropy")
 
@@ -121,7 +125,7 @@ def work_nbytes(shape: Shape, n_columns: int) -> int:
         block_nbytes(n_columns, shape.n_rows, shape.code_nbytes)
         + scratch
         + 2 * staging
-        + 64 * n_columns
+        + COLUMN_NBYTES * n_columns
     )
 
 
@@ -163,21 +167,21 @@ def settle(options: Options, shape: Shape, store: str, cap_nbytes: int) -> RunSp
     return RunSpec(
         store=store,
         method=METHOD,
-        alpha=_share("alpha", options.alpha or DEFAULT_ALPHA),
+        alpha=_share("alpha", DEFAULT_ALPHA if options.alpha is None else options.alpha),
         subspace_size=subspace_size,
         max_features=_in_range(
             "max-features", options.max_features, subspace_size, 1, subspace_size
         ),
         judge=_one_of("judge", options.judge or "probe", JUDGES),
-        probe_min_draws=_in_range("probe-min-draws", options.probe_min_draws, 10, 0, None),
+        probe_min_draws=_in_range("probe-min-draws", options.probe_min_draws, 10, 0, LARGEST),
         probe_min_wins=_share("probe-min-wins", options.probe_min_wins or "0.95"),
         impurity=impurity,
         max_depth=options.max_depth
         if options.max_depth is None
-        else _in_range("max-depth", options.max_depth, 1, 1, None),
-        min_samples_leaf=_in_range("min-samples-leaf", options.min_samples_leaf, 1, 1, None),
+        else _in_range("max-depth", options.max_depth, 1, 1, LARGEST),
+        min_samples_leaf=_in_range("min-samples-leaf", options.min_samples_leaf, 1, 1, LARGEST),
         seed=_in_range("seed", options.seed, 0, 0, 2**64 - 1),
-        round_size=_in_range("round-size", options.round_size, 1, 1, None),
+        round_size=_in_range("round-size", options.round_size, 1, 1, LARGEST),
         excluded=options.excluded or "none",
         rows=options.rows or "all",
     )
@@ -215,7 +219,7 @@ def _settle_subspace(asked: str | None, shape: Shape, cap_nbytes: int, impurity:
         return max(1, min(max(ceil(p / 20), min(100, p)), largest))
     if asked == "max":
         return max(1, largest)
-    if not asked.isascii() or not asked.isdigit():
+    if not (asked.isascii() and asked.isdigit() and len(asked) <= 10):
         raise UsageError(f"--subspace-size: expected a whole number or 'max', found {asked!r}.")
     return _in_range("subspace-size", int(asked), 1, 1, p, " (the features there are)")
 

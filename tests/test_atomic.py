@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from srs_ooc import atomic
-from srs_ooc.atomic import SCRATCH_SUFFIX, published_file, published_folder, try_lock
+from srs_ooc.atomic import MARKER, SCRATCH_SUFFIX, published_file, published_folder, try_lock
 
 Publisher = Callable[[Path], AbstractContextManager[Path]]
 
@@ -110,12 +110,30 @@ def test_what_a_killed_writer_left_is_cleared(
     assert writer.wait() == -signal.SIGKILL
     assert entries(tmp_path) == [f"out{SCRATCH_SUFFIX}"]
     with publish(target) as scratch:
-        assert entries(scratch) == [] if scratch.is_dir() else scratch.read_text() == ""
+        left = [name for name in entries(scratch) if name != MARKER] if scratch.is_dir() else []
+        assert left == []
+        assert scratch.is_dir() or scratch.read_text() == ""
         write(scratch)
     assert read(target) == "whole"
     assert entries(tmp_path) == ["out"]
     if target.is_dir():
         assert entries(target) == ["data"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_somebody_elses_folder_in_the_scratch_folders_place_is_left_alone(
+    tmp_path: Path, kind: str
+) -> None:
+    theirs = tmp_path / f"out{SCRATCH_SUFFIX}"
+    if kind == "folder":
+        theirs.mkdir()
+    else:
+        (tmp_path / "elsewhere").mkdir()
+        theirs.symlink_to(tmp_path / "elsewhere")
+    (theirs / "thesis.txt").write_text("years")
+    with pytest.raises(FileExistsError), published_folder(tmp_path / "out"):
+        pytest.fail("entered")
+    assert (theirs / "thesis.txt").read_text() == "years"
 
 
 def test_a_second_writer_is_refused_and_the_first_goes_on(

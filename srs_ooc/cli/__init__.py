@@ -68,9 +68,14 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _fail(error.format_message(), 2)
     except click.Abort:
         _fail("stopped; nothing was left half-written.", INTERRUPTED)
+    except MemoryError:
+        _fail("out of memory. Give the machine more, or ask for less with --memory-mb.", 2)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # its reader has gone; nothing to flush to
         sys.exit(1)
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _fail(f"{where}{error.strerror or error}.", 2)
 
 
 def _fail(message: str, status: int) -> NoReturn:

@@ -113,10 +113,13 @@ def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None
     expected: tuple[type, ...] = (str, int, float)
     if option.is_flag:
         expected = (bool,)
+    elif isinstance(option.type, click.Path):
+        expected = (str,)
     elif isinstance(option.type, click.types.IntParamType):
         expected = (int,)
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        wanted = {bool: "true or false", int: "a whole number"}.get(expected[0], "text or a number")
+        names = {bool: "true or false", int: "a whole number", str: "text"}
+        wanted = names[expected[0]] if len(expected) == 1 else "text or a number"
         raise UsageError(f"{file}: {name}: expected {wanted}, found {value!r}.")
 
 
@@ -270,11 +273,10 @@ def _report(ledger: Ledger, store: Path) -> None:
         f"in {status.seconds:.1f} s of work; "
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
-    selected = reading.selected()
-    if len(selected) == 0:
+    if reading.n_selected == 0:
         click.echo(_why_none(reading, status))
-    for stored in selected[:SHOWN].tolist():
+    for stored in reading.best_selected(SHOWN):
         click.echo(f"  {reading.name(stored)}  (importance {reading.importance(stored):.4g})")
-    if len(selected) > SHOWN:
-        click.echo(f"  ... and {len(selected) - SHOWN} more")
+    if reading.n_selected > SHOWN:
+        click.echo(f"  ... and {reading.n_selected - SHOWN} more")
     click.echo(f"All features: srs-ooc features {ledger.run}")

@@ -9,9 +9,10 @@ import json
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,14 @@ from numpy.typing import NDArray
 from srs_ooc.atomic import published_folder, try_lock
 from srs_ooc.errors import RunError
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.ledger.pages import PAGE_ITEMS, PAGES_SCHEMA, read_pages, write_pages
+from srs_ooc.ledger.pages import (
+    PAGE_ITEMS,
+    PAGES_SCHEMA,
+    checksums_digest,
+    read_page,
+    read_pages,
+    write_pages,
+)
 from srs_ooc.samplers.kept import KeptSet
 
 FORMAT = 1
@@ -29,16 +37,11 @@ FILE = "ledger.sqlite"
 MAX_HISTORY = 10_000
 
 _SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE inputs (name TEXT PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE state (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    iteration INTEGER NOT NULL, n_kept INTEGER NOT NULL,
-    seconds REAL NOT NULL, peak_nbytes INTEGER NOT NULL);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE inputs (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE history (
     iteration INTEGER PRIMARY KEY, n_selected INTEGER NOT NULL,
     seconds REAL NOT NULL, resident_nbytes INTEGER NOT NULL);
-INSERT INTO state VALUES (1, 0, 0, 0, 0);
 """
 _TALLY_COLUMNS = {"importance": 0, "n_drawn": 1, "n_better": 2}
 _KEPT_FEATURES, _KEPT_ENTERED = 3, 4
@@ -105,10 +108,13 @@ class Ledger:
                 database = _connect(scratch / FILE, writable=True)
                 database.executescript(_SCHEMA + PAGES_SCHEMA)
                 facts = {"format": FORMAT} | meta
-                rows = [(name, json.dumps(value)) for name, value in facts.items()]
-                database.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+                facts["state"] = asdict(Progress(0, 0, 0.0, 0)) | {"pages": 0}
+                texts = [(name, json.dumps(value)) for name, value in facts.items()]
+                sealed = [(name, text, _crc(name, text.encode())) for name, text in texts]
+                database.executemany("INSERT INTO meta VALUES (?, ?, ?)", sealed)
                 blobs = [(name, array.tobytes()) for name, array in inputs.items()]
-                database.executemany("INSERT INTO inputs VALUES (?, ?)", blobs)
+                filled = [(name, data, _crc(name, data)) for name, data in blobs]
+                database.executemany("INSERT INTO inputs VALUES (?, ?, ?)", filled)
                 database.close()
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -122,44 +128,76 @@ class Ledger:
             self._lock = None
 
     def meta(self, name: str) -> Any:
-        """Return a fact kept at creation, or set since; None if there is none."""
-        row = self._database.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return None if row is None else json.loads(row[0])
+        """Return a fact kept at creation, or set since.
+
+        Raises
+        ------
+        RunError
+            If it is not there, or not as it was written.
+        """
+        with self._translated():
+            row = self._database.execute(
+                "SELECT value, crc FROM meta WHERE name = ?", (name,)
+            ).fetchone()
+            self._check(name, row, None if row is None else str(row[0]).encode())
+            return json.loads(row[0])
 
     def set_meta(self, name: str, value: Any) -> None:
-        """Keep a fact that is not part of the identity, such as the target number of iterations."""
+        """Keep a fact that is not part of the identity, such as the iterations asked for."""
+        text = json.dumps(value)
         with self._translated():
             self._database.execute(
-                "INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, json.dumps(value))
+                "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
+                (name, text, _crc(name, text.encode())),
             )
 
     def input(self, name: str, dtype: str) -> NDArray[Any] | None:
         """Return what an option's file contained, or None if it was not given."""
-        row = self._database.execute("SELECT data FROM inputs WHERE name = ?", (name,)).fetchone()
-        return None if row is None else np.frombuffer(row[0], dtype=dtype)
+        with self._translated():
+            row = self._database.execute(
+                "SELECT data, crc FROM inputs WHERE name = ?", (name,)
+            ).fetchone()
+        if row is None:
+            return None
+        self._check(name, row, row[0])
+        return np.frombuffer(row[0], dtype=dtype)
+
+    def _check(self, name: str, row: Any, data: bytes | None) -> None:
+        if data is None or _crc(name, data) != row[1]:
+            found = "none" if data is None else "one whose checksum differs"
+            raise RunError(
+                f"{self.run / FILE}: expected a record {name!r} as it was written, found {found}. "
+                "The ledger is damaged; restore it from a copy. Nothing was started afresh."
+            )
 
     def progress(self) -> Progress:
         """Return where the last commit left the run."""
-        with self._translated():
-            row = self._database.execute(
-                "SELECT iteration, n_kept, seconds, peak_nbytes FROM state"
-            ).fetchone()
-        if row is None:
-            raise RunError(f"{self.run}: the ledger holds no state; it is damaged.")
-        return Progress(*row)
+        record = self.meta("state")
+        return Progress(**{field.name: record[field.name] for field in fields(Progress)})
 
     def load(self, tally: Tally, kept: KeptSet) -> Progress:
         """Fill empty ``tally`` and ``kept`` from one consistent commit; return where it stands."""
         with self._translated(), self._transaction("BEGIN"):
             progress = self.progress()
+            if checksums_digest(self._database) != self.meta("state")["pages"]:
+                raise RunError(
+                    f"{self.run / FILE}: pages of the tallies are missing or of another commit. "
+                    "The ledger is damaged; restore it from a copy. Nothing was started afresh."
+                )
             for name, array in tally.columns():
                 read_pages(self._database, _TALLY_COLUMNS[name], array)
-            features = np.zeros(progress.n_kept, dtype=np.uint32)
-            entered = np.zeros(progress.n_kept, dtype=np.uint32)
-            read_pages(self._database, _KEPT_FEATURES, features)
-            read_pages(self._database, _KEPT_ENTERED, entered)
-            kept.add(features, entered)
+            self._load_kept(kept, progress.n_kept)
         return progress
+
+    def _load_kept(self, kept: KeptSet, n_kept: int) -> None:
+        """Add the members page by page: what adding needs besides stays small."""
+        kept.reserve(n_kept)
+        for page in range(-(-n_kept // PAGE_ITEMS)):
+            size = min(PAGE_ITEMS, n_kept - page * PAGE_ITEMS)
+            features, entered = np.zeros(size, np.uint32), np.zeros(size, np.uint32)
+            read_page(self._database, _KEPT_FEATURES, page, features)
+            read_page(self._database, _KEPT_ENTERED, page, entered)
+            kept.add(features, entered)
 
     def commit(
         self,
@@ -192,10 +230,8 @@ class Ledger:
             if kept.n > self._written_kept:
                 write_pages(self._database, _KEPT_FEATURES, kept.features, changed)
                 write_pages(self._database, _KEPT_ENTERED, kept.entered, changed)
-            self._database.execute(
-                "UPDATE state SET iteration = ?, n_kept = ?, seconds = ?, peak_nbytes = ?",
-                (progress.iteration, progress.n_kept, progress.seconds, progress.peak_nbytes),
-            )
+            state = asdict(progress) | {"pages": checksums_digest(self._database)}
+            self.set_meta("state", state)
             self._record_history(progress, resident_nbytes)
         self._written_kept = kept.n
         return time.monotonic() - start
@@ -237,6 +273,10 @@ class Ledger:
                 "make room and resume; if the file is damaged, restore it from a copy. Nothing was "
                 "started afresh."
             ) from error
+
+
+def _crc(name: str, data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(name.encode()))
 
 
 def is_held(run: Path) -> bool:

@@ -15,6 +15,8 @@ from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
 
+_PIECE = 1 << 16
+
 
 @dataclass(frozen=True)
 class FeatureRecord:
@@ -71,6 +73,26 @@ class Reading:
         """
         return np.lexsort((self.positions, -self._importances(slice(None))))
 
+    def best_selected(self, limit: int) -> list[int]:
+        """Return the stored positions of the ``limit`` best selected features.
+
+        Piece by piece, so that a run's last word needs no more memory than the run.
+        """
+        best: list[tuple[float, int, int]] = []
+        for start in range(0, self.n_selected, _PIECE):
+            members = self._kept.features[start : start + _PIECE]
+            scores = -self._importances(members)
+            by_rank = np.lexsort((self.positions[members], scores))[:limit]
+            piece = members[by_rank]
+            keys = zip(
+                scores[by_rank].tolist(),
+                self.positions[piece].tolist(),
+                piece.tolist(),
+                strict=True,
+            )
+            best = sorted([*best, *keys])[:limit]
+        return [stored for _, _, stored in best]
+
     def selected(self) -> NDArray[np.integer]:
         """Return the stored positions of the selected features, best first."""
         members = self._kept.features
@@ -91,11 +113,11 @@ class Reading:
         ranks = np.arange(len(order))
         if only_selected:
             ranks = np.flatnonzero(self._kept.holds(order.astype(np.uint32)))
-        members = self._kept.features.tolist(), self._kept.entered.tolist()
-        entered = dict(zip(*members, strict=True))
-        for rank in ranks.tolist():
+        entered = np.zeros(len(order), dtype=np.uint32)  # 0: never
+        entered[self._kept.features] = self._kept.entered
+        for rank in ranks:
             stored = int(order[rank])
-            yield self._record(rank + 1, stored, entered.get(stored))
+            yield self._record(int(rank) + 1, stored, int(entered[stored]) or None)
 
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
         n_drawn = int(self._tally.n_drawn[stored])

@@ -46,13 +46,17 @@ class KeptSet:
         )
         return (bits & np.uint8(1)).astype(np.bool_)
 
+    def reserve(self, room: int) -> None:
+        """Make room for ``room`` members in all."""
+        if room > len(self._features):
+            self._features = _grown(self._features, room)
+            self._entered = _grown(self._entered, room)
+
     def add(self, features: NDArray[np.uint32], entered: NDArray[np.uint32] | int) -> None:
         """Add features that are not members yet."""
         end = self.n + len(features)
         if end > len(self._features):
-            room = min(max(end, 2 * len(self._features)), self._n_features)
-            self._features = _grown(self._features, room)
-            self._entered = _grown(self._entered, room)
+            self.reserve(min(max(end, 2 * len(self._features)), self._n_features))
         self._features[self.n : end] = features
         self._entered[self.n : end] = entered
         flags = np.left_shift(np.uint8(1), (features & np.uint32(7)).astype(np.uint8))

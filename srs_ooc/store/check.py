@@ -1,14 +1,11 @@
 """Is a store whole? By the sizes of its files, or by their checksums."""
 
-import zlib
 from pathlib import Path
 
 from srs_ooc.errors import StoreError
-from srs_ooc.store.layout import SMALL_ARRAYS, Shape, require_file, values_chunk
+from srs_ooc.store.layout import SMALL_ARRAYS, Shape, require_file, values_chunk, verify_file
 from srs_ooc.store.manifest import Manifest, chunk_file
-from srs_ooc.store.names import read_array
-
-_PIECE_NBYTES = 1 << 20
+from srs_ooc.store.names import map_array
 
 
 def check_files(path: Path, manifest: Manifest) -> None:
@@ -22,12 +19,23 @@ def check_files(path: Path, manifest: Manifest) -> None:
     StoreError
         Naming the first file that is missing or of another size.
     """
-    for index in range(manifest.n_chunks):
-        require_file(path / chunk_file(index), manifest.chunk_nbytes)
+    check_chunks(path, manifest)
     for name in SMALL_ARRAYS:
-        read_array(path, manifest, name)
+        map_array(path, manifest, name)
     if manifest.values_dtype is not None:
         _check_values(path, manifest)
+
+
+def check_chunks(path: Path, manifest: Manifest) -> None:
+    """Check that every chunk file of ``codes`` is there, with its full size; reads no data.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that is missing or of another size.
+    """
+    for index in range(manifest.n_chunks):
+        require_file(path / chunk_file(index), manifest.chunk_nbytes)
 
 
 def _check_values(path: Path, manifest: Manifest) -> None:
@@ -57,21 +65,4 @@ def verify_checksums(path: Path, manifest: Manifest) -> int:
         Naming the first file that differs.
     """
     check_files(path, manifest)
-    n_read = 0
-    for name, expected in manifest.checksums.items():
-        found = 0
-        try:
-            with (path / name).open("rb") as file:
-                while piece := file.read(_PIECE_NBYTES):
-                    found = zlib.crc32(piece, found)
-                    n_read += len(piece)
-        except OSError as error:
-            raise StoreError(
-                f"{path / name}: cannot be read: {error.strerror}. Check the disk."
-            ) from error
-        if found != expected:
-            raise StoreError(
-                f"{path / name}: expected CRC-32 {expected:08x}, found {found:08x}. "
-                "The store is damaged; ingest the table again."
-            )
-    return n_read
+    return sum(verify_file(path, name, crc) for name, crc in manifest.checksums.items())

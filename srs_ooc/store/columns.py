@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from srs_ooc.errors import StoreError
 from srs_ooc.kernel import _native
 from srs_ooc.kernel.block import Block
+from srs_ooc.store.check import check_chunks
 from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
 
 _ALL_ROWS = np.zeros(0, dtype=np.int32)
@@ -38,7 +39,7 @@ class ColumnStore:
     def __init__(self, path: Path, *, mapped: bool) -> None:
         self.path = path
         self.manifest: Manifest = read_manifest(path)
-        check_chunk_files(path, self.manifest)
+        check_chunks(path, self.manifest)
         self.mapped = mapped
         self._maps: list[mmap.mmap] = []
         self._descriptors = np.zeros(0, dtype=np.int32)
@@ -113,26 +114,3 @@ class ColumnStore:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def check_chunk_files(path: Path, manifest: Manifest) -> None:
-    """Check that every chunk file of ``codes`` is there in full length; reads no data.
-
-    Raises
-    ------
-    StoreError
-        Naming the first file that is missing or has another size.
-    """
-    for index in range(manifest.n_chunks):
-        file = path / chunk_file(index)
-        try:
-            found = f"{file.stat().st_size} bytes"
-        except FileNotFoundError:
-            found = "no such file"
-        except OSError as error:
-            found = error.strerror or "an error"
-        if found != f"{manifest.chunk_nbytes} bytes":
-            raise StoreError(
-                f"{file}: expected {manifest.chunk_nbytes} bytes, found {found}. "
-                "The store is damaged; restore the file or ingest the table again."
-            )

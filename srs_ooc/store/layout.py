@@ -4,6 +4,7 @@ All arrays but ``values`` and the code ranges are uncompressed. The small ones a
 each, so that any of them can be mapped without the Zarr library.
 """
 
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from srs_ooc.errors import StoreError
 from srs_ooc.sizes import MB
 
 CODES_CHUNK_NBYTES = 32 * MB
+_PIECE_NBYTES = 1 << 20
 VALUES_CHUNK_NBYTES = 2 * MB
 
 SMALL_ARRAYS = {
@@ -95,3 +97,29 @@ def require_file(file: Path, expected_nbytes: int) -> None:
 def dtype_of(name: str) -> np.dtype[np.generic]:
     """Return the dtype of a small array."""
     return np.dtype(SMALL_ARRAYS[name])
+
+
+def verify_file(path: Path, name: str, expected: int) -> int:
+    """Compare the CRC-32 of file ``name`` of the store at ``path``; return the bytes read.
+
+    Raises
+    ------
+    StoreError
+        If it differs, or the file cannot be read.
+    """
+    found = n_read = 0
+    try:
+        with (path / name).open("rb") as file:
+            while piece := file.read(_PIECE_NBYTES):
+                found = zlib.crc32(piece, found)
+                n_read += len(piece)
+    except OSError as error:
+        raise StoreError(
+            f"{path / name}: cannot be read: {error.strerror}. Check the disk."
+        ) from error
+    if found != expected:
+        raise StoreError(
+            f"{path / name}: expected CRC-32 {expected:08x}, found {found:08x}. "
+            "The store is damaged; ingest the table again."
+        )
+    return n_read

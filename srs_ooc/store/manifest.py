@@ -126,7 +126,7 @@ def read_manifest(path: Path) -> Manifest:
             f"{path}: expected a store made by `srs-ooc ingest`, found {found}. "
             "Check the path, or ingest the table."
         ) from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{metadata}: expected the manifest of a store, could not read it ({error!r}). "
             "The store is damaged or is another kind of Zarr group; ingest the table again."

@@ -6,14 +6,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.store.layout import Shape, dtype_of, require_file, small_file
+from srs_ooc.store.layout import Shape, dtype_of, require_file, small_file, verify_file
 from srs_ooc.store.manifest import Manifest
 
 _BLOCK, _BLOCK_NBYTES = 1 << 14, 1 << 20
 
 
 def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
-    """Map a small array of a store, read-only.
+    """Map a small array of a store, read-only, after comparing its checksum.
+
+    Parameters and errors as :func:`map_array`; also a StoreError if its bytes are not those that
+    were written.
+    """
+    file = small_file(path, name).relative_to(path).as_posix()
+    mapped = map_array(path, manifest, name)
+    verify_file(path, file, manifest.checksums[file])
+    return mapped
+
+
+def map_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
+    """Map a small array of a store, read-only; its size is checked, its bytes are not.
 
     Parameters
     ----------
@@ -30,7 +42,7 @@ def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]
         If its file is missing or not of the size expected.
     """
     if name.endswith("_bytes"):
-        offsets = read_array(path, manifest, name.removesuffix("bytes") + "offsets")
+        offsets = map_array(path, manifest, name.removesuffix("bytes") + "offsets")
         length = max(1, int(offsets[-1]))
     else:
         length = Shape(manifest.n_rows, manifest.n_features).length_of(name)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srs_ooc.plan import draws
 from srs_ooc.plan.draws import draw_chance, draw_times, log_chance_below, trials_for
 
 
@@ -33,6 +34,15 @@ def test_no_fewer_trials_would_do(q, count):
     n = trials_for(chance, count, math.log(risk))
     assert exact_below(n, Fraction(q, 31), count) <= risk * (1 + 1e-9)
     assert n == count or exact_below(n - 1, Fraction(q, 31), count) > risk * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("chance", [0.001, 0.05, 0.5])
+def test_very_many_draws_take_no_longer_to_plan(monkeypatch, chance):
+    log_risk = math.log(0.01 / 10**6)
+    exact = trials_for(chance, 5000, log_risk)
+    monkeypatch.setattr(draws, "LARGEST_EXACT", 4999)
+    assert trials_for(chance, 5000, log_risk) == pytest.approx(exact, rel=2e-3)
+    assert trials_for(chance, 2**31, log_risk) == pytest.approx(2**31 / chance, rel=1e-3)
 
 
 def every_drawn_once(p, q, n_iterations):

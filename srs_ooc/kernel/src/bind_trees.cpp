@@ -76,7 +76,8 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     job.tree_key = tree_key;
     job.max_features = max_features;
     job.max_depth = max_depth;
-    job.min_samples_leaf = min_samples_leaf;
+    // No leaf can hold more than all rows: larger bounds mean the same, and cannot overflow.
+    job.min_samples_leaf = std::clamp<int64_t>(min_samples_leaf, 1, job.n_root_rows + 1);
     job.impurity = static_cast<srs::Impurity>(impurity);
     job.xlogx = xlogx.data();
     job.importance = importance.data();
