@@ -11,6 +11,11 @@ SHAPES = {  # rows, features, options
     "square": (2000, 6000, ("--q", 500, "--iterations", 60)),
     "entropy": (100_000, 20, ("--q", 5, "--iterations", 2, "--impurity", "entropy")),
     "few-candidates": (2000, 6000, ("--q", 500, "--k", 3, "--iterations", 200)),
+    "keeps-everything-at-once": (
+        20,
+        300_000,
+        ("--q", 60_000, "--probe-min-draws", 0, "--probe-min-wins", 0, "--iterations", 12),
+    ),
     "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
 }
 

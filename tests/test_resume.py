@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -145,6 +146,47 @@ def test_a_damaged_ledger_is_an_error_never_a_fresh_start(store, tmp_path, damag
     for _ in range(2):
         message = error_of("resume", run, "--iterations", 60)
         assert str(run) in message or "ledger" in message
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE meta SET value = replace(value, ': ', ': 9') WHERE name = 'state'",
+        "UPDATE meta SET value = '{}' WHERE name = 'spec'",
+        "DELETE FROM meta WHERE name = 'state'",
+        "DELETE FROM meta WHERE name = 'iterations'",
+        "UPDATE meta SET value = 'no json' WHERE name = 'store'",
+        "DROP TABLE meta",
+    ],
+)
+def test_a_ledger_that_was_tampered_with_is_an_error(store, tmp_path, tampering):
+    run = tmp_path / "tampered.run"
+    srs_ooc("run", store, "--out", run, "--iterations", 30, *OPTIONS)
+    database = sqlite3.connect(run / "ledger.sqlite")
+    database.executescript(tampering)
+    database.commit()
+    database.close()
+    for command in ("status", "resume"):
+        assert "ledger" in error_of(command, run)
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "DELETE FROM pages WHERE id < 100000",
+        "DELETE FROM checksums WHERE id = 0",
+        "DELETE FROM pages; DELETE FROM checksums",
+    ],
+)
+def test_pages_that_went_missing_are_not_read_as_zeros(store, tmp_path, tampering):
+    run = tmp_path / "pages.run"
+    srs_ooc("run", store, "--out", run, "--iterations", 30, *OPTIONS)
+    database = sqlite3.connect(run / "ledger.sqlite")
+    database.executescript(tampering)
+    database.commit()
+    database.close()
+    for command in (("features", run, "--top", 3), ("resume", run, "--iterations", 40)):
+        assert "ledger" in error_of(*command)
 
 
 def test_importance_dtype_is_exact_in_the_ledger(store, whole):

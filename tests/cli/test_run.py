@@ -309,6 +309,33 @@ def test_a_damaged_store_is_refused(folder, tmp_path, damage):
     assert not (tmp_path / "t.run").exists()
 
 
+@pytest.mark.parametrize(
+    "array", ["target", "positions", "n_missing", "names_bytes", "names_offsets"]
+)
+def test_a_damaged_small_array_is_refused_where_it_is_read(folder, tmp_path, array):
+    for name in ("t.zarr", "t.run"):
+        shutil.copytree(folder / name, tmp_path / name)
+    file = tmp_path / "t.zarr" / array / "c" / "0"
+    data = bytearray(file.read_bytes())
+    data[: min(16, len(data))] = b"\xff" * min(16, len(data))
+    file.write_bytes(data)
+    run = ("run", tmp_path / "t.zarr", "--out", tmp_path / "new.run", *QUICK)
+    features = ("features", tmp_path / "t.run", "--store", tmp_path / "t.zarr", "--top", 3)
+    command = run if array in ("target", "n_missing") else features
+    message = error_of(*command)
+    assert str(file) in message
+    assert "CRC-32" in message
+
+
+def test_no_leaf_can_hold_more_than_all_rows(folder, tmp_path):
+    run = tmp_path / "x.run"
+    options = ("--judge", "positive", "--min-samples-leaf", 2**31 - 1, *QUICK)
+    srs_ooc("run", folder / "t.zarr", "--out", run, *options)
+    assert json_of("status", run, "--json")["n_selected"] == 0
+    message = error_of("run", folder / "t.zarr", "--out", run, "--min-samples-leaf", 2**62)
+    assert "min-samples-leaf" in message
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_an_error(folder, tmp_path):
     tmp_path.chmod(0o500)
