@@ -8,7 +8,7 @@ import psutil
 from srs_ooc.errors import BudgetError
 from srs_ooc.sizes import MB, ceil_div
 
-PROCESS_NBYTES = 52 * MB
+PROCESS_NBYTES = 56 * MB
 """Published allowance for the interpreter, the libraries of a run, and Python objects."""
 
 GROWTH_NBYTES = 8 * MB

@@ -3,8 +3,13 @@
 As a float 0.29 times 100 is 28.999999999999996, so floor(alpha q) taken on floats loses a place.
 """
 
+import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+
+DECIMALS = 9
+"""Places a share may have, so that counts times its denominator fit 64 bits."""
+_DECIMAL = re.compile(r"-?[0-9]{0,20}\.?[0-9]{0,20}([eE][+-]?[0-9]{1,2})?", re.ASCII)
 
 Share = str | int | float | Decimal | Fraction
 
@@ -39,8 +44,11 @@ def share_text(share: Share) -> str:
     Raises
     ------
     ValueError
-        If it is no decimal number, or outside [0, 1].
+        If it is no plain decimal number, outside [0, 1], or of more than nine places.
     """
-    exact_share(share)
-    value = Decimal(str(share))
+    text = str(share)
+    exact = exact_share(text) if _DECIMAL.fullmatch(text) else None
+    if exact is None or (exact * 10**DECIMALS).denominator != 1:
+        raise ValueError(f"expected a decimal from 0 to 1 with at most {DECIMALS} places")
+    value = Decimal(text)
     return f"{value.normalize():f}" if value else "0"

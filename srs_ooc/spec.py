@@ -12,7 +12,7 @@ from srs_ooc.kernel.block import block_nbytes
 from srs_ooc.kernel.native import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import learner_nbytes
-from srs_ooc.shares import share_text
+from srs_ooc.shares import DECIMALS, share_text
 from srs_ooc.sizes import MB
 
 METHOD = "srs"
@@ -247,5 +247,6 @@ def _share(name: str, text: str) -> str:
         return share_text(text)
     except ValueError as error:
         raise UsageError(
-            f"--{name}: expected a decimal number from 0 to 1, found {text!r}."
+            f"--{name}: expected a decimal number from 0 to 1 with at most "
+            f"{DECIMALS} places, found {text[:40]!r}."
         ) from error

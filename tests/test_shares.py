@@ -3,11 +3,14 @@
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence.judges import ProbeJudge
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.records import Outcome
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.shares import exact_share, floor_share, share_text
 from srs_ooc.theory.settings import Setting
@@ -38,6 +41,33 @@ def test_floats_would_lose_a_place():
 )
 def test_equal_shares_have_equal_texts(given_, text):
     assert share_text(given_) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.950000000000000001",
+        "1e-10",
+        "1e-99999",
+        "1_0e-1",
+        "\u0660.\u0665",
+        "0." + "9" * 5000,
+        ".",
+        "",
+    ],
+)
+def test_options_take_plain_decimals_of_at_most_nine_places(text):
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        share_text(text)
+
+
+def test_the_longest_share_is_compared_without_overflow():
+    judge, tally = ProbeJudge(10, "0.999999999"), Tally(1)
+    tally.n_drawn[0] = tally.n_better[0] = 2**32 - 1
+    outcome = Outcome(np.zeros(1, np.uint32), np.ones(1, np.int64), 0)
+    assert judge.admit(tally, outcome).tolist() == [True]
+    tally.n_better[0] -= 5
+    assert judge.admit(tally, outcome).tolist() == [False]
 
 
 def test_a_fraction_stands_for_itself():
