@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from srs_ooc.records import Outcome
 
-NBYTES_PER_FEATURE = 16
-
 
 class Tally:
     """What the iterations so far taught of each feature, by stored position.

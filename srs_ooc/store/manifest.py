@@ -42,7 +42,6 @@ from srs_ooc.errors import StoreError
 
 FORMAT = 1
 ATTRIBUTE = "srs_ooc"
-CODE_DTYPES = ("uint8", "uint16")
 
 
 @dataclass(frozen=True)
