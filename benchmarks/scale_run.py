@@ -50,6 +50,8 @@ def by_width(folder: Path, n: int, q: int, cap_mb: int, few: int, many: int) -> 
         store = make(folder, n, p)
         with tempfile.TemporaryDirectory() as scratch:
             common = ("--q", q, "--memory-mb", cap_mb, "--threads", 1)
+            warm = ("--out", Path(scratch) / "warm.run", "--iterations", few)
+            srs_ooc("run", store, *warm, *common)  # page cache and clock speed
             short, long = (
                 srs_ooc(
                     "run", store, "--out", Path(scratch) / f"{t}.run", "--iterations", t, *common

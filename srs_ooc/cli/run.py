@@ -252,8 +252,8 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
 
 
 def _why_none(reading: Reading, status: Status) -> str:
-    best = next(reading.records(), None)
-    if status.judge != "probe" or best is None or best.p_better is None:
+    best = reading.first()
+    if status.judge != "probe" or best.p_better is None:
         return "No feature passed the judge yet."
     return (
         f"No feature met the test (drawn more than {status.probe_min_draws} times, better than the "
@@ -275,7 +275,7 @@ def _report(ledger: Ledger, store: Path) -> None:
     )
     if reading.n_selected == 0:
         click.echo(_why_none(reading, status))
-    for stored in reading.best_selected(SHOWN):
+    for stored in reading.best(SHOWN, only_selected=True):
         click.echo(f"  {reading.name(stored)}  (importance {reading.importance(stored):.4g})")
     if reading.n_selected > SHOWN:
         click.echo(f"  ... and {reading.n_selected - SHOWN} more")

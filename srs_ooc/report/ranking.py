@@ -73,25 +73,29 @@ class Reading:
         """
         return np.lexsort((self.positions, -self._importances(slice(None))))
 
-    def best_selected(self, limit: int) -> list[int]:
-        """Return the stored positions of the ``limit`` best selected features.
+    def best(self, limit: int, *, only_selected: bool) -> list[int]:
+        """Return the stored positions of the ``limit`` features that :meth:`order` puts first.
 
         Piece by piece, so that a run's last word needs no more memory than the run.
         """
         best: list[tuple[float, int, int]] = []
-        for start in range(0, self.n_selected, _PIECE):
-            members = self._kept.features[start : start + _PIECE]
+        n_there = self.n_selected if only_selected else len(self.positions)
+        for start in range(0, n_there, _PIECE):
+            members = np.arange(start, min(start + _PIECE, n_there))
+            if only_selected:
+                members = self._kept.features[members].astype(np.int64)
             scores = -self._importances(members)
-            by_rank = np.lexsort((self.positions[members], scores))[:limit]
-            piece = members[by_rank]
-            keys = zip(
-                scores[by_rank].tolist(),
-                self.positions[piece].tolist(),
-                piece.tolist(),
-                strict=True,
-            )
-            best = sorted([*best, *keys])[:limit]
+            for place in np.lexsort((self.positions[members], scores))[:limit].tolist():
+                stored = int(members[place])
+                best.append((float(scores[place]), int(self.positions[stored]), stored))
+            best = sorted(best)[:limit]
         return [stored for _, _, stored in best]
+
+    def first(self) -> FeatureRecord:
+        """Return the line of the feature ranked first."""
+        stored = self.best(1, only_selected=False)[0]
+        place = np.flatnonzero(self._kept.features == stored)
+        return self._record(1, stored, int(self._kept.entered[place[0]]) if len(place) else None)
 
     def selected(self) -> NDArray[np.integer]:
         """Return the stored positions of the selected features, best first."""
