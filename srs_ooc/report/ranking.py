@@ -15,7 +15,7 @@ from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
 
-_PIECE = 1 << 16
+_PIECE = 1 << 13
 
 
 @dataclass(frozen=True)
