@@ -68,15 +68,14 @@ def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):
 
 def test_memory_grows_by_at_most_32_bytes_a_feature(stores, tmp_path):
     """Law 11, with the store read from files and with nothing, then something, selected."""
-    options = ("--q", 500, "--iterations", 40, "--threads", 1, "--memory-mb", 90)
+    options = ("--q", 500, "--iterations", 40, "--threads", 1, "--memory-mb", 95)
+    few, many = 200_000, 800_000
     tests = {"none": (), "some": ("--probe-min-draws", 0, "--probe-min-wins", 0)}
     for name, more in tests.items():
         peaks = {}
-        for n_features in (10_000, 400_000):
+        for n_features in (few, many):
             run = tmp_path / f"{name}{n_features}.run"
-            peaks[n_features] = peak_kb(
-                "run", stores(100, n_features), "--out", run, *options, *more
-            )
-        mapped_nbytes = 100 * 10_000  # the small store fits the cap and is mapped
-        grown = (peaks[400_000] - peaks[10_000]) * 1024 + mapped_nbytes
-        assert grown < 32 * 390_000
+            store = stores(20, n_features)
+            peaks[n_features] = 1024 * peak_kb("run", store, "--out", run, *options, *more)
+        mapped_nbytes = 20 * few  # the smaller store fits the cap and is mapped
+        assert peaks[many] - peaks[few] + mapped_nbytes < 32 * (many - few)
