@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +63,7 @@ class Roles:
 
 
 def choose_roles(
-    source: Path,
+    source: object,
     header: TextSpool,
     target: str | None,
     row_ids: str | None,
@@ -97,12 +96,12 @@ def choose_roles(
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "
             f"{roles.n_columns} columns and no feature among them. Check that the columns are "
-            "separated by commas."
+            "separated as expected, or name the character with --separator."
         )
     return roles
 
 
-def _find(source: Path, header: TextSpool, name: str, option: str) -> int:
+def _find(source: object, header: TextSpool, name: str, option: str) -> int:
     position = header.find(name.strip(" \t"))
     if position is None:
         shown = [header.describe(i) for i in range(min(_SHOWN, len(header)))]
@@ -114,7 +113,7 @@ def _find(source: Path, header: TextSpool, name: str, option: str) -> int:
     return position
 
 
-def check_distinct(source: Path, texts: TextSpool, what: str, remedy: str) -> None:
+def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> None:
     """Refuse texts that occur twice, naming them.
 
     Raises
