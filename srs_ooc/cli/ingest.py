@@ -5,10 +5,12 @@ from pathlib import Path
 import click
 
 from srs_ooc.cli.byte_progress import byte_progress
+from srs_ooc.errors import UsageError
 from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.formats.dialect import TextForm
-from srs_ooc.store.ingest import IngestOptions, ingest_csv
+from srs_ooc.store.ingest_table import ingest_any
 from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.publishing import IngestOptions
 
 
 @click.command("ingest")
@@ -35,6 +37,18 @@ from srs_ooc.store.manifest import Manifest
     metavar="TEXT",
     multiple=True,
     help="A cell with exactly this text is missing; repeatable. [default: empty, NA and nan]",
+)
+@click.option(
+    "--names",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Names of the columns of .npy, .npz: one a line, or a .npy. [default: f0, f1, ...]",
+)
+@click.option(
+    "--target-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Class labels for .npy, .npz: one a line, or a .npy. [default: --target]",
 )
 @click.option("--no-header", is_flag=True, help="The first row holds data; columns are f0, f1, ...")
 @click.option(
@@ -71,13 +85,18 @@ def ingest_command(
     decimal: str,
     missing: tuple[str, ...],
     no_header: bool,
+    names: Path | None,
+    target_file: Path | None,
 ) -> None:
-    """Turn the text table SOURCE (- for standard input) into STORE.
+    """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    The table may be plain or compressed with gzip, xz, bzip2 or zstd. All columns but the target,
+    Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
+    SciPy's sparse matrices) are read as they are. All columns but the target,
     the row ids and the ignored ones must be numeric. Missing values are stored as such. STORE
     appears complete or not at all.
     """
+    if target is not None and target_file is not None:
+        raise UsageError("expected --target or --target-file, found both. Leave one out.")
     text = TextForm(
         separator=separator,
         comment=comment,
@@ -95,7 +114,8 @@ def ingest_command(
         text=text,
     )
     with byte_progress() as progress:
-        manifest = ingest_csv(source, store, options, progress)
+        apart = (target_file, names, None)
+        manifest = ingest_any(source, store, options, progress, apart=apart)
     _report(store, manifest)
 
 
@@ -103,6 +123,8 @@ def _report(store: Path, manifest: Manifest) -> None:
     found = ", the last column" if manifest.inferred.get("target") else ""
     click.echo(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
     click.echo(f"target: {manifest.target_name!r}{found} ({len(manifest.classes)} classes)")
+    if names := manifest.inferred.get("names"):
+        click.echo(f"names: {names}, since none were given")
     if separator := manifest.inferred.get("separator"):
         click.echo(f"separator: {separator}, as found in the first lines")
     if manifest.n_missing_cells:

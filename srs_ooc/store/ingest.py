@@ -1,10 +1,8 @@
 """From a text table to a published store: plan, read, turn rows into columns, write, publish."""
 
 import contextlib
-import errno
 import shutil
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from srs_ooc.atomic import SCRATCH_SUFFIX, published_folder
+from srs_ooc.atomic import published_folder
 from srs_ooc.errors import BudgetError, InputError, StoreError
 from srs_ooc.kernel.parse import TableReader, Texts
 from srs_ooc.sizes import MB, describe_nbytes, megabytes
@@ -25,13 +23,19 @@ from srs_ooc.store.formats.csv import (
     read_rows,
     rows_at_most,
 )
-from srs_ooc.store.formats.dialect import TextForm, name_of
+from srs_ooc.store.formats.dialect import name_of
 from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.problems import MAX_CLASSES, raise_problem
 from srs_ooc.store.formats.source import Source, settle_source
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.memory import IngestPlan, plan_ingest, smallest_cap
+from srs_ooc.store.publishing import (
+    IngestOptions,
+    class_order,
+    load_libraries,
+    words_for_the_disk,
+)
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
 from srs_ooc.store.spool import PanelSpool
 from srs_ooc.store.table import Progress, StoreForm, TableFacts
@@ -40,38 +44,9 @@ from srs_ooc.store.writer import write_store
 
 _BLOCK = 1 << 18
 _N_DECODERS = 2  # a look at the file is taken while another reader waits at its first row
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-@dataclass(frozen=True)
-class IngestOptions:
-    """How to ingest a table.
-
-    Attributes
-    ----------
-    target : str or None
-        Column of class labels; the last one if None.
-    row_ids : str or None
-        Column of row ids; rows are numbered from 1 if None.
-    ignore : sequence of str
-        Columns to leave out.
-    memory_nbytes : int
-        Cap on the resident memory of the whole process.
-    code_dtype : {'uint8', 'uint16'}
-        Dtype of the codes.
-    keep_values : bool
-        Keep the values, in the narrowest float that loses nothing.
-    text : TextForm
-        How a text table is written.
-    """
-
-    target: str | None = None
-    row_ids: str | None = None
-    ignore: Sequence[str] = ()
-    memory_nbytes: int = 512 * MB
-    code_dtype: str = "uint8"
-    keep_values: bool = True
-    text: TextForm = field(default_factory=TextForm)
+__all__ = ["IngestOptions", "ingest_csv"]
 
 
 def ingest_csv(
@@ -105,9 +80,9 @@ def ingest_csv(
     BudgetError
         If the memory cap cannot hold the work.
     """
-    _load_libraries()
+    load_libraries()
     options = options or IngestOptions()
-    with _words_for_the_disk(target_path), published_folder(target_path) as folder:
+    with words_for_the_disk(target_path), published_folder(target_path) as folder:
         scratch = folder / "scratch"
         scratch.mkdir()
         with contextlib.ExitStack() as stack:
@@ -121,42 +96,6 @@ def ingest_csv(
             ).run()
         shutil.rmtree(scratch)
     return manifest
-
-
-def _load_libraries() -> None:
-    """Load what will be needed, so that the memory it takes is known when the plan is made."""
-    import numcodecs.zstd
-    import zarr.codecs
-    import zarr.storage
-
-    assert zarr.storage
-    assert numcodecs.zstd
-
-
-@contextlib.contextmanager
-def _words_for_the_disk(target_path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileExistsError:
-        if target_path.exists():
-            raise StoreError(
-                f"{target_path}: expected a path that is free, found one in use. "
-                "Choose another path, or remove it first."
-            ) from None
-        raise StoreError(
-            f"{target_path}: another process is writing this store "
-            f"({target_path.name}{SCRATCH_SUFFIX} is held). Wait for it, or choose another path."
-        ) from None
-    except OSError as error:
-        if error.errno in _DISK_FULL:
-            raise StoreError(
-                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the "
-                "store. Free some space, or choose a path on another disk."
-            ) from error
-        raise StoreError(
-            f"{target_path}: cannot be written: {error.strerror or error}. "
-            "Choose a path in a folder that exists and can be written."
-        ) from error
 
 
 @dataclass(frozen=True)
@@ -308,6 +247,7 @@ class _Ingest:
     def _settle_classes(
         self, roles: Roles, rows: _RowsRead
     ) -> tuple[TableFacts, NDArray[np.int32]]:
+        assert roles.target is not None
         name = self._header.get(roles.target).decode()
         labels = _decode_labels(self._source, name, rows.labels)
         if len(labels) < 2:
@@ -315,7 +255,7 @@ class _Ingest:
                 f"{self._source}: expected a target of at least two classes, found only "
                 f"{labels[0]!r} in column {name!r}. Name another column with --target."
             )
-        order = _class_order(labels)
+        order = class_order(labels)
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         target = np.memmap(self._labels, np.int32, "r+")
@@ -360,13 +300,3 @@ def _decode_labels(source: Source, name: str, labels: list[bytes]) -> list[str]:
         raise InputError(
             f"{source}, column {name!r}: expected labels as UTF-8 text. Convert the file to UTF-8."
         ) from None
-
-
-def _class_order(labels: list[str]) -> list[int]:
-    """Return the order of labels: numerical if all are numbers, else as text."""
-    keys: list[Any]
-    try:
-        keys = [(float(label), label) for label in labels]
-    except ValueError:
-        keys = list(labels)
-    return sorted(range(len(labels)), key=keys.__getitem__)

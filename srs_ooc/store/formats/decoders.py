@@ -147,14 +147,15 @@ class _Gzip:
 
 
 def _xz_nbytes(start: bytes) -> int:
-    """Return a power of two of bytes, 16 MB or more, with which the decoder agrees to begin."""
+    """Return the memory with which the decoder agrees to begin, 20 MB or more."""
     for power in range(24, 33):
+        limit = (1 << power) + (1 << 22)  # a dictionary, and the rest
         try:
-            lzma.LZMADecompressor(memlimit=1 << power).decompress(start, 1)
+            lzma.LZMADecompressor(memlimit=limit).decompress(start, 1)
         except lzma.LZMAError as error:
             if "limit" in str(error).lower():
                 continue
-        return 1 << power
+        return limit
     return 1 << 33
 
 
