@@ -1,13 +1,16 @@
-"""``srs-ooc ingest``: a CSV file into a store."""
+"""``srs-ooc ingest``: a table into a store."""
 
 from pathlib import Path
 
 import click
 
 from srs_ooc.cli.byte_progress import byte_progress
+from srs_ooc.errors import UsageError
 from srs_ooc.sizes import MB, describe_nbytes
-from srs_ooc.store.ingest import IngestOptions, ingest_csv
+from srs_ooc.store.formats.dialect import TextForm
+from srs_ooc.store.ingest_table import ingest_any
 from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.publishing import IngestOptions
 
 
 @click.command("ingest")
@@ -16,6 +19,38 @@ from srs_ooc.store.manifest import Manifest
 @click.option("--target", metavar="NAME", help="Column of class labels. [default: the last one]")
 @click.option("--row-ids", metavar="NAME", help="Column of row ids. [default: rows are numbered]")
 @click.option("--ignore", metavar="NAME", multiple=True, help="Leave a column out; repeatable.")
+@click.option(
+    "--separator",
+    metavar="CHAR",
+    help="Between fields: one character, or comma, tab, semicolon, pipe, space. [default: found]",
+)
+@click.option("--comment", metavar="CHAR", help="Skip the lines that start with this character.")
+@click.option(
+    "--decimal",
+    type=click.Choice(["point", "comma"]),
+    default="point",
+    show_default=True,
+    help="What numbers are written with: 1.5 or 1,5.",
+)
+@click.option(
+    "--missing",
+    metavar="TEXT",
+    multiple=True,
+    help="A cell with exactly this text is missing; repeatable. [default: empty, NA and nan]",
+)
+@click.option(
+    "--names",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Names of the columns of .npy, .npz: one a line, or a .npy. [default: f0, f1, ...]",
+)
+@click.option(
+    "--target-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Class labels for .npy, .npz: one a line, or a .npy. [default: --target]",
+)
+@click.option("--no-header", is_flag=True, help="The first row holds data; columns are f0, f1, ...")
 @click.option(
     "--memory-mb",
     type=click.FloatRange(min=1),
@@ -45,12 +80,30 @@ def ingest_command(
     memory_mb: float,
     code_dtype: str,
     no_values: bool,
+    separator: str | None,
+    comment: str | None,
+    decimal: str,
+    missing: tuple[str, ...],
+    no_header: bool,
+    names: Path | None,
+    target_file: Path | None,
 ) -> None:
-    """Turn the CSV file SOURCE (plain or gzip-compressed, with a header) into STORE.
+    """Turn the table SOURCE (- for text on standard input) into STORE.
 
-    All columns but the target, the row ids and the ignored ones must be numeric. Empty cells, NA
-    and nan are stored as missing values. STORE appears complete or not at all.
+    Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
+    SciPy's sparse matrices) are read as they are. All columns but the target,
+    the row ids and the ignored ones must be numeric. Missing values are stored as such. STORE
+    appears complete or not at all.
     """
+    if target is not None and target_file is not None:
+        raise UsageError("expected --target or --target-file, found both. Leave one out.")
+    text = TextForm(
+        separator=separator,
+        comment=comment,
+        decimal=decimal,
+        missing=missing or None,
+        header=not no_header,
+    )
     options = IngestOptions(
         target=target,
         row_ids=row_ids,
@@ -58,9 +111,11 @@ def ingest_command(
         memory_nbytes=int(memory_mb * MB),
         code_dtype=code_dtype,
         keep_values=not no_values,
+        text=text,
     )
     with byte_progress() as progress:
-        manifest = ingest_csv(source, store, options, progress)
+        apart = (target_file, names, None)
+        manifest = ingest_any(source, store, options, progress, apart=apart)
     _report(store, manifest)
 
 
@@ -68,6 +123,10 @@ def _report(store: Path, manifest: Manifest) -> None:
     found = ", the last column" if manifest.inferred.get("target") else ""
     click.echo(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
     click.echo(f"target: {manifest.target_name!r}{found} ({len(manifest.classes)} classes)")
+    if names := manifest.inferred.get("names"):
+        click.echo(f"names: {names}, since none were given")
+    if separator := manifest.inferred.get("separator"):
+        click.echo(f"separator: {separator}, as found in the first lines")
     if manifest.n_missing_cells:
         click.echo(
             f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features"

@@ -19,6 +19,36 @@ IGNORED, TARGET, ROW_ID = -1, -2, -3
 
 
 @dataclass(frozen=True)
+class Dialect:
+    """How a text table is written.
+
+    Attributes
+    ----------
+    separator : str
+        The ASCII character between fields. A run of spaces is one separator.
+    comment : str or None
+        Lines that start with this ASCII character are skipped.
+    point : {'.', ','}
+        The decimal point.
+    missing : tuple of str or None
+        Texts that stand for a missing value; empty, NA and nan (in any case) if None.
+    """
+
+    separator: str = ","
+    comment: str | None = None
+    point: str = "."
+    missing: tuple[str, ...] | None = None
+
+    @property
+    def marks(self) -> bytes:
+        """Separator, comment (NUL if none) and point, a byte each."""
+        return f"{self.separator}{self.comment or chr(0)}{self.point}".encode("ascii")
+
+
+PLAIN = Dialect()
+
+
+@dataclass(frozen=True)
 class Texts:
     """Some UTF-8 texts, one after another.
 
@@ -81,8 +111,8 @@ def _problem(found: tuple[str, int, int, bytes] | None) -> Problem | None:
 class HeaderReader:
     """Reads the first row that is not blank as names (surrounding blanks stripped)."""
 
-    def __init__(self, separator: str = ",") -> None:
-        self._native = _native.HeaderReader(separator)
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._native = _native.HeaderReader(dialect.marks)
 
     def feed(self, data: bytes, start: int = 0) -> int:
         """Read ``data`` from ``start``; return the position after what was read."""
@@ -120,8 +150,8 @@ class TableReader:
     slots : int32 (n_columns,)
         For each source column the panel row its numbers go to, or one of :data:`IGNORED`,
         :data:`TARGET`, :data:`ROW_ID`.
-    separator : str
-        One byte.
+    dialect : Dialect
+        How the table is written.
     place : (int, bool)
         Where the header ended: :attr:`HeaderReader.place`.
     max_classes : int
@@ -131,11 +161,12 @@ class TableReader:
     def __init__(
         self,
         slots: NDArray[np.int32],
-        separator: str = ",",
+        dialect: Dialect = PLAIN,
         place: tuple[int, bool] = (1, False),
         max_classes: int = 10_000,
     ) -> None:
-        self._native = _native.TableReader(slots, separator, *place, max_classes)
+        missing = None if dialect.missing is None else [text.encode() for text in dialect.missing]
+        self._native = _native.TableReader(slots, dialect.marks, missing, *place, max_classes)
         self._slots = slots
         self._panel: NDArray[np.float64] | None = None
         self._fits_float32 = True

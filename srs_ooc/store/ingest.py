@@ -1,9 +1,7 @@
-"""From a CSV file to a published store: plan, read rows, turn them into columns, write, publish."""
+"""From a text table to a published store: plan, read, turn rows into columns, write, publish."""
 
 import contextlib
-import errno
 import shutil
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,24 +10,32 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from srs_ooc.atomic import SCRATCH_SUFFIX, published_folder
+from srs_ooc.atomic import published_folder
 from srs_ooc.errors import BudgetError, InputError, StoreError
 from srs_ooc.kernel.parse import TableReader, Texts
-from srs_ooc.sizes import MB, describe_nbytes
+from srs_ooc.sizes import MB, describe_nbytes, megabytes
 from srs_ooc.store.formats.csv import (
-    MAX_CLASSES,
     CsvStream,
     Estimate,
     check_utf8,
     count_rows,
     estimate,
-    raise_problem,
     read_rows,
     rows_at_most,
 )
+from srs_ooc.store.formats.dialect import name_of
+from srs_ooc.store.formats.pieces import PieceReader
+from srs_ooc.store.formats.problems import MAX_CLASSES, raise_problem
+from srs_ooc.store.formats.source import Source, settle_source
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.memory import IngestPlan, plan_ingest
+from srs_ooc.store.memory import IngestPlan, plan_ingest, smallest_cap
+from srs_ooc.store.publishing import (
+    IngestOptions,
+    class_order,
+    load_libraries,
+    words_for_the_disk,
+)
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
 from srs_ooc.store.spool import PanelSpool
 from srs_ooc.store.table import Progress, StoreForm, TableFacts
@@ -37,35 +43,10 @@ from srs_ooc.store.texts import TextSpool
 from srs_ooc.store.writer import write_store
 
 _BLOCK = 1 << 18
-_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_N_DECODERS = 2  # a look at the file is taken while another reader waits at its first row
 
 
-@dataclass(frozen=True)
-class IngestOptions:
-    """How to ingest a CSV file.
-
-    Attributes
-    ----------
-    target : str or None
-        Column of class labels; the last one if None.
-    row_ids : str or None
-        Column of row ids; rows are numbered from 1 if None.
-    ignore : sequence of str
-        Columns to leave out.
-    memory_nbytes : int
-        Cap on the resident memory of the whole process.
-    code_dtype : {'uint8', 'uint16'}
-        Dtype of the codes.
-    keep_values : bool
-        Keep the values, in the narrowest float that loses nothing.
-    """
-
-    target: str | None = None
-    row_ids: str | None = None
-    ignore: Sequence[str] = ()
-    memory_nbytes: int = 512 * MB
-    code_dtype: str = "uint8"
-    keep_values: bool = True
+__all__ = ["IngestOptions", "ingest_csv"]
 
 
 def ingest_csv(
@@ -74,7 +55,7 @@ def ingest_csv(
     options: IngestOptions | None = None,
     progress: Progress | None = None,
 ) -> Manifest:
-    """Ingest a CSV file, plain or gzip-compressed, into a store.
+    """Ingest a text table (CSV, TSV and their kin), plain or compressed, into a store.
 
     The store appears at ``target_path`` complete or not at all. The same bytes and options give
     the same store.
@@ -82,7 +63,7 @@ def ingest_csv(
     Parameters
     ----------
     source : Path
-        The CSV file: UTF-8, comma-separated, with a header.
+        The table, as UTF-8 text; ``-`` for standard input, of which a scratch copy is made.
     target_path : Path
         The store to make.
     options : IngestOptions, optional
@@ -99,14 +80,14 @@ def ingest_csv(
     BudgetError
         If the memory cap cannot hold the work.
     """
-    _load_libraries()
+    load_libraries()
     options = options or IngestOptions()
-    with _words_for_the_disk(target_path), published_folder(target_path) as folder:
+    with words_for_the_disk(target_path), published_folder(target_path) as folder:
         scratch = folder / "scratch"
         scratch.mkdir()
         with contextlib.ExitStack() as stack:
             manifest = _Ingest(
-                source=source,
+                source=settle_source(source, scratch),
                 folder=folder,
                 scratch=scratch,
                 options=options,
@@ -117,42 +98,6 @@ def ingest_csv(
     return manifest
 
 
-def _load_libraries() -> None:
-    """Load what will be needed, so that the memory it takes is known when the plan is made."""
-    import numcodecs.zstd
-    import zarr.codecs
-    import zarr.storage
-
-    assert zarr.storage
-    assert numcodecs.zstd
-
-
-@contextlib.contextmanager
-def _words_for_the_disk(target_path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileExistsError:
-        if target_path.exists():
-            raise StoreError(
-                f"{target_path}: expected a path that is free, found one in use. "
-                "Choose another path, or remove it first."
-            ) from None
-        raise StoreError(
-            f"{target_path}: another process is writing this store "
-            f"({target_path.name}{SCRATCH_SUFFIX} is held). Wait for it, or choose another path."
-        ) from None
-    except OSError as error:
-        if error.errno in _DISK_FULL:
-            raise StoreError(
-                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the "
-                "store. Free some space, or choose a path on another disk."
-            ) from error
-        raise StoreError(
-            f"{target_path}: cannot be written: {error.strerror or error}. "
-            "Choose a path in a folder that exists and can be written."
-        ) from error
-
-
 @dataclass(frozen=True)
 class _RowsRead:
     """What reading the rows left, the reader and its panel being gone."""
@@ -161,6 +106,7 @@ class _RowsRead:
     labels: list[bytes]
     values_dtype: str
     source: dict[str, Any]
+    separator: str
 
 
 class _Ingest:
@@ -169,7 +115,7 @@ class _Ingest:
     def __init__(
         self,
         *,
-        source: Path,
+        source: Source,
         folder: Path,
         scratch: Path,
         options: IngestOptions,
@@ -184,7 +130,8 @@ class _Ingest:
         self._labels = scratch / "labels"
 
     def run(self) -> Manifest:
-        stream = CsvStream(self._source, self._header.append)
+        self._check_decoder()
+        stream = CsvStream(self._source, self._options.text, self._header.append)
         roles = choose_roles(
             self._source,
             self._header,
@@ -192,7 +139,7 @@ class _Ingest:
             self._options.row_ids,
             self._options.ignore,
         )
-        plan = self._plan(roles)
+        plan = self._plan(roles, stream)
         check_distinct(
             self._source,
             self._header,
@@ -209,10 +156,25 @@ class _Ingest:
         kept = values_dtype if self._options.keep_values else None
         return StoreForm(self._options.code_dtype, kept)
 
-    def _plan(self, roles: Roles) -> IngestPlan:
-        guess = estimate(self._source, roles.n_columns)
+    def _check_decoder(self) -> None:
+        """Refuse a cap that cannot hold decompression, before anything is decompressed."""
+        resident, cap = psutil.Process().memory_info().rss, self._options.memory_nbytes
+        nbytes = _N_DECODERS * PieceReader(self._source).decoder_nbytes
+        least = smallest_cap(resident, {"decompressing": nbytes})
+        if nbytes > MB and cap < least:
+            raise BudgetError(
+                f"--memory-mb {megabytes(cap):g} cannot hold this ingest: the program itself takes "
+                f"{megabytes(resident):g} MB, and decompressing {self._source} "
+                f"{megabytes(nbytes):g} MB. It takes at least --memory-mb {least // MB}, and a "
+                "little more for the table; or decompress the file first."
+            )
+
+    def _plan(self, roles: Roles, stream: CsvStream) -> IngestPlan:
+        form = self._options.text
+        guess = estimate(self._source, form, roles.n_columns)
         self._check_disk(roles, guess)
         resident = psutil.Process().memory_info().rss
+        resident += _N_DECODERS * stream.pieces.decoder_nbytes
 
         def plan(n_rows: int) -> IngestPlan:
             return plan_ingest(
@@ -223,10 +185,11 @@ class _Ingest:
                 self._form("float64"),
             )
 
-        try:
-            return plan(rows_at_most(self._source, roles.n_columns))
-        except BudgetError:
-            return plan(max(1, count_rows(self._source, roles.n_columns)))
+        with contextlib.suppress(BudgetError):
+            bound = rows_at_most(self._source, roles.n_columns)
+            if bound is not None:
+                return plan(bound)
+        return plan(max(1, count_rows(self._source, form, roles.n_columns)))
 
     def _check_disk(self, roles: Roles, guess: Estimate) -> None:
         n_cells = guess.n_rows * roles.n_features
@@ -243,7 +206,9 @@ class _Ingest:
             )
 
     def _read(self, stream: CsvStream, roles: Roles, plan: IngestPlan) -> _RowsRead:
-        reader = TableReader(roles.slots(), place=stream.place, max_classes=MAX_CLASSES)
+        reader = TableReader(
+            roles.slots(), stream.dialect, place=stream.place, max_classes=MAX_CLASSES
+        )
         spool = self._stack.enter_context(
             PanelSpool(self._scratch / "panels", roles.n_features, plan.panel_rows)
         )
@@ -263,23 +228,26 @@ class _Ingest:
             for _ in read_rows(stream, reader, take_rows, panel_full):
                 if self._progress:
                     self._progress("reading", stream.pieces.n_used, stream.pieces.nbytes)
-        raise_problem(self._source, reader.problem, roles.n_columns, self._header.describe)
+        raise_problem(
+            self._source, reader.problem, roles.n_columns, self._header.describe, stream.dialect
+        )
         if reader.n_rows == 0:
             raise InputError(f"{self._source}: expected rows after the header, found none.")
         spool.seal()
         pieces = stream.pieces
         source = {
             "name": self._source.name,
-            "format": "csv.gz" if pieces.is_gzip else "csv",
+            "format": f"csv{pieces.suffix}",
             "nbytes": pieces.n_read,
             "crc32": pieces.crc32,
         }
         dtype = "float32" if reader.fits_float32 else "float64"
-        return _RowsRead(spool, reader.classes(), dtype, source)
+        return _RowsRead(spool, reader.classes(), dtype, source, stream.dialect.separator)
 
     def _settle_classes(
         self, roles: Roles, rows: _RowsRead
     ) -> tuple[TableFacts, NDArray[np.int32]]:
+        assert roles.target is not None
         name = self._header.get(roles.target).decode()
         labels = _decode_labels(self._source, name, rows.labels)
         if len(labels) < 2:
@@ -287,13 +255,15 @@ class _Ingest:
                 f"{self._source}: expected a target of at least two classes, found only "
                 f"{labels[0]!r} in column {name!r}. Name another column with --target."
             )
-        order = _class_order(labels)
+        order = class_order(labels)
         rank = np.empty(len(order), np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         target = np.memmap(self._labels, np.int32, "r+")
         for start in range(0, len(target), _BLOCK):
             target[start : start + _BLOCK] = rank[target[start : start + _BLOCK]]
         inferred = {"target": "last column"} if self._options.target is None else {}
+        if self._options.text.separator is None and rows.separator != ",":
+            inferred["separator"] = name_of(rows.separator)
         row_ids = None if roles.row_ids is None else self._header.get(roles.row_ids).decode()
         classes = tuple(labels[i] for i in order)
         return TableFacts(name, classes, row_ids, inferred, rows.source), target
@@ -323,20 +293,10 @@ class _Ingest:
         )
 
 
-def _decode_labels(source: Path, name: str, labels: list[bytes]) -> list[str]:
+def _decode_labels(source: Source, name: str, labels: list[bytes]) -> list[str]:
     try:
         return [label.decode() for label in labels]
     except UnicodeDecodeError:
         raise InputError(
             f"{source}, column {name!r}: expected labels as UTF-8 text. Convert the file to UTF-8."
         ) from None
-
-
-def _class_order(labels: list[str]) -> list[int]:
-    """Return the order of labels: numerical if all are numbers, else as text."""
-    keys: list[Any]
-    try:
-        keys = [(float(label), label) for label in labels]
-    except ValueError:
-        keys = list(labels)
-    return sorted(range(len(labels)), key=keys.__getitem__)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,8 @@ class Roles:
     ----------
     n_columns : int
         Columns of the source.
-    target : int
-        The target.
+    target : int or None
+        The target; None if it comes from elsewhere.
     row_ids : int or None
         The row ids.
     ignored : frozenset of int
@@ -32,21 +31,26 @@ class Roles:
     """
 
     n_columns: int
-    target: int
+    target: int | None
     row_ids: int | None
     ignored: frozenset[int]
 
     @property
     def special(self) -> frozenset[int]:
         """The columns that are no features."""
-        return (
-            self.ignored | {self.target} | ({self.row_ids} if self.row_ids is not None else set())
-        )
+        return self.ignored | {i for i in (self.target, self.row_ids) if i is not None}
 
     @property
     def n_features(self) -> int:
         """The columns that are."""
         return self.n_columns - len(self.special)
+
+    def stored_columns(self) -> NDArray[np.intp]:
+        """Return the column of each feature, in stored order."""
+        is_feature = np.ones(self.n_columns, np.bool_)
+        is_feature[list(self.special)] = False
+        columns = np.flatnonzero(is_feature)
+        return columns[stored_positions(self.n_features)]
 
     def slots(self) -> NDArray[np.int32]:
         """Return for each column where its cells go, for a ``TableReader``."""
@@ -57,20 +61,23 @@ class Roles:
         place[stored_positions(self.n_features)] = np.arange(self.n_features, dtype=np.int32)
         slots[is_feature] = place
         slots[list(self.ignored)] = IGNORED
-        slots[self.target] = TARGET
+        if self.target is not None:
+            slots[self.target] = TARGET
         if self.row_ids is not None:
             slots[self.row_ids] = ROW_ID
         return slots
 
 
 def choose_roles(
-    source: Path,
+    source: object,
     header: TextSpool,
     target: str | None,
     row_ids: str | None,
     ignore: Sequence[str],
+    *,
+    has_target: bool = True,
 ) -> Roles:
-    """Find the columns that were named.
+    """Find the columns that were named; without ``has_target`` the target is none of them.
 
     Raises
     ------
@@ -80,7 +87,8 @@ def choose_roles(
         If one column is named for two roles.
     """
     last = len(header) - 1
-    target_column = last if target is None else _find(source, header, target, "--target")
+    default = last if has_target else None
+    target_column = default if target is None else _find(source, header, target, "--target")
     id_column = None if row_ids is None else _find(source, header, row_ids, "--row-ids")
     named = {"--target": target_column, "--row-ids": id_column}
     ignored = frozenset(_find(source, header, name, "--ignore") for name in ignore)
@@ -97,12 +105,12 @@ def choose_roles(
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "
             f"{roles.n_columns} columns and no feature among them. Check that the columns are "
-            "separated by commas."
+            "separated as expected, or name the character with --separator."
         )
     return roles
 
 
-def _find(source: Path, header: TextSpool, name: str, option: str) -> int:
+def _find(source: object, header: TextSpool, name: str, option: str) -> int:
     position = header.find(name.strip(" \t"))
     if position is None:
         shown = [header.describe(i) for i in range(min(_SHOWN, len(header)))]
@@ -114,7 +122,7 @@ def _find(source: Path, header: TextSpool, name: str, option: str) -> int:
     return position
 
 
-def check_distinct(source: Path, texts: TextSpool, what: str, remedy: str) -> None:
+def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> None:
     """Refuse texts that occur twice, naming them.
 
     Raises

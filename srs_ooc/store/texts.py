@@ -31,6 +31,13 @@ def text_blocks(texts: Iterable[str]) -> Iterator[tuple[bytes, NDArray[np.uint64
         yield _joined(pieces)
 
 
+def texts_of(texts: Iterable[str]) -> Texts:
+    """Return texts encoded and hashed, as a reader would hand them over."""
+    pieces = [text.encode() for text in texts]
+    blob, ends = _joined(pieces)
+    return Texts(blob, ends, np.array([hash_text(piece) for piece in pieces], np.uint64))
+
+
 def _joined(pieces: list[bytes]) -> tuple[bytes, NDArray[np.uint64]]:
     lengths = np.fromiter(map(len, pieces), np.uint64, len(pieces))
     return b"".join(pieces), np.cumsum(lengths, dtype=np.uint64)

@@ -17,6 +17,20 @@ template <class T> nb::bytes raw(const std::vector<T> &items) {
     return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));
 }
 
+srs::Dialect dialect_of(nb::bytes marks) { // separator, comment, point
+    return {marks.c_str()[0], marks.c_str()[1], marks.c_str()[2]};
+}
+
+srs::MissingTexts missing_of(nb::object texts, char point) {
+    if (texts.is_none()) return {};
+    std::vector<std::string> all;
+    for (nb::handle text : texts) {
+        const nb::bytes bytes = nb::cast<nb::bytes>(text);
+        all.emplace_back(bytes.c_str(), bytes.size());
+    }
+    return {std::move(all), point};
+}
+
 nb::bytes raw(const std::string &text) { return nb::bytes(text.data(), text.size()); }
 
 nb::tuple take_texts(srs::Texts &texts) {
@@ -36,8 +50,8 @@ nb::object describe(const srs::Problem &problem) {
 template <class Sink> class Reader {
   public:
     template <class... Args>
-    Reader(char separator, std::int64_t line, bool after_return, Args &&...args)
-        : sink(std::forward<Args>(args)...), tokens_(separator, line, after_return) {}
+    Reader(srs::Dialect dialect, std::int64_t line, bool after_return, Args &&...args)
+        : sink(std::forward<Args>(args)...), tokens_(dialect, line, after_return) {}
 
     std::size_t feed(Bytes data, std::size_t start) {
         const char *begin = reinterpret_cast<const char *>(data.data());
@@ -60,18 +74,18 @@ template <class Sink> class Reader {
 
 class HeaderReader : public Reader<srs::HeaderSink> {
   public:
-    explicit HeaderReader(char separator) : Reader(separator, 1, false) {}
+    explicit HeaderReader(nb::bytes marks) : Reader(dialect_of(marks), 1, false) {}
     bool done() const { return sink.done; }
     nb::tuple take_names() { return take_texts(sink.names); }
 };
 
 class TableReader : public Reader<srs::TableSink> {
   public:
-    TableReader(Slots slots, char separator, std::int64_t line, bool after_return,
-                std::size_t max_classes)
-        : Reader(separator, line, after_return,
-                 std::vector<std::int32_t>(slots.data(), slots.data() + slots.size()), separator,
-                 max_classes) {}
+    TableReader(Slots slots, nb::bytes marks, nb::object missing, std::int64_t line,
+                bool after_return, std::size_t max_classes)
+        : Reader(dialect_of(marks), line, after_return,
+                 std::vector<std::int32_t>(slots.data(), slots.data() + slots.size()),
+                 dialect_of(marks), missing_of(missing, dialect_of(marks).point), max_classes) {}
 
     void set_panel(Panel panel) {
         panel_ = panel; // keeps the memory alive
@@ -114,7 +128,7 @@ nb::object parse_decimal(nb::bytes text) {
 
 void bind_parse(nb::module_ &module) {
     nb::class_<HeaderReader>(module, "HeaderReader")
-        .def(nb::init<char>(), "separator"_a)
+        .def(nb::init<nb::bytes>(), "marks"_a)
         .def("feed", &HeaderReader::feed, "data"_a, "start"_a)
         .def("finish", &HeaderReader::finish)
         .def("take_names", &HeaderReader::take_names)
@@ -123,8 +137,8 @@ void bind_parse(nb::module_ &module) {
         .def_prop_ro("after_return", &HeaderReader::after_return)
         .def_prop_ro("problem", &HeaderReader::problem);
     nb::class_<TableReader>(module, "TableReader")
-        .def(nb::init<Slots, char, std::int64_t, bool, std::size_t>(), "slots"_a, "separator"_a,
-             "line"_a, "after_return"_a, "max_classes"_a)
+        .def(nb::init<Slots, nb::bytes, nb::object, std::int64_t, bool, std::size_t>(), "slots"_a,
+             "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a, "max_classes"_a)
         .def("set_panel", &TableReader::set_panel, "panel"_a.noconvert())
         .def("feed", &TableReader::feed, "data"_a, "start"_a)
         .def("finish", &TableReader::finish)

@@ -4,6 +4,7 @@
 #include "csv_tokens.hpp"
 #include "exact_number.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -42,9 +43,29 @@ inline std::string_view unsigned_part(std::string_view text) {
     return text;
 }
 
-inline bool is_missing(std::string_view text) {
-    return text.empty() || text == "NA" || equal_folded(unsigned_part(text), "nan");
-}
+// The texts that stand for a missing value: the usual ones, or a list in their place.
+class MissingTexts {
+  public:
+    MissingTexts() = default;
+    MissingTexts(std::vector<std::string> texts, char point)
+        : listed_(true), texts_(std::move(texts)) {
+        for (const std::string &text : texts_) {
+            Decimal decimal;
+            const char *end = text.data() + text.size();
+            has_number_ |= scan_decimal(text.data(), end, decimal, point) == end;
+        }
+    }
+
+    bool operator()(std::string_view text) const {
+        if (listed_) return std::find(texts_.begin(), texts_.end(), text) != texts_.end();
+        return text.empty() || text == "NA" || equal_folded(unsigned_part(text), "nan");
+    }
+    bool has_number() const { return has_number_; } // such as -9 or 999
+
+  private:
+    bool listed_ = false, has_number_ = false;
+    std::vector<std::string> texts_;
+};
 
 inline bool is_infinity(std::string_view text) {
     text = unsigned_part(text);
@@ -100,8 +121,10 @@ class TableSink {
         std::string bytes;
     };
 
-    TableSink(std::vector<std::int32_t> slots, char separator, std::size_t max_classes)
-        : slots_(std::move(slots)), separator_(separator), max_classes_(max_classes) {}
+    TableSink(std::vector<std::int32_t> slots, Dialect dialect, MissingTexts missing,
+              std::size_t max_classes)
+        : slots_(std::move(slots)), dialect_(dialect), is_missing_(std::move(missing)),
+          max_classes_(max_classes) {}
 
     void set_panel(double *panel, std::int64_t n_rows) {
         panel_ = panel;
@@ -116,10 +139,12 @@ class TableSink {
         const std::int32_t at = slot(column);
         if (at < 0) return nullptr;
         Decimal decimal;
-        const char *stop = scan_decimal(p, end, decimal);
+        const char *stop = scan_decimal(p, end, decimal, dialect_.point);
         if (!stop || stop == end) return nullptr;
-        if (*stop != separator_ && *stop != '\n' && *stop != '\r') return nullptr;
-        put_decimal(at, column, decimal, {p, static_cast<std::size_t>(stop - p)});
+        if (*stop != dialect_.separator && *stop != '\n' && *stop != '\r') return nullptr;
+        const std::string_view text(p, static_cast<std::size_t>(stop - p));
+        if (is_missing_.has_number() && is_missing_(text)) return nullptr;
+        put_decimal(at, column, decimal, text);
         return stop;
     }
 
@@ -130,9 +155,9 @@ class TableSink {
         if (at == kRowId) return ids.add(text);
         if (at == kTarget) return put_label(column, text);
         Decimal decimal;
-        if (is_missing(text)) return put(at, std::numeric_limits<double>::quiet_NaN());
+        if (is_missing_(text)) return put(at, std::numeric_limits<double>::quiet_NaN());
         const char *end = text.data() + text.size();
-        if (scan_decimal(text.data(), end, decimal) == end)
+        if (scan_decimal(text.data(), end, decimal, dialect_.point) == end)
             put_decimal(at, column, decimal, text);
         else
             complain(is_infinity(text) ? Fault::infinite : Fault::not_a_number, column, text);
@@ -190,11 +215,14 @@ class TableSink {
         deferred.rows.push_back(row_);
         deferred.lines.push_back(line_);
         deferred.bytes.append(text);
+        if (dialect_.point != '.') // for Python's float()
+            std::replace(deferred.bytes.end() - static_cast<std::ptrdiff_t>(text.size()),
+                         deferred.bytes.end(), dialect_.point, '.');
         deferred.ends.push_back(deferred.bytes.size());
     }
 
     void put_label(std::int64_t column, std::string_view text) {
-        if (is_missing(text)) complain(Fault::missing_target, column, text);
+        if (is_missing_(text)) complain(Fault::missing_target, column, text);
         if (text.size() > kLongestLabel) return complain(Fault::long_label, column, text);
         const auto found = class_of_.try_emplace(std::string(text), classes.size());
         if (found.second) {
@@ -210,7 +238,8 @@ class TableSink {
     }
 
     std::vector<std::int32_t> slots_;
-    char separator_;
+    Dialect dialect_;
+    MissingTexts is_missing_;
     std::size_t max_classes_;
     double *panel_ = nullptr;
     std::int64_t panel_rows_ = std::numeric_limits<std::int64_t>::max(), row_ = 0, line_ = 0;

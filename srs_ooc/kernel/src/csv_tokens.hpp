@@ -8,15 +8,22 @@
 namespace srs {
 
 // The rules are those of Python's csv module: a quote is special only at the start of a field, ""
-// inside quotes is one quote, rows end at \n, \r or \r\n. Blank lines are skipped.
+// inside quotes is one quote, rows end at \n, \r or \r\n. Blank lines are skipped, and lines that start
+// with the comment byte. Where a space separates, a run of spaces is one, and those at the ends of a
+// line are none: tables aligned with spaces have them.
 //
 // Sink: stopped(); wants(column) whether a field's text is needed; number(column, p, end) which may
 // take a field that lies whole in the buffer and return its end; field(column, text, size);
 // row_start(line); row_end(n_fields, line); too_long(column, line); open_quote(line).
+struct Dialect {
+    char separator = ',', comment = '\0', point = '.'; // no comments where comment is NUL
+};
+
 template <class Sink> class CsvTokenizer {
   public:
-    CsvTokenizer(char separator, std::int64_t line, bool after_return)
-        : separator_(separator), line_(line), after_return_(after_return) {}
+    CsvTokenizer(Dialect dialect, std::int64_t line, bool after_return)
+        : separator_(dialect.separator), comment_(dialect.comment),
+          collapses_(dialect.separator == ' '), line_(line), after_return_(after_return) {}
 
     std::int64_t line() const { return line_; }
     bool after_return() const { return after_return_; }
@@ -31,15 +38,18 @@ template <class Sink> class CsvTokenizer {
 
     // Tell the sink that the text has ended.
     void finish(Sink &sink) {
-        if (at_ == At::row_start || sink.stopped()) return;
+        if (at_ == At::row_start || at_ == At::comment || sink.stopped()) return;
         if (at_ == At::quoted) return sink.open_quote(row_line_);
-        if (at_ == At::field_start) carry_.clear();
+        if (at_ == At::field_start) {
+            if (drops_empty_end()) return end_row(sink);
+            carry_.clear();
+        }
         sink.field(column_, carry_.data(), carry_.size());
         end_row(sink);
     }
 
   private:
-    enum class At { row_start, field_start, plain, quoted, quote };
+    enum class At { row_start, comment, field_start, plain, quoted, quote };
     static constexpr std::size_t kLongestField = 1 << 20;
 
     const char *step(const char *p, const char *end, Sink &sink) {
@@ -51,11 +61,18 @@ template <class Sink> class CsvTokenizer {
                 return p + 1;
             }
             after_return_ = false;
+            if (collapses_ && *p == ' ') return p + 1;
+            if (*p == comment_ && comment_ != '\0') {
+                at_ = At::comment;
+                return p + 1;
+            }
             row_line_ = line_;
             sink.row_start(line_);
             at_ = At::field_start;
             [[fallthrough]];
         case At::field_start:
+            if (collapses_ && *p == ' ') return p + 1;
+            if ((*p == '\n' || *p == '\r') && drops_empty_end()) return delimiter(p, sink);
             if (const char *stop = sink.number(column_, p, end)) return delimiter(stop, sink);
             carry_.clear();
             if (*p == '"') {
@@ -66,6 +83,10 @@ template <class Sink> class CsvTokenizer {
             [[fallthrough]];
         case At::plain:
             return plain(p, end, sink);
+        case At::comment:
+            while (p < end && *p != '\n' && *p != '\r') ++p;
+            if (p < end) at_ = At::row_start;
+            return p;
         case At::quoted:
             return quoted(p, end, sink);
         case At::quote:
@@ -119,13 +140,21 @@ template <class Sink> class CsvTokenizer {
         return p + 1;
     }
 
+    // Take back the field that a separator at the end of a line would begin.
+    bool drops_empty_end() {
+        if (!collapses_ || column_ == 0) return false;
+        --column_;
+        return true;
+    }
+
     void end_row(Sink &sink) {
         sink.row_end(column_ + 1, row_line_);
         column_ = 0;
         at_ = At::row_start;
     }
 
-    char separator_;
+    char separator_, comment_;
+    bool collapses_;
     At at_ = At::row_start;
     std::int64_t line_, row_line_ = 0, column_ = 0;
     bool after_return_;

@@ -19,8 +19,8 @@ constexpr int kMaxDigits = 19; // 10^19 - 1 fits 64 bits
 
 inline bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// Scan [+-] digits [. digits] [e [+-] digits]; return the end of the number, or nullptr if none.
-inline const char *scan_decimal(const char *p, const char *end, Decimal &out) {
+// Scan [+-] digits [point digits] [e [+-] digits]; return the end of the number, or nullptr if none.
+inline const char *scan_decimal(const char *p, const char *end, Decimal &out, char point = '.') {
     if (p < end && (*p == '-' || *p == '+')) out.negative = *p++ == '-';
     std::uint64_t digits = 0;
     std::int64_t exponent = 0;
@@ -37,7 +37,7 @@ inline const char *scan_decimal(const char *p, const char *end, Decimal &out) {
         }
     }
     bool any = p != first;
-    if (p < end && *p == '.') {
+    if (p < end && *p == point) {
         first = ++p;
         for (; p < end && is_digit(*p); ++p) {
             const unsigned digit = static_cast<unsigned>(*p - '0');

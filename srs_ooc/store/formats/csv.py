@@ -1,17 +1,20 @@
-"""CSV with a header, plain or gzip-compressed, read in bounded pieces."""
+"""Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
-from srs_ooc.kernel.parse import IGNORED, HeaderReader, Problem, TableReader, Texts
+from srs_ooc.kernel.parse import IGNORED, HeaderReader, TableReader, Texts
+from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.formats.pieces import PieceReader
+from srs_ooc.store.formats.problems import explain, raise_problem
+from srs_ooc.store.formats.source import Source
+from srs_ooc.store.texts import texts_of
 
-MAX_CLASSES = 10_000
+_NAMES_AT_A_TIME = 1 << 14
 _BOM = b"\xef\xbb\xbf"
 _SAMPLE_NBYTES = 1 << 20
 
@@ -33,19 +36,23 @@ class Estimate:
 
 
 class CsvStream:
-    """A CSV file read once: its header when opened, its rows after that.
+    """A text table read once: its header when opened, its rows after that.
 
     Parameters
     ----------
-    path : Path
+    source : Source
         The file.
+    form : TextForm
+        What is said of it.
     take_names : callable
-        Given the header's names, some at a time.
+        Given the names of its columns, some at a time.
 
     Attributes
     ----------
     pieces : PieceReader
         Where the bytes come from: how many were read, their checksum.
+    dialect : Dialect
+        How the table is written.
     place : (int, bool)
         Where the header ended, for :class:`TableReader`.
 
@@ -55,34 +62,59 @@ class CsvStream:
         If there is no header, or it is not UTF-8 text.
     """
 
-    def __init__(self, path: Path, take_names: Callable[[Texts], None]) -> None:
-        self.path = path
-        self.pieces = PieceReader(path)
-        self._iterator = self.pieces.pieces()
+    def __init__(self, source: Source, form: TextForm, take_names: Callable[[Texts], None]) -> None:
+        self.source = source
+        self._rewind()
+        n_columns = 0
+
+        def take(names: Texts) -> None:
+            nonlocal n_columns
+            n_columns += len(names.ends)
+            if form.header:
+                check_utf8(names, f"{source}: the header")
+                take_names(names)
+
+        self._read_header(form, take)
+        if not form.header:
+            self._rewind()
+            self.place = (1, False)
+            for start in range(0, n_columns, _NAMES_AT_A_TIME):
+                stop = min(start + _NAMES_AT_A_TIME, n_columns)
+                take_names(texts_of(f"f{i}" for i in range(start, stop)))
+
+    def _rewind(self) -> None:
+        self.pieces = PieceReader(self.source)
+        self._iterator = _without_bom(self.pieces.pieces())
         self._rest, self._start = b"", 0
-        reader = HeaderReader()
-        first = True
+
+    def _read_header(self, form: TextForm, take: Callable[[Texts], None]) -> None:
+        reader: HeaderReader | None = None
         for data in self._iterator:
-            start = len(_BOM) if first and data.startswith(_BOM) else 0
-            first = False
-            self._rest, self._start = data, reader.feed(data, start)
-            self._hand_over(reader, take_names)
+            if reader is None:
+                self.dialect = form.settle(data.decode(errors="replace"))
+                reader = HeaderReader(self.dialect)
+            self._rest, self._start = data, reader.feed(data)
+            self._hand_over(reader, take)
             if reader.done:
                 break
         else:
             self._rest, self._start = b"", 0
-            reader.finish()
-            self._hand_over(reader, take_names)
-        if not reader.done:
-            raise InputError(f"{path}: expected a header and rows, found only blank lines.")
+            if reader is not None:
+                reader.finish()
+                self._hand_over(reader, take)
+        if reader is None or not reader.done:
+            raise InputError(
+                f"{self.source}: expected a header and rows, found only blank lines"
+                f"{' and comments' if form.comment else ''}."
+            )
         self.place = reader.place
 
-    def _hand_over(self, reader: HeaderReader, take_names: Callable[[Texts], None]) -> None:
+    def _hand_over(self, reader: HeaderReader, take: Callable[[Texts], None]) -> None:
         if reader.problem is not None:
-            raise InputError(f"{self.path}: {_explain(reader.problem, 'a column name')}")
-        names = reader.take_names()
-        check_utf8(names, f"{self.path}: the header")
-        take_names(names)
+            problem = reader.problem
+            what = explain(problem, f"column {problem.column + 1} of the header", self.dialect)
+            raise InputError(f"{self.source}, line {problem.line}: {what}")
+        take(reader.take_names())
 
     def body(self) -> Iterator[tuple[bytes, int]]:
         """Yield pieces of the rows, and where in the piece to start."""
@@ -91,6 +123,14 @@ class CsvStream:
         self._rest = b""
         for data in self._iterator:
             yield data, 0
+
+
+def _without_bom(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for first in pieces:
+        if text := first.removeprefix(_BOM):
+            yield text
+        break
+    yield from pieces
 
 
 def check_utf8(texts: Texts, what: str) -> None:
@@ -104,15 +144,15 @@ def check_utf8(texts: Texts, what: str) -> None:
         ) from None
 
 
-def _skim(path: Path, n_columns: int) -> tuple[CsvStream, TableReader]:
-    stream = CsvStream(path, lambda names: None)
+def _skim(source: Source, form: TextForm, n_columns: int) -> tuple[CsvStream, TableReader]:
+    stream = CsvStream(source, form, lambda names: None)
     slots = np.full(n_columns, IGNORED, np.int32)
-    return stream, TableReader(slots, place=stream.place)
+    return stream, TableReader(slots, stream.dialect, place=stream.place)
 
 
-def estimate(path: Path, n_columns: int) -> Estimate:
+def estimate(source: Source, form: TextForm, n_columns: int) -> Estimate:
     """Estimate the rows of a file from the first megabyte after its header."""
-    stream, reader = _skim(path, n_columns)
+    stream, reader = _skim(source, form, n_columns)
     n_body = 0
     for data, start in stream.body():
         reader.feed(data, start)
@@ -128,16 +168,17 @@ def estimate(path: Path, n_columns: int) -> Estimate:
     return Estimate(int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes)
 
 
-def rows_at_most(path: Path, n_columns: int) -> int:
-    """Return a bound on the rows of a file.
+def rows_at_most(source: Source, n_columns: int) -> int | None:
+    """Return a bound on the rows of a file; None if its compression sets none worth having.
 
     A row takes at least a byte per column, and gzip packs at most 1032 bytes into one.
     """
-    pieces = PieceReader(path)
-    return pieces.nbytes * (1032 if pieces.is_gzip else 1) // n_columns + 1
+    pieces = PieceReader(source)
+    factor = {"": 1, ".gz": 1032}.get(pieces.suffix)
+    return None if factor is None else pieces.nbytes * factor // n_columns + 1
 
 
-def count_rows(path: Path, n_columns: int) -> int:
+def count_rows(source: Source, form: TextForm, n_columns: int) -> int:
     """Count the rows of a file by reading it.
 
     Raises
@@ -145,48 +186,13 @@ def count_rows(path: Path, n_columns: int) -> int:
     InputError
         If a row is ragged.
     """
-    stream, reader = _skim(path, n_columns)
+    stream, reader = _skim(source, form, n_columns)
     for data, start in stream.body():
         reader.feed(data, start)
-        raise_problem(path, reader.problem, n_columns, lambda column: "")
+        raise_problem(source, reader.problem, n_columns, str, stream.dialect)
     reader.finish()
-    raise_problem(path, reader.problem, n_columns, lambda column: "")
+    raise_problem(source, reader.problem, n_columns, str, stream.dialect)
     return reader.n_rows
-
-
-def raise_problem(
-    path: Path, problem: Problem | None, n_columns: int, name_of: Callable[[int], str]
-) -> None:
-    """Raise what stopped a reader, if anything did, in the user's words."""
-    if problem is None:
-        return
-    if problem.fault == "ragged":
-        raise InputError(
-            f"{path}, line {problem.line}: expected {n_columns} fields as in the header, "
-            f"found {problem.column}. Mend the line."
-        )
-    name = "" if problem.fault == "open_quote" else name_of(problem.column)
-    raise InputError(f"{path}, line {problem.line}: {_explain(problem, f'column {name}')}")
-
-
-def _explain(problem: Problem, where: str) -> str:
-    text = repr(problem.text)
-    return {
-        "not_a_number": f"{where}: expected a number (or an empty cell, NA or nan for a missing "
-        f"value), found {text}. Mend the cell, or leave the column out with --ignore.",
-        "infinite": f"{where}: expected a finite number, found {text}. Mend the cell, or make it "
-        "empty to count it as missing.",
-        "missing_target": f"{where}: expected a class label, found "
-        f"{text if problem.text else 'an empty cell'}. Remove the row, or fill its label in.",
-        "too_many_classes": f"{where}: expected a target of at most {MAX_CLASSES} classes, found "
-        "more. Name a column of class labels with --target.",
-        "long_label": f"{where}: expected a class label of at most 1000 bytes, found a longer one. "
-        "Name a column of class labels with --target.",
-        "long_field": f"{where}: expected a field of at most 1 MB, found a longer one. "
-        "Look for a missing closing quote or delimiter.",
-        "open_quote": "expected the quote that opens here to be closed, found the end of the file. "
-        "Close or remove the quote.",
-    }[problem.fault]
 
 
 def read_rows(

@@ -1,19 +1,20 @@
-"""The bytes of a source file in bounded pieces, gunzipped where its magic bytes say so."""
+"""The bytes of a source file in bounded pieces, decompressed where its magic bytes say so."""
 
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from srs_ooc.errors import InputError
+from srs_ooc.store.formats.decoders import (
+    ERRORS,
+    PIECE_NBYTES,
+    START_NBYTES,
+    decoded,
+    find_compression,
+)
+from srs_ooc.store.formats.source import Source
 
-PIECE_NBYTES = 1 << 18
-
-_GZIP = b"\x1f\x8b"
 _OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive",
-    b"\xfd7zXZ\x00": "xz-compressed data",
-    b"BZh": "bzip2-compressed data",
-    b"\x28\xb5\x2f\xfd": "zstd-compressed data",
     b"PAR1": "a Parquet file",
     b"\x93NUMPY": "a NumPy file",
     b"\xff\xfe": "UTF-16 text",
@@ -26,8 +27,8 @@ class PieceReader:
 
     Parameters
     ----------
-    path : Path
-        A plain or gzip-compressed file.
+    source : Source
+        A file, plain or compressed with gzip, xz, bzip2 or zstd.
 
     Attributes
     ----------
@@ -41,8 +42,8 @@ class PieceReader:
         Bytes of text so far.
     crc32 : int
         CRC-32 of the bytes of the file read so far.
-    is_gzip : bool
-        Whether it is compressed.
+    compression : Compression or None
+        How it is compressed.
 
     Raises
     ------
@@ -50,40 +51,50 @@ class PieceReader:
         If the file is not there, cannot be read, is empty, or is of another kind.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, source: Source) -> None:
+        self.source = source
         self.n_read = self.n_used = self.n_text = self.crc32 = 0
         try:
-            self.nbytes = path.stat().st_size
-            with path.open("rb") as file:
-                start = file.read(8)
+            self.nbytes = source.path.stat().st_size
+            with source.path.open("rb") as file:
+                start = file.read(START_NBYTES)
         except FileNotFoundError:
-            raise InputError(f"{path}: no such file. Check the path.") from None
+            raise InputError(f"{source}: no such file. Check the path.") from None
         except IsADirectoryError:
             raise InputError(
-                f"{path}: expected a CSV file, found a folder. Name the file in it."
+                f"{source}: expected a text table, found a folder. Name the file in it."
             ) from None
         except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}.") from error
+            raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
         if not start:
-            raise InputError(f"{path}: expected a header and rows, found an empty file.")
+            raise InputError(f"{source}: expected a header and rows, found an empty file.")
         for magic, kind in _OTHER_KINDS.items():
             if start.startswith(magic):
                 raise InputError(
-                    f"{path}: expected CSV as UTF-8 text, plain or gzip-compressed; found {kind}. "
-                    "Convert it first."
+                    f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
+                    f"bzip2 or zstd; found {kind}. Convert it first."
                 )
-        self.is_gzip = start.startswith(_GZIP)
+        self.compression = find_compression(start)
+
+    @property
+    def suffix(self) -> str:
+        """How the file is compressed, as the end of a format's name: ``.gz``, or nothing."""
+        return "" if self.compression is None else f".{self.compression.kind}"
+
+    @property
+    def decoder_nbytes(self) -> int:
+        """Memory that decompressing will take."""
+        return 0 if self.compression is None else self.compression.nbytes
 
     def pieces(self) -> Iterator[bytes]:
         """Yield the text in pieces of at most :data:`PIECE_NBYTES`."""
-        for text in self._gunzipped() if self.is_gzip else self._raw():
+        for text in self._raw() if self.compression is None else self._decoded():
             self.n_text += len(text)
             yield text
 
     def _raw(self) -> Iterator[bytes]:
         try:
-            with self.path.open("rb", buffering=0) as file:
+            with self.source.path.open("rb", buffering=0) as file:
                 while data := file.read(PIECE_NBYTES):
                     self.n_read += len(data)
                     self.n_used = self.n_read
@@ -91,34 +102,28 @@ class PieceReader:
                     yield data
         except OSError as error:
             raise InputError(
-                f"{self.path}: reading failed after {self.n_read} bytes: {error.strerror}."
+                f"{self.source}: reading failed after {self.n_read} bytes: {error.strerror}."
             ) from error
 
-    def _gunzipped(self) -> Iterator[bytes]:
-        decoder = zlib.decompressobj(wbits=31)
-        try:
-            for piece in self._raw():
-                data = piece
-                while data:
-                    if decoder.eof:  # another member, or padding with zeros
-                        data = data.lstrip(b"\0")
-                        if not data:
-                            break
-                        decoder = zlib.decompressobj(wbits=31)
-                    text = decoder.decompress(data, PIECE_NBYTES)
-                    data = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
-                    self.n_used = self.n_read - len(data)
-                    if text:
-                        yield text
-            while not decoder.eof and (text := decoder.decompress(b"", PIECE_NBYTES)):
-                yield text
-        except zlib.error as error:
-            raise self._damaged(str(error)) from error
-        if not decoder.eof:
-            raise self._damaged("it ends too early")
+    def _decoded(self) -> Iterator[bytes]:
+        assert self.compression is not None
+        texts = decoded(self.compression, self._raw(), self._note_unused)
+        while True:
+            try:
+                text = next(texts, None)
+            except ERRORS as error:
+                raise self._damaged(str(error)) from error
+            if text is None:
+                return
+            yield text
+
+    def _note_unused(self, n_unused: int) -> None:
+        self.n_used = self.n_read - n_unused
 
     def _damaged(self, reason: str) -> InputError:
+        names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+        assert self.compression is not None
         return InputError(
-            f"{self.path}: expected gzip-compressed text, found damage after "
-            f"{self.n_read} bytes ({reason}). Get the file again."
+            f"{self.source}: expected {names[self.compression.kind]}-compressed text, found damage "
+            f"after {self.n_read} bytes ({reason}). Get the file again."
         )

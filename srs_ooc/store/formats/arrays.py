@@ -1,0 +1,76 @@
+"""NumPy arrays and SciPy sparse matrices in memory."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import InputError
+from srs_ooc.store.formats.numbers import as_float64, check_dtype
+
+
+def check_shape(shape: tuple[int, ...], what: str) -> None:
+    """Refuse what is no matrix.
+
+    Raises
+    ------
+    InputError
+        If there are not two dimensions, or one of them is empty.
+    """
+    if len(shape) != 2 or 0 in shape:
+        raise InputError(
+            f"{what}: expected a matrix of at least one row and column, found the shape {shape}. "
+            "Give rows x columns."
+        )
+
+
+class ArrayTable:
+    """A matrix (n_rows, n_columns) in memory, read by columns."""
+
+    format = "numpy"
+    by_rows = False
+    names: list[str] | None = None
+
+    def __init__(self, array: NDArray[Any], what: str) -> None:
+        check_shape(array.shape, what)
+        check_dtype(array.dtype, what)
+        self._array, self._what = array, what
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._array.shape[0], self._array.shape[1]
+
+    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return columns, each a row of the result."""
+        return as_float64(self._array[:, positions].T, self._what)
+
+    def items(self, position: int) -> list[Any]:
+        """Return the cells of a column."""
+        return list(self._array[:, position].tolist())
+
+
+class SparseTable:
+    """A SciPy sparse matrix or array, made dense some columns at a time."""
+
+    format = "scipy.sparse"
+    by_rows = False
+    names: list[str] | None = None
+
+    def __init__(self, matrix: Any, what: str) -> None:
+        check_shape(matrix.shape, what)
+        check_dtype(matrix.dtype, what)
+        self._columns, self._what = matrix.tocsc(), what
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return int(self._columns.shape[0]), int(self._columns.shape[1])
+
+    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return columns, each a row of the result."""
+        return as_float64(self._columns[:, positions].toarray().T, self._what)
+
+    def items(self, position: int) -> list[Any]:
+        """Return the cells of a column."""
+        return list(self._columns[:, [position]].toarray()[:, 0].tolist())

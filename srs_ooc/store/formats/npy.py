@@ -1,0 +1,113 @@
+"""``.npy`` and ``.npz`` files: read piece by piece, never whole."""
+
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import BudgetError, InputError
+from srs_ooc.sizes import MB, megabytes
+from srs_ooc.store.formats.arrays import SparseTable, check_shape
+from srs_ooc.store.formats.numbers import as_float64, check_dtype
+
+_MAIN_KEYS = ("X", "x", "data", "arr_0")
+_SPARSE_KEYS = {"data", "shape", "format"}
+
+
+class NpyTable:
+    """A ``.npy`` file: row by row in C order, column by column in Fortran order.
+
+    The array is mapped to learn its shape; its cells are read, not mapped: pages of a map count as
+    resident memory until the system takes them back.
+
+    Raises
+    ------
+    InputError
+        If the file holds no matrix of numbers, or is cut short.
+    """
+
+    format = "npy"
+    names: list[str] | None = None
+
+    def __init__(self, path: Path, what: str) -> None:
+        try:
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError, OSError) as error:
+            raise InputError(f"{what}: expected a .npy file, could not read it: {error}") from error
+        check_shape(array.shape, what)
+        check_dtype(array.dtype, what)
+        self.by_rows = bool(array.flags.c_contiguous)
+        self.shape: tuple[int, int] = (int(array.shape[0]), int(array.shape[1]))
+        self._path, self._what, self._array = path, what, array
+        self._dtype, self._offset = array.dtype, int(array.offset)
+
+    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return rows or columns, as ``by_rows`` says, each a row of the result."""
+        n_items = self.shape[1] if self.by_rows else self.shape[0]
+        first, count = int(positions[0]), len(positions)
+        if (np.diff(positions) == 1).all():  # a run, read at once
+            offset = self._offset + first * n_items * self._dtype.itemsize
+            run = np.fromfile(self._path, self._dtype, count * n_items, offset=offset)
+            return as_float64(run.reshape(count, n_items), self._what)
+        out = np.empty((count, n_items), self._dtype)
+        for line, position in zip(out, positions.tolist(), strict=True):
+            start = self._offset + position * n_items * self._dtype.itemsize
+            line[...] = np.fromfile(self._path, self._dtype, n_items, offset=start)
+        return as_float64(out, self._what)
+
+    def items(self, position: int) -> list[Any]:
+        """Return the cells of a column."""
+        return list(self._array[:, position].tolist())
+
+
+def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | SparseTable:
+    """Return the table in a ``.npz`` file: a SciPy sparse matrix, or its one (or main) matrix.
+
+    A dense matrix is unpacked into the folder ``scratch``; a sparse one is loaded.
+
+    Raises
+    ------
+    InputError
+        If it is damaged, or holds several matrices, none of them named X.
+    BudgetError
+        If a sparse matrix does not fit under the cap.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sizes = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            if sizes.keys() >= _SPARSE_KEYS:
+                return _open_sparse(path, what, sum(e.file_size for e in sizes.values()), cap)
+            entry = sizes[_main_key(list(sizes), what)]
+            copy = scratch / "matrix.npy"
+            with archive.open(entry) as packed, copy.open("wb") as file:
+                shutil.copyfileobj(packed, file, 1 << 18)
+    except zipfile.BadZipFile as error:
+        raise InputError(f"{what}: expected a .npz file, found damage: {error}") from error
+    return NpyTable(copy, what)
+
+
+def _main_key(keys: list[str], what: str) -> str:
+    if len(keys) == 1:
+        return keys[0]
+    for key in _MAIN_KEYS:
+        if key in keys:
+            return key
+    raise InputError(
+        f"{what}: expected one matrix, or one named X, found {', '.join(keys)}. Save it alone."
+    )
+
+
+def _open_sparse(path: Path, what: str, nbytes: int, cap: int) -> SparseTable:
+    import scipy.sparse
+
+    # once as stored, once by columns, and what SciPy itself takes
+    if 2 * nbytes + 90 * MB > cap:
+        raise BudgetError(
+            f"--memory-mb {megabytes(cap):g} cannot hold the sparse matrix of {what}: it takes "
+            f"{megabytes(nbytes):g} MB as stored and as much by columns. Give at least "
+            f"--memory-mb {(2 * nbytes + 90 * MB) // MB + 1}."
+        )
+    return SparseTable(scipy.sparse.load_npz(path), what)

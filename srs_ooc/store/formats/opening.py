@@ -1,0 +1,65 @@
+"""Which format a file or an object is of."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srs_ooc.errors import InputError
+from srs_ooc.store.formats import Table
+from srs_ooc.store.formats.arrays import ArrayTable, SparseTable
+from srs_ooc.store.formats.frames import FrameTable, frame_library
+from srs_ooc.store.formats.npy import NpyTable, open_npz
+
+_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(8)
+    except OSError:
+        return b""  # the reader of text tables tells what is wrong with it
+
+
+def is_binary(path: Path) -> bool:
+    """Tell whether a file is one of :func:`open_file` rather than a text table."""
+    start = _start(path)
+    return start.startswith(_NPY) or (start.startswith(_ZIP) and path.suffix == ".npz")
+
+
+def open_file(path: Path, scratch: Path, cap: int) -> Table:
+    """Open a binary file as a table.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    scratch : Path
+        Folder for what must be unpacked.
+    cap : int
+        The memory cap in bytes, for formats that have to be loaded.
+    """
+    if _start(path).startswith(_NPY):
+        return NpyTable(path, str(path))
+    return open_npz(path, str(path), scratch, cap)
+
+
+def open_object(thing: Any) -> Table:
+    """Open an object in memory as a table.
+
+    Raises
+    ------
+    InputError
+        If it is of no kind that is known.
+    """
+    if isinstance(thing, np.ndarray):
+        return ArrayTable(thing, "the array")
+    if frame_library(thing):
+        return FrameTable(thing, "the frame")
+    if type(thing).__module__.startswith("scipy.sparse"):
+        return SparseTable(thing, "the sparse matrix")
+    raise InputError(
+        "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table or a SciPy "
+        f"sparse matrix, found {type(thing).__module__}.{type(thing).__qualname__}. Convert it."
+    )

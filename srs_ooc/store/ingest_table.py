@@ -1,0 +1,335 @@
+"""From arrays, frames, sparse matrices and binary files to a published store."""
+
+import contextlib
+import shutil
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+from numpy.typing import NDArray
+
+from srs_ooc.atomic import published_folder
+from srs_ooc.errors import InputError, StoreError
+from srs_ooc.sizes import MB, describe_nbytes
+from srs_ooc.store.formats import Table
+from srs_ooc.store.formats.opening import is_binary, open_file, open_object
+from srs_ooc.store.ingest import ingest_csv
+from srs_ooc.store.labels import code_labels, lines_of, list_of, texts_given
+from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.memory import plan_ingest
+from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
+from srs_ooc.store.roles import Roles, check_distinct, choose_roles
+from srs_ooc.store.spool import PanelSpool, anonymous_array
+from srs_ooc.store.table import ColumnSource, Progress, StoreForm, TableFacts
+from srs_ooc.store.texts import TextSpool, texts_of
+from srs_ooc.store.writer import write_store
+
+_PIECE_NBYTES = 2 * MB
+_N_TEXTS = 1 << 14
+
+
+def ingest(
+    table: Any,
+    store: str | Path,
+    *,
+    target: Any = None,
+    names: Any = None,
+    row_ids: Any = None,
+    ignore: Sequence[str] = (),
+    memory_mb: float = 512,
+    code_dtype: str = "uint8",
+    keep_values: bool = True,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Turn a table into a store.
+
+    Parameters
+    ----------
+    table : path, ndarray, DataFrame, pyarrow.Table, or sparse matrix, (n_rows, n_columns)
+        A file of any format ``srs-ooc ingest`` reads, or an object of NumPy, pandas, polars,
+        PyArrow or SciPy. NaN and nulls are missing values. Sparse matrices stay sparse.
+    store : path
+        The store to make; it appears complete or not at all.
+    target : str or sequence (n_rows,), optional
+        Name of the column of class labels, or the labels; the last column if not given.
+    names : path or sequence of str (n_columns,), optional
+        Names of the columns where the table has none; f0, f1, ... if not given.
+    row_ids : str or sequence (n_rows,), optional
+        Name of the column of row ids, or the ids; rows are numbered from 1 if not given.
+    ignore : sequence of str
+        Columns to leave out.
+    memory_mb : float
+        Cap on the resident memory of the whole process, the table in memory included, in
+        megabytes (10^6 bytes).
+    code_dtype : {'uint8', 'uint16'}
+        Dtype of the codes.
+    keep_values : bool
+        Keep the values beside the codes.
+    progress : callable, optional
+        Told what is being done, how many bytes of it are done, and how many there are.
+
+    Returns
+    -------
+    Manifest
+        What the store says of itself; ``inferred`` holds what was found rather than said.
+
+    Raises
+    ------
+    InputError
+        If the table cannot be ingested as asked.
+    StoreError
+        If the store exists, or cannot be written.
+    BudgetError
+        If the memory cap cannot hold the work.
+    """
+    options = IngestOptions(
+        target=target if isinstance(target, str) else None,
+        row_ids=row_ids if isinstance(row_ids, str) else None,
+        ignore=ignore,
+        memory_nbytes=int(memory_mb * MB),
+        code_dtype=code_dtype,
+        keep_values=keep_values,
+    )
+    return ingest_any(table, Path(store), options, progress, apart=(target, names, row_ids))
+
+
+def ingest_any(
+    table: Any,
+    store: Path,
+    options: IngestOptions,
+    progress: Progress | None = None,
+    *,
+    apart: tuple[Any, Any, Any] = (None, None, None),
+) -> Manifest:
+    """Ingest a file or object; ``apart`` holds labels, names and row ids that are not in it."""
+    given = [None if isinstance(item, str) else item for item in apart]
+    target, names, row_ids = (lines_of(item) if isinstance(item, Path) else item for item in given)
+    path = Path(table) if isinstance(table, str | Path) else None
+    if path is not None and not is_binary(path):
+        if any(item is not None for item in given):
+            raise InputError(
+                f"{path}: a text table holds its names, target and row ids itself. Name their "
+                "columns, or give them apart only for arrays."
+            )
+        return ingest_csv(path, store, options, progress)
+    load_libraries()
+    with words_for_the_disk(store), published_folder(store) as folder:
+        scratch = folder / "scratch"
+        scratch.mkdir()
+        if path is None:
+            opened, source = open_object(table), {}
+        else:
+            opened = open_file(path, scratch, options.memory_nbytes)
+            source = {"name": path.name, **_fingerprint(path)}
+        with contextlib.ExitStack() as stack:
+            work = _TableIngest(opened, path or "the table", folder, options, progress, stack)
+            manifest = work.run(target, names, row_ids, {"format": opened.format} | source)
+        shutil.rmtree(scratch)
+    return manifest
+
+
+def _fingerprint(path: Path) -> dict[str, int]:
+    crc32 = nbytes = 0
+    with path.open("rb", buffering=0) as file:
+        while data := file.read(1 << 18):
+            crc32, nbytes = zlib.crc32(data, crc32), nbytes + len(data)
+    return {"nbytes": nbytes, "crc32": crc32}
+
+
+class _TableIngest:
+    """One ingest of a table of numbers, stage by stage."""
+
+    def __init__(
+        self,
+        table: Table,
+        what: object,
+        folder: Path,
+        options: IngestOptions,
+        progress: Progress | None,
+        stack: contextlib.ExitStack,
+    ) -> None:
+        self._table, self._what, self._folder = table, what, folder
+        self._options, self._progress, self._stack = options, progress, stack
+        self._header = stack.enter_context(TextSpool(folder / "scratch", "header"))
+        self._ids = stack.enter_context(TextSpool(folder / "scratch", "ids"))
+
+    def run(self, target: Any, names: Any, row_ids: Any, source: dict[str, Any]) -> Manifest:
+        n_rows, n_columns = self._table.shape
+        inferred = self._name_columns(names, n_columns)
+        roles = choose_roles(
+            self._what,
+            self._header,
+            self._options.target,
+            self._options.row_ids,
+            self._options.ignore,
+            has_target=target is None,
+        )
+        check_distinct(self._what, self._header, "column names", "Rename them.")
+        if roles.target is not None and self._options.target is None:
+            inferred["target"] = "last column"
+        codes, facts = self._settle_target(target, roles)
+        id_name = self._settle_ids(row_ids, roles)
+        facts = replace(facts, row_id_name=id_name, inferred=inferred, source=source)
+        columns, form, batch, n_threads = self._prepare(roles, Shape(n_rows, roles.n_features))
+        return write_store(
+            self._folder,
+            columns,
+            codes,
+            facts,
+            self._header.blocks(roles.special),
+            row_ids=None if id_name is None else self._ids.blocks(),
+            form=form,
+            batch_features=batch,
+            n_threads=n_threads,
+            progress=self._progress,
+        )
+
+    def _name_columns(self, names: Any, n_columns: int) -> dict[str, Any]:
+        given = self._table.names if names is None else list_of(names)
+        texts: Iterator[str]
+        if given is None:
+            texts = (f"f{i}" for i in range(n_columns))
+        else:
+            texts = texts_given("names of columns", given, n_columns)
+        _spool(self._header, texts)
+        return {"names": "f0, f1, ..."} if given is None else {}
+
+    def _settle_target(self, target: Any, roles: Roles) -> tuple[NDArray[np.int32], TableFacts]:
+        if roles.target is None:
+            name, what, items = "target", "the target", list_of(target)
+        else:
+            name = self._header.get(roles.target).decode()
+            what = f"{self._what}, column {name!r}"
+            items = self._table.items(roles.target)
+        codes, labels = code_labels(what, items, self._table.shape[0])
+        return codes, TableFacts(name, tuple(labels))
+
+    def _settle_ids(self, row_ids: Any, roles: Roles) -> str | None:
+        if roles.row_ids is not None:
+            name, items = (
+                self._header.get(roles.row_ids).decode(),
+                self._table.items(roles.row_ids),
+            )
+        elif row_ids is not None:
+            name, items = "row ids", list_of(row_ids)
+        else:
+            return None
+        _spool(self._ids, texts_given("row ids", items, self._table.shape[0]))
+        check_distinct(self._what, self._ids, "row ids", "Mend them, or leave them out.")
+        return name
+
+    def _prepare(self, roles: Roles, shape: Shape) -> tuple[ColumnSource, StoreForm, int, int]:
+        """Return the columns, checked, and how to write them."""
+        options = self._options
+        wide = StoreForm(options.code_dtype, "float64" if options.keep_values else None)
+        self._check_disk(shape, wide)
+        resident = psutil.Process().memory_info().rss
+        resident += 3 * 8 * (roles.n_columns if self._table.by_rows else shape.n_rows)
+        plan = plan_ingest(options.memory_nbytes, resident, roles.n_columns, shape, wide)
+        columns = _Columns(self._table, self._what, self._header, roles.stored_columns())
+        source: ColumnSource = columns
+        if self._table.by_rows:
+            path = self._folder / "scratch" / "panels"
+            spool = self._stack.enter_context(
+                PanelSpool(path, shape.n_features, min(plan.panel_rows, shape.n_rows))
+            )
+            columns.spool(spool, self._progress)
+            source = spool
+        else:
+            columns.check(self._progress)
+        narrow = "float32" if columns.fits_float32 else "float64"
+        form = replace(wide, values_dtype=narrow if options.keep_values else None)
+        return source, form, *plan.writing(shape, form)
+
+    def _check_disk(self, shape: Shape, form: StoreForm) -> None:
+        per_cell = form.code_nbytes + 8 * (self._options.keep_values + self._table.by_rows)
+        needed = per_cell * shape.n_rows * shape.n_features
+        free = shutil.disk_usage(self._folder).free
+        if free < needed:
+            raise StoreError(
+                f"{self._folder.parent}: expected up to {describe_nbytes(needed)} of free disk, "
+                f"found {describe_nbytes(free)}. Free some space, or put the store on another disk."
+            )
+
+
+def _spool(spool: TextSpool, texts: Iterator[str]) -> None:
+    while block := list(islice(texts, _N_TEXTS)):
+        spool.append(texts_of(block))
+
+
+class _Columns:
+    """The features of a table in stored order: a ``ColumnSource`` where it is read by columns."""
+
+    def __init__(
+        self, table: Table, what: object, header: TextSpool, columns: NDArray[np.intp]
+    ) -> None:
+        self._table, self._what, self._header, self._columns = table, what, header, columns
+        self.n_rows, self.n_features = table.shape[0], len(columns)
+        self.fits_float32 = True
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = anonymous_array((stop - start, self.n_rows))
+        for first, last in _pieces(stop - start, self.n_rows):
+            positions = self._columns[start + first : start + last]
+            out[first:last] = self._table.read(positions)
+        return out
+
+    def check(self, progress: Progress | None) -> None:
+        """Read all columns once: refuse infinities, and see whether float32 would do."""
+        in_order = np.sort(self._columns)
+        for first, last in _pieces(self.n_features, self.n_rows):
+            positions = in_order[first:last]
+            self._look(self._table.read(positions), 0, positions, by_rows=False)
+            _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
+
+    def spool(self, spool: PanelSpool, progress: Progress | None) -> None:
+        """Read all rows, in panels that turn them into columns."""
+        panel_rows, filled = spool.panel.shape[1], 0
+        for first, last in _pieces(self.n_rows, self._table.shape[1], panel_rows):
+            rows = self._table.read(np.arange(first, last))[:, self._columns]
+            self._look(rows, first, self._columns, by_rows=True)
+            spool.panel[:, filled : filled + len(rows)] = rows.T
+            filled += len(rows)
+            if filled == panel_rows or last == self.n_rows:
+                spool.flush(filled)
+                filled = 0
+            _tell(progress, last * self.n_features, self.n_rows * self.n_features)
+        spool.seal()
+
+    def _look(
+        self, values: NDArray[np.float64], row: int, columns: NDArray[np.intp], *, by_rows: bool
+    ) -> None:
+        infinite = np.isinf(values)
+        if infinite.any():
+            at, across = np.argwhere(infinite)[0].tolist()
+            line, column = (row + at, across) if by_rows else (across, at)
+            raise InputError(
+                f"{self._what}, row {line + 1}, column {self._header.describe(columns[column])}: "
+                f"expected a finite number (or a missing value), found {values[at, across]}. "
+                "Mend the cell, or make it missing."
+            )
+        if self.fits_float32:
+            with np.errstate(over="ignore"):
+                narrow = values.astype(np.float32)
+            self.fits_float32 = np.array_equal(narrow, values, equal_nan=True)
+
+
+def _tell(progress: Progress | None, n_cells: int, n_all: int) -> None:
+    if progress:
+        progress("reading", 8 * n_cells, 8 * n_all)
+
+
+def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
+    step = max(1, _PIECE_NBYTES // (8 * n_items))
+    for begin in range(0, n_lines, multiple or n_lines):
+        end = min(begin + (multiple or n_lines), n_lines)
+        for start in range(begin, end, step):
+            yield start, min(start + step, end)

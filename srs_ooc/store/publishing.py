@@ -1,0 +1,93 @@
+"""What every ingest shares: options, the order of classes, words for a disk that refuses."""
+
+import contextlib
+import errno
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from srs_ooc.atomic import SCRATCH_SUFFIX
+from srs_ooc.errors import StoreError
+from srs_ooc.sizes import MB
+from srs_ooc.store.formats.dialect import TextForm
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """How to ingest a table.
+
+    Attributes
+    ----------
+    target : str or None
+        Column of class labels; the last one if None.
+    row_ids : str or None
+        Column of row ids; rows are numbered from 1 if None.
+    ignore : sequence of str
+        Columns to leave out.
+    memory_nbytes : int
+        Cap on the resident memory of the whole process.
+    code_dtype : {'uint8', 'uint16'}
+        Dtype of the codes.
+    keep_values : bool
+        Keep the values, in the narrowest float that loses nothing.
+    text : TextForm
+        How a text table is written.
+    """
+
+    target: str | None = None
+    row_ids: str | None = None
+    ignore: Sequence[str] = ()
+    memory_nbytes: int = 512 * MB
+    code_dtype: str = "uint8"
+    keep_values: bool = True
+    text: TextForm = field(default_factory=TextForm)
+
+
+def load_libraries() -> None:
+    """Load what will be needed, so that the memory it takes is known when the plan is made."""
+    import numcodecs.zstd
+    import zarr.codecs
+    import zarr.storage
+
+    assert zarr.storage
+    assert numcodecs.zstd
+
+
+@contextlib.contextmanager
+def words_for_the_disk(target_path: Path) -> Iterator[None]:
+    """Say in the user's words why the store at ``target_path`` cannot be written."""
+    try:
+        yield
+    except FileExistsError:
+        if target_path.exists():
+            raise StoreError(
+                f"{target_path}: expected a path that is free, found one in use. "
+                "Choose another path, or remove it first."
+            ) from None
+        raise StoreError(
+            f"{target_path}: another process is writing this store "
+            f"({target_path.name}{SCRATCH_SUFFIX} is held). Wait for it, or choose another path."
+        ) from None
+    except OSError as error:
+        if error.errno in _DISK_FULL:
+            raise StoreError(
+                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the "
+                "store. Free some space, or choose a path on another disk."
+            ) from error
+        raise StoreError(
+            f"{target_path}: cannot be written: {error.strerror or error}. "
+            "Choose a path in a folder that exists and can be written."
+        ) from error
+
+
+def class_order(labels: list[str]) -> list[int]:
+    """Return the order of labels: numerical if all are numbers, else as text."""
+    keys: list[Any]
+    try:
+        keys = [(float(label), label) for label in labels]
+    except ValueError:
+        keys = list(labels)
+    return sorted(range(len(labels)), key=keys.__getitem__)
