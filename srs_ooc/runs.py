@@ -18,10 +18,20 @@ from srs_ooc.inputs import Inputs, digest, refuse_missing, resolve
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.native import TrainingRows
 from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.ledger import Ledger
+from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
+from srs_ooc.ledger.trees import VALID
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.sizes import MB
-from srs_ooc.spec import Options, RunSpec, Shape, check_same, fixed_nbytes, settle, work_nbytes
+from srs_ooc.spec import (
+    Options,
+    RunSpec,
+    Shape,
+    check_same,
+    fixed_nbytes,
+    recording_nbytes,
+    settle,
+    work_nbytes,
+)
 from srs_ooc.store.columns import ColumnStore, check_chunk_files
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import read_array
@@ -49,6 +59,8 @@ class Request:
         Cap on the whole process in megabytes of 10**6 bytes; None for what it was last.
     threads : int or None
         Workers; None for the cores of this machine.
+    save_trees : bool or None
+        Keep every tree; settled when the run is created. None for what it is (at first: no).
     """
 
     options: Options = field(default_factory=Options)
@@ -58,6 +70,7 @@ class Request:
     iterations: int | None = None
     memory_mb: int | None = None
     threads: int | None = None
+    save_trees: bool | None = None
 
 
 def default_run_path(store: Path) -> Path:
@@ -87,6 +100,7 @@ def open_or_create(store: Path, run: Path, request: Request) -> Ledger:
         try:
             check_store(ledger, manifest, store)
             check_same(options, spec_of(ledger), str(run))
+            _check_same_trees(ledger, request)
         except BaseException:
             ledger.close()
             raise
@@ -95,18 +109,32 @@ def open_or_create(store: Path, run: Path, request: Request) -> Ledger:
     refuse_missing(store, manifest, asked)
     memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
     shape = shape_of(manifest, asked)
-    spec = settle(options, shape, manifest.fingerprint, memory_mb * MB)
+    saves = bool(request.save_trees)
+    spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
     _training_labels(store, manifest, asked)
-    plan_memory(spec, shape, memory_mb * MB)
+    plan_memory(spec, shape, memory_mb * MB, saves=saves)
     meta = {
         "spec": spec.to_json(),
         "store": _whereabouts(store, run),
         "memory_mb": memory_mb,
         "iterations": DEFAULT_ITERATIONS if request.iterations is None else request.iterations,
     }
+    if saves:
+        meta[VALID] = 0
     arrays = {"excluded": asked.excluded, "rows": asked.rows}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
+
+
+def _check_same_trees(ledger: Ledger, request: Request) -> None:
+    saves = saves_trees(ledger)
+    if request.save_trees is None or request.save_trees == saves:
+        return
+    found, asked = ("save-trees", "no-save-trees") if saves else ("no-save-trees", "save-trees")
+    raise RunError(
+        f"{ledger.run} is a run with {found} (asked for: {asked}). A run keeps all of its trees or "
+        "none: leave the option out to go on with it, or choose another folder with --out."
+    )
 
 
 def _whereabouts(store: Path, run: Path) -> list[str]:
@@ -165,8 +193,8 @@ def shape_of(manifest: Manifest, inputs: Inputs) -> Shape:
     )
 
 
-def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int) -> Budget:
-    """Return the budget of a run with one worker granted.
+def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int, *, saves: bool = False) -> Budget:
+    """Return the budget of a run with one worker granted; ``saves``: trees are kept.
 
     Raises
     ------
@@ -177,9 +205,15 @@ def plan_memory(spec: RunSpec, shape: Shape, cap_nbytes: int) -> Budget:
     for purpose, n_bytes in fixed_nbytes(shape, spec.impurity):
         budget.grant(purpose, n_bytes)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    budget.grant(f"a block of {n_columns} columns and its tree", work_nbytes(shape, n_columns))
+    n_bytes = _worker_nbytes(spec, shape, saves=saves)
+    budget.grant(f"a block of {n_columns} columns and its tree", n_bytes)
     budget.check()
     return budget
+
+
+def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
+    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    return work_nbytes(shape, n_columns, recording_nbytes(shape, spec.limits, saves_trees=saves))
 
 
 @contextmanager
@@ -195,13 +229,14 @@ def opened_engine(
     check_store(ledger, manifest, store)
     inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
     shape = shape_of(manifest, inputs)
-    budget = plan_memory(spec, shape, cap_nbytes)
+    saves = saves_trees(ledger)
+    budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    n_workers = _grant_workers(budget, work_nbytes(shape, n_columns), threads)
+    n_workers = _grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     mapped = budget.fits(manifest.codes_nbytes)
     labels = _training_labels(store, manifest, inputs)
     rows = TrainingRows(labels, len(manifest.classes), spec.impurity)
-    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
+    learner = TreeLearner(rows, spec.limits, spec.subspace_size, records=saves)
     blocks = [
         Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
         for _ in range(n_workers)
@@ -211,10 +246,13 @@ def opened_engine(
     )
     with ColumnStore(store, mapped=mapped) as columns:
         executor = Executor(partial(grow_subspace, columns, inputs.rows, learner), blocks)
+        trees = TreeWriter(ledger) if saves else None
         try:
-            yield Engine(spec, sampler, executor, ledger, manifest.n_features)
+            yield Engine(spec, sampler, executor, ledger, manifest.n_features, trees)
         finally:
             executor.close()
+            if trees is not None:
+                trees.close()
 
 
 def work_on(

@@ -119,6 +119,9 @@ def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None
 @click.command("run")
 @click.argument("store", required=False, type=_FILE)
 @_with(_WORK_OPTIONS + _IDENTITY_OPTIONS)
+@click.option("--save-trees/--no-save-trees", default=None,
+              help="Keep every tree in the run's folder, for `srs-ooc predict`; settled when the "
+              "run is created.  [default: no]")  # fmt: skip
 @click.option("--config", type=_FILE, is_eager=True, expose_value=False, callback=_read_config,
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
 @click.option(
@@ -135,6 +138,7 @@ def run_command(
     exclude_file: Path | None,
     exclude_missing: bool,
     rows_file: Path | None,
+    save_trees: bool | None,
     out: Path | None,
     **identity: Any,
 ) -> None:
@@ -152,6 +156,7 @@ def run_command(
         iterations,
         memory_mb,
         threads,
+        save_trees,
     )
     run = default_run_path(store) if out is None else out
     _work(open_or_create(store, run, request), store, request)

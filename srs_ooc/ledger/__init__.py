@@ -1,5 +1,6 @@
 """What is on disk of a run."""
 
 from srs_ooc.ledger.database import Ledger, Progress, is_held
+from srs_ooc.ledger.trees import TreeReader, TreeWriter, saves_trees
 
-__all__ = ["Ledger", "Progress", "is_held"]
+__all__ = ["Ledger", "Progress", "TreeReader", "TreeWriter", "is_held", "saves_trees"]
