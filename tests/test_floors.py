@@ -14,7 +14,7 @@ FLOORS = {
     3: ["spec", "inputs", "ledger", "executors", "synth"],
     4: ["engine"],
     5: ["runs"],
-    6: ["report"],
+    6: ["report", "predict"],
     7: ["cli"],
     8: ["__main__"],
 }
