@@ -11,6 +11,7 @@ SHAPES = {  # rows, features, options
     "square": (2000, 6000, ("--q", 500, "--iterations", 60)),
     "entropy": (100_000, 20, ("--q", 5, "--iterations", 2, "--impurity", "entropy")),
     "few-candidates": (2000, 6000, ("--q", 500, "--k", 3, "--iterations", 200)),
+    "saves-trees": (100_000, 20, ("--q", 5, "--k", 1, "--iterations", 6, "--save-trees")),
     "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
 }
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from command import command_line, environment, error_of, srs_ooc
+from command import command_line, environment, error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
 from srs_ooc.kernel.forest_reference import PROBE, Leaf, decode_tree
@@ -90,6 +90,8 @@ def test_the_file_holds_the_trees_that_were_grown(store, tmp_path):
     srs_ooc("run", store, "--out", run, "--save-trees", "--iterations", 40, "--q", 30)
     srs_ooc("resume", run, "--iterations", 60)
     trees = [decode_tree(record) for record in records(run)]
+    assert json_of("status", run, "--json")["trees_nbytes"] == len(tree_bytes(run))
+    assert "trees, " in srs_ooc("status", run).stdout
     assert len(trees) == 60 == n_read(run)
     assert {tree.n_rows for tree in trees} == {120}
     used = [set(features_of(tree)) for tree in trees]
@@ -110,6 +112,7 @@ def test_tallies_do_not_depend_on_saving(store, tmp_path):
         srs_ooc("run", store, "--out", run, flag, "--iterations", 50, "--q", 30)
         listings.append(srs_ooc("features", run, "--csv").stdout)
     assert listings[0] == listings[1]
+    assert json_of("status", run, "--json")["trees_nbytes"] is None
     assert not (run / "trees.bin").exists()
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from srs_ooc.ledger import Ledger, is_held
+from srs_ooc.ledger.trees import VALID
 from srs_ooc.runs import spec_of
 from srs_ooc.sizes import megabytes
 
@@ -32,6 +33,7 @@ class Status:
     peak_rss_mb: float
     seconds: float
     store: str
+    trees_nbytes: int | None
 
 
 def status_of(ledger: Ledger) -> Status:
@@ -61,4 +63,5 @@ def status_of(ledger: Ledger) -> Status:
         peak_rss_mb=megabytes(progress.peak_nbytes),
         seconds=round(progress.seconds, 3),
         store=str(ledger.meta("store")[0]),
+        trees_nbytes=ledger.meta(VALID),
     )
