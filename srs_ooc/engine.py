@@ -14,8 +14,9 @@ from srs_ooc.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.executors import Executor, Speculation
-from srs_ooc.ledger import Ledger, Progress, TransientLedger
+from srs_ooc.ledger import Ledger, Progress, TransientLedger, TreeWriter
 from srs_ooc.ledger.pages import PAGE_ITEMS
+from srs_ooc.ledger.trees import VALID
 from srs_ooc.records import Outcome, Subspace
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.samplers.srs import SequentialRandomSubspace
@@ -52,6 +53,8 @@ class Engine:
         Open for writing; the state is loaded from it.
     n_features : int
         Features of the store.
+    trees : TreeWriter, optional
+        Where trees are kept, if the executor returns them.
     """
 
     def __init__(
@@ -61,8 +64,9 @@ class Engine:
         executor: Executor,
         ledger: Ledger | TransientLedger,
         n_features: int,
+        trees: TreeWriter | None = None,
     ) -> None:
-        self.spec, self.sampler, self.ledger = spec, sampler, ledger
+        self.spec, self.sampler, self.ledger, self.trees = spec, sampler, ledger, trees
         self.judge: Judge = spec.make_judge()
         self.state = State(0, Tally(n_features), KeptSet(n_features))
         progress = ledger.load(self.state.tally, self.state.kept)
@@ -121,6 +125,8 @@ class Engine:
         """Algorithm 1, step 2c: add what the tree taught, and let the judge grow F."""
         state = self.state
         state.iteration += 1
+        if self.trees is not None and outcome.tree is not None:
+            self.trees.append(outcome.tree)
         state.tally.add(outcome)
         self._touched[outcome.features // PAGE_ITEMS] = True
         admitted = outcome.features[self.judge.admit(state.tally, outcome)]
@@ -129,9 +135,11 @@ class Engine:
             state.kept.add(fresh, state.iteration)
 
     def _commit(self) -> float:
+        start = time.monotonic()
+        facts = None if self.trees is None else {VALID: self.trees.sync()}
         pages = np.flatnonzero(self._touched)
-        seconds = self.ledger.commit(
-            self.progress, self.state.tally, pages, self.state.kept, resident_nbytes()
+        self.ledger.commit(
+            self.progress, self.state.tally, pages, self.state.kept, resident_nbytes(), facts
         )
         self._touched[:] = False
-        return seconds
+        return time.monotonic() - start

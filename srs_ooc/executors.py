@@ -26,11 +26,11 @@ def grow_subspace(
     store.gather(features, block, rows)
     if subspace.probe is None:
         grown = learner.grow(block, features, subspace.tree_key)
-        return Outcome(features, grown.importance, None)
+        return Outcome(features, grown.importance, None, grown.record)
     block.shuffle_column(subspace.probe.source, len(features), subspace.probe.key)
     columns = np.append(features, np.uint32(PROBE_FEATURE))
     grown = learner.grow(block, columns, subspace.tree_key)
-    return Outcome(features, grown.importance[:-1], int(grown.importance[-1]))
+    return Outcome(features, grown.importance[:-1], int(grown.importance[-1]), grown.record)
 
 
 Grow = Callable[[Block, Subspace], Outcome]

@@ -56,8 +56,11 @@ class Outcome:
         MDI importances in units of ``2**-36``.
     probe_importance : int or None
         The probe's, in the same units.
+    tree : bytes or None
+        The tree itself, where the run keeps its trees.
     """
 
     features: NDArray[np.uint32]
     importance: NDArray[np.int64]
     probe_importance: int | None
+    tree: bytes | None = None

@@ -18,10 +18,20 @@ from srs_ooc.inputs import Inputs, digest, refuse_missing, resolve
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.native import TrainingRows
 from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.ledger import Ledger, TransientLedger
+from srs_ooc.ledger import Ledger, TransientLedger, TreeWriter, saves_trees
+from srs_ooc.ledger.trees import VALID
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.sizes import MB
-from srs_ooc.spec import Options, RunSpec, Shape, check_same, fixed_nbytes, settle, work_nbytes
+from srs_ooc.spec import (
+    Options,
+    RunSpec,
+    Shape,
+    check_same,
+    fixed_nbytes,
+    recording_nbytes,
+    settle,
+    work_nbytes,
+)
 from srs_ooc.store.check import check_files
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
@@ -50,6 +60,8 @@ class Request:
         Cap on the whole process in megabytes of 10**6 bytes; None for what it was last.
     threads : int or None
         Workers; None for the cores of this machine.
+    save_trees : bool or None
+        Keep every tree; settled when the run is created. None for what it is (at first: no).
     """
 
     options: Options = field(default_factory=Options)
@@ -59,6 +71,7 @@ class Request:
     iterations: int | None = None
     memory_mb: int | None = None
     threads: int | None = None
+    save_trees: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -113,11 +126,13 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         try:
             check_store(ledger, manifest, store)
             check_same(options, spec_of(ledger), str(run))
+            _check_same_trees(ledger, request)
         except BaseException:
             ledger.close()
             raise
         return ledger
-    spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb)
+    saves = bool(request.save_trees)
+    spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb, saves)
     planned = None if plan is None else plan(store, spec, shape, asked, request)
     default = DEFAULT_ITERATIONS if planned is None else planned.iterations
     meta = {
@@ -127,6 +142,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         "memory_mb": memory_mb,
         "iterations": default if request.iterations is None else request.iterations,
     }
+    meta[VALID] = 0 if saves else None
     arrays = {"excluded": asked.excluded, "rows": asked.rows}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
@@ -149,22 +165,39 @@ def settle_new(store: Path, request: Request) -> tuple[RunSpec, Shape, Inputs, i
         exclude_missing=request.exclude_missing,
     )
     options = _with_digests(request.options, asked)
-    spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb)
+    saves = bool(request.save_trees)
+    spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb, saves)
     return spec, shape, asked, memory_mb
 
 
 def _settled(
-    store: Path, manifest: Manifest, asked: Inputs, options: Options, memory_mb: int | None
+    store: Path,
+    manifest: Manifest,
+    asked: Inputs,
+    options: Options,
+    memory_mb: int | None,
+    saves: bool,
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     check_files(store, manifest)
     refuse_missing(store, manifest, asked)
     memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
     shape = shape_of(manifest, asked)
-    spec = settle(options, shape, manifest.fingerprint, memory_mb * MB)
+    spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
     training_labels(store, manifest, asked)
-    plan_memory(spec, shape, memory_mb * MB)
+    plan_memory(spec, shape, memory_mb * MB, saves=saves)
     return spec, shape, memory_mb
+
+
+def _check_same_trees(ledger: Ledger, request: Request) -> None:
+    saves = saves_trees(ledger)
+    if request.save_trees is None or request.save_trees == saves:
+        return
+    found, asked = ("save-trees", "no-save-trees") if saves else ("no-save-trees", "save-trees")
+    raise RunError(
+        f"{ledger.run} is a run with {found} (asked for: {asked}). A run keeps all of its trees or "
+        "none: leave the option out to go on with it, or choose another folder with --out."
+    )
 
 
 def _whereabouts(store: Path, run: Path) -> list[str]:
@@ -224,9 +257,14 @@ def shape_of(manifest: Manifest, inputs: Inputs) -> Shape:
 
 
 def plan_memory(
-    spec: RunSpec, shape: Shape, cap_nbytes: int, process_nbytes: int | None = None
+    spec: RunSpec,
+    shape: Shape,
+    cap_nbytes: int,
+    process_nbytes: int | None = None,
+    *,
+    saves: bool = False,
 ) -> Budget:
-    """Return the budget of a run with one worker granted.
+    """Return the budget of a run with one worker granted; ``saves``: trees are kept.
 
     Raises
     ------
@@ -237,9 +275,15 @@ def plan_memory(
     for purpose, n_bytes in fixed_nbytes(shape, spec.impurity):
         budget.grant(purpose, n_bytes)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    budget.grant(f"a block of {n_columns} columns and its tree", work_nbytes(shape, n_columns))
+    n_bytes = _worker_nbytes(spec, shape, saves=saves)
+    budget.grant(f"a block of {n_columns} columns and its tree", n_bytes)
     budget.check()
     return budget
+
+
+def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
+    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    return work_nbytes(shape, n_columns, recording_nbytes(shape, spec.limits, saves_trees=saves))
 
 
 @contextmanager
@@ -249,8 +293,14 @@ def opened_engine(
     """Yield an engine for the run of ``ledger``, within the cap, and close it after."""
     check_store(ledger, read_manifest(store), store)
     inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
-    with engine_parts(spec_of(ledger), store, inputs, cap_nbytes, threads) as parts:
-        yield parts.engine(ledger)
+    saves = saves_trees(ledger)
+    with engine_parts(spec_of(ledger), store, inputs, cap_nbytes, threads, saves=saves) as parts:
+        trees = TreeWriter(ledger) if saves else None
+        try:
+            yield parts.engine(ledger, trees=trees)
+        finally:
+            if trees is not None:
+                trees.close()
 
 
 @dataclass(frozen=True)
@@ -262,29 +312,43 @@ class EngineParts:
     executor: Executor
     n_features: int
 
-    def engine(self, ledger: Ledger | TransientLedger, seed: int | None = None) -> Engine:
-        """Return an engine that goes on from ``ledger``; ``seed`` replaces the spec's."""
+    def engine(
+        self,
+        ledger: Ledger | TransientLedger,
+        seed: int | None = None,
+        trees: TreeWriter | None = None,
+    ) -> Engine:
+        """Return an engine that goes on from ``ledger``.
+
+        ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
+        """
         spec = self.spec if seed is None else replace(self.spec, seed=seed)
-        return Engine(spec, self.sampler, self.executor, ledger, self.n_features)
+        return Engine(spec, self.sampler, self.executor, ledger, self.n_features, trees)
 
 
 @contextmanager
 def engine_parts(
-    spec: RunSpec, store: Path, inputs: Inputs, cap_nbytes: int, threads: int | None
+    spec: RunSpec,
+    store: Path,
+    inputs: Inputs,
+    cap_nbytes: int,
+    threads: int | None,
+    *,
+    saves: bool = False,
 ) -> Iterator[EngineParts]:
-    """Yield the parts of an engine within the cap, and close them after.
+    """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
 
     What the cap leaves goes first to more workers, then to keeping the store mapped.
     """
     manifest = read_manifest(store)
     shape = shape_of(manifest, inputs)
-    budget = plan_memory(spec, shape, cap_nbytes)
+    budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    n_workers = grant_workers(budget, work_nbytes(shape, n_columns), threads)
+    n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     mapped = budget.fits(manifest.codes_nbytes)
     labels = training_labels(store, manifest, inputs)
     rows = TrainingRows(labels, len(manifest.classes), spec.impurity)
-    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
+    learner = TreeLearner(rows, spec.limits, spec.subspace_size, records=saves)
     blocks = [
         Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
         for _ in range(n_workers)

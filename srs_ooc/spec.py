@@ -9,7 +9,7 @@ from srs_ooc.budget import PROCESS_NBYTES
 from srs_ooc.errors import RunError, UsageError
 from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
 from srs_ooc.kernel.block import block_nbytes
-from srs_ooc.kernel.native import TrainingRows
+from srs_ooc.kernel.native import TrainingRows, record_nbytes
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import learner_nbytes
 from srs_ooc.shares import DECIMALS, share_text
@@ -114,10 +114,16 @@ class Shape:
     code_nbytes: int
 
 
-def work_nbytes(shape: Shape, n_columns: int) -> int:
+def recording_nbytes(shape: Shape, limits: TreeLimits, *, saves_trees: bool) -> int:
+    """Return what a worker needs to keep the tree it grows; 0 where trees are not kept."""
+    return record_nbytes(shape.n_rows, shape.n_classes, limits) if saves_trees else 0
+
+
+def work_nbytes(shape: Shape, n_columns: int, recording: int = 0) -> int:
     """Return the bytes one worker needs for a block of ``n_columns`` and its tree.
 
-    The block, the kernel's scratch, one tile of staging to read into, and the outcome's arrays.
+    The block, the kernel's scratch, one tile of staging to read into, the outcome's arrays, and
+    ``recording`` bytes of :func:`recording_nbytes`.
     """
     staging = block_nbytes(1, shape.n_rows, shape.code_nbytes)
     scratch = learner_nbytes(shape.n_rows, n_columns, shape.n_classes, shape.code_nbytes)
@@ -126,6 +132,7 @@ def work_nbytes(shape: Shape, n_columns: int) -> int:
         + scratch
         + 2 * staging
         + COLUMN_NBYTES * n_columns
+        + recording
     )
 
 
@@ -138,7 +145,7 @@ def fixed_nbytes(shape: Shape, impurity: str) -> list[tuple[str, int]]:
     ]
 
 
-def largest_subspace(shape: Shape, cap_nbytes: int, impurity: str) -> int:
+def largest_subspace(shape: Shape, cap_nbytes: int, impurity: str, recording: int = 0) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
@@ -147,14 +154,16 @@ def largest_subspace(shape: Shape, cap_nbytes: int, impurity: str) -> int:
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
-        if fixed + work_nbytes(shape, middle + 1) <= cap_nbytes:
+        if fixed + work_nbytes(shape, middle + 1, recording) <= cap_nbytes:
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def settle(options: Options, shape: Shape, store: str, cap_nbytes: int) -> RunSpec:
+def settle(
+    options: Options, shape: Shape, store: str, cap_nbytes: int, *, saves_trees: bool = False
+) -> RunSpec:
     """Turn options into the identity of a new run, with defaults where nothing was given.
 
     Raises
@@ -163,7 +172,16 @@ def settle(options: Options, shape: Shape, store: str, cap_nbytes: int) -> RunSp
         If an option is outside its range.
     """
     impurity = _one_of("impurity", options.impurity or "gini", IMPURITIES)
-    subspace_size = _settle_subspace(options.subspace_size, shape, cap_nbytes, impurity)
+    max_depth = (
+        None
+        if options.max_depth is None
+        else _in_range("max-depth", options.max_depth, 1, 1, LARGEST)
+    )
+    min_leaf = _in_range("min-samples-leaf", options.min_samples_leaf, 1, 1, LARGEST)
+    limits = TreeLimits(1, max_depth, min_leaf, impurity)
+    recording = recording_nbytes(shape, limits, saves_trees=saves_trees)
+    largest = largest_subspace(shape, cap_nbytes, impurity, recording)
+    subspace_size = _settle_subspace(options.subspace_size, shape, largest)
     return RunSpec(
         store=store,
         method=METHOD,
@@ -176,10 +194,8 @@ def settle(options: Options, shape: Shape, store: str, cap_nbytes: int) -> RunSp
         probe_min_draws=_in_range("probe-min-draws", options.probe_min_draws, 10, 0, LARGEST),
         probe_min_wins=_share("probe-min-wins", options.probe_min_wins or "0.95"),
         impurity=impurity,
-        max_depth=options.max_depth
-        if options.max_depth is None
-        else _in_range("max-depth", options.max_depth, 1, 1, LARGEST),
-        min_samples_leaf=_in_range("min-samples-leaf", options.min_samples_leaf, 1, 1, LARGEST),
+        max_depth=max_depth,
+        min_samples_leaf=min_leaf,
         seed=_in_range("seed", options.seed, 0, 0, 2**64 - 1),
         round_size=_in_range("round-size", options.round_size, 1, 1, LARGEST),
         excluded=options.excluded or "none",
@@ -211,9 +227,8 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
         )
 
 
-def _settle_subspace(asked: str | None, shape: Shape, cap_nbytes: int, impurity: str) -> int:
+def _settle_subspace(asked: str | None, shape: Shape, largest: int) -> int:
     p = shape.n_candidates
-    largest = largest_subspace(shape, cap_nbytes, impurity)
     if asked is None:
         # With a cap too small for anything the budget refuses, with its numbers.
         return max(1, min(max(ceil(p / 20), min(100, p)), largest))

@@ -15,7 +15,7 @@ FLOORS = {
     4: ["engine"],
     5: ["runs"],
     6: ["plan"],
-    7: ["report"],
+    7: ["report", "predict"],
     8: ["cli"],
     9: ["__main__"],
 }

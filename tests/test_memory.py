@@ -16,6 +16,7 @@ SHAPES = {  # rows, features, options
         300_000,
         ("--q", 60_000, "--probe-min-draws", 0, "--probe-min-wins", 0, "--iterations", 12),
     ),
+    "saves-trees": (100_000, 20, ("--q", 5, "--k", 1, "--iterations", 6, "--save-trees")),
     "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
 }
 

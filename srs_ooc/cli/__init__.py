@@ -21,6 +21,7 @@ COMMANDS = {
     "status": ("srs_ooc.cli.status", "Show where a run stands."),
     "features": ("srs_ooc.cli.features", "Rank the features of a run."),
     "export": ("srs_ooc.cli.export", "Write the selected columns to a CSV file."),
+    "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
     "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
 }

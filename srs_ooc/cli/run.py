@@ -126,6 +126,9 @@ def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None
 @click.command("run")
 @click.argument("store", required=False, type=_FILE)
 @with_options(WORK_OPTIONS + IDENTITY_OPTIONS)
+@click.option("--save-trees/--no-save-trees", default=None,
+              help="Keep every tree in the run's folder, for `srs-ooc predict`; settled when the "
+              "run is created.  [default: no]")  # fmt: skip
 @click.option("--config", type=_FILE, is_eager=True, expose_value=False, callback=_read_config,
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
 @click.option(
@@ -142,6 +145,7 @@ def run_command(
     exclude_file: Path | None,
     exclude_missing: bool,
     rows_file: Path | None,
+    save_trees: bool | None,
     out: Path | None,
     **identity: Any,
 ) -> None:
@@ -159,6 +163,7 @@ def run_command(
         iterations,
         memory_mb,
         threads,
+        save_trees,
     )
     run = default_run_path(store) if out is None else out
     is_new = not run.exists()

@@ -7,6 +7,7 @@ import click
 from srs_ooc.cli.output import echo_json
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.status import Status, status_of
+from srs_ooc.sizes import describe_nbytes
 
 
 @click.command("status")
@@ -30,6 +31,7 @@ def status_command(run: Path, as_json: bool) -> None:
       planned_iterations, planned_seconds_per_iteration
                                 as expected when the run was made, or null
       store                     where the store is
+      trees_nbytes              bytes of the trees kept; null if none are
     """
     ledger = Ledger(run, writable=False)
     status = status_of(ledger)
@@ -58,6 +60,8 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         ("judge", status.judge + test),
         ("trees", f"K {status.max_features}, {status.impurity}, depth {depth}, "
                   f"leaves of at least {status.min_samples_leaf}"),
+        ("kept", "no trees" if status.trees_nbytes is None
+                 else f"trees, {describe_nbytes(status.trees_nbytes)}"),
         ("rows", status.rows),
         ("excluded", status.excluded),
         ("planned", _planned(status)),

@@ -26,7 +26,23 @@ def grow(
     xlogx: NDArray[np.int64],
     importance: NDArray[np.int64],
     isa: str,
-) -> tuple[int, int, int]: ...
+    record_leaves: int,
+) -> tuple[int, int, int, bytes | None]: ...
+def decode_trees(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
+) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]: ...
+def add_shares(
+    root: NDArray[np.int32],
+    slot: NDArray[np.int64],
+    threshold: NDArray[np.float64],
+    code: NDArray[np.int32],
+    right: NDArray[np.int32],
+    n_rows: NDArray[np.int64],
+    pair_class: NDArray[np.int32],
+    pair_count: NDArray[np.int32],
+    panel: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> None: ...
 def scratch_nbytes(n_root_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int: ...
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32], out: NDArray[np.uint32]

@@ -48,10 +48,13 @@ def grow_tree(
     tree_key: int,
     limits: TreeLimits,
     isa: str = "",
+    *,
+    record: bool = False,
 ) -> GrownTree:
     """Grow one tree on the first ``len(features)`` columns of ``block``, without the GIL.
 
-    Same result as :func:`srs_ooc.kernel.reference.grow_tree`, to the bit, on every instruction set.
+    Same result as :func:`srs_ooc.kernel.reference.grow_tree`, to the bit, on every instruction set;
+    the tree itself is returned only where ``record`` asks for it.
     """
     importance = np.zeros(len(features), dtype=np.int64)
     sizes = _native.grow(
@@ -70,6 +73,7 @@ def grow_tree(
         rows.xlogx,
         importance,
         isa,
+        limits.most_leaves(len(rows.order)) if record else 0,
     )
     return GrownTree(importance, *sizes)
 
@@ -77,6 +81,17 @@ def grow_tree(
 def scratch_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
     """Return the bytes :func:`grow_tree` allocates while it works."""
     return _native.scratch_nbytes(n_rows, n_columns, n_classes, code_nbytes)
+
+
+def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
+    """Return the bytes needed to record a tree, the copies of its record on their way included.
+
+    Five numbers of 4 bytes a node while it grows; as bytes at most 8 a split, 4 a leaf, and 6 for
+    a class in a leaf, held up to five times while they are put together, copied and written.
+    """
+    n_leaves = limits.most_leaves(n_rows)
+    n_pairs = min(n_rows, n_leaves * n_classes)
+    return n_leaves * (40 + 5 * 12) + n_pairs * (8 + 5 * 6)
 
 
 def draw_distinct(

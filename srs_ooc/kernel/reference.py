@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.entropy import ENTROPY_BITS
+from srs_ooc.kernel.forest_reference import Leaf, Split, encode_tree
 from srs_ooc.kernel.tree import IMPORTANCE_BITS, GrownTree, TreeLimits
 from srs_ooc.seeds import Purpose, derive, derive_array, lane_hashes, scale_below
 
@@ -97,8 +98,9 @@ def grow_tree(
         Rows to train on; default all.
     """
     grower = _Grower(codes.astype(np.int64), labels, n_classes, features, tree_key, limits, xlogx)
-    grower.grow(np.arange(len(labels)) if rows is None else rows, tree_key, 0)
-    return GrownTree(grower.importance, grower.n_nodes, grower.n_leaves, grower.depth)
+    root = grower.grow(np.arange(len(labels)) if rows is None else rows, tree_key, 0)
+    record = encode_tree(root)
+    return GrownTree(grower.importance, grower.n_nodes, grower.n_leaves, grower.depth, record)
 
 
 class _Grower:
@@ -121,7 +123,7 @@ class _Grower:
         self.n_root_rows = 0
         self.n_nodes = self.n_leaves = self.depth = 0
 
-    def grow(self, rows: NDArray[np.integer], key: int, depth: int) -> None:
+    def grow(self, rows: NDArray[np.integer], key: int, depth: int) -> Split | Leaf:
         self.n_root_rows = self.n_root_rows or len(rows)
         self.n_nodes += 1
         self.depth = max(self.depth, depth)
@@ -129,13 +131,17 @@ class _Grower:
         split = None if self._stops(counts, depth) else self._best_split(rows, counts, key)
         if split is None:
             self.n_leaves += 1
-            return
+            return Leaf(tuple((k, n) for k, n in enumerate(counts.tolist()) if n))
         column, threshold = split
         goes_left = self.codes[column, rows] <= threshold
         left = np.bincount(self.labels[rows[goes_left]], minlength=self.n_classes)
         self.importance[column] += self._importance(left.tolist(), counts.tolist())
-        self.grow(rows[goes_left], derive(key, Purpose.LEFT), depth + 1)
-        self.grow(rows[~goes_left], derive(key, Purpose.RIGHT), depth + 1)
+        return Split(
+            int(self.features[column]),
+            threshold,
+            self.grow(rows[goes_left], derive(key, Purpose.LEFT), depth + 1),
+            self.grow(rows[~goes_left], derive(key, Purpose.RIGHT), depth + 1),
+        )
 
     def _stops(self, counts: NDArray[np.integer], depth: int) -> bool:
         limits = self.limits

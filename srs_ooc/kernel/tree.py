@@ -31,6 +31,13 @@ class TreeLimits:
     min_samples_leaf: int = 1
     impurity: str = "gini"
 
+    def most_leaves(self, n_rows: int) -> int:
+        """Return the most leaves a tree on ``n_rows`` rows can have."""
+        leaves = max(1, n_rows // self.min_samples_leaf)
+        if self.max_depth is not None and self.max_depth < leaves.bit_length():
+            return min(leaves, 1 << self.max_depth)
+        return leaves
+
 
 @dataclass(frozen=True)
 class GrownTree:
@@ -42,9 +49,12 @@ class GrownTree:
         MDI importances (Eq. 1 of the paper, unnormalised) in units of ``2**-36``.
     n_nodes, n_leaves, depth : int
         Its size; a lone root has depth 0.
+    record : bytes or None
+        The tree itself, as :mod:`srs_ooc.kernel.forest_reference` tells; None unless asked for.
     """
 
     importance: NDArray[np.int64]
     n_nodes: int
     n_leaves: int
     depth: int
+    record: bytes | None = None

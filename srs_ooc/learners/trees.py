@@ -22,10 +22,19 @@ class TreeLearner:
         K and the stopping rules.
     subspace_size : int
         q. With K = q every column of the block is a candidate, an added probe included.
+    records : bool
+        Return the trees themselves too.
     """
 
-    def __init__(self, rows: TrainingRows, limits: TreeLimits, subspace_size: int) -> None:
-        self.rows, self.limits = rows, limits
+    def __init__(
+        self,
+        rows: TrainingRows,
+        limits: TreeLimits,
+        subspace_size: int,
+        *,
+        records: bool = False,
+    ) -> None:
+        self.rows, self.limits, self.records = rows, limits, records
         self.tiled = wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
             everything = np.iinfo(np.int64).max
@@ -35,7 +44,7 @@ class TreeLearner:
 
     def grow(self, block: Block, features: NDArray[np.uint32], tree_key: int) -> GrownTree:
         """Grow a tree on the first columns of ``block``, which hold ``features``."""
-        return grow_tree(block, features, self.rows, tree_key, self.limits)
+        return grow_tree(block, features, self.rows, tree_key, self.limits, record=self.records)
 
 
 def wants_tiles(max_features: int, subspace_size: int) -> bool:

@@ -2,5 +2,14 @@
 
 from srs_ooc.ledger.database import Ledger, Progress, is_held
 from srs_ooc.ledger.transient import TransientLedger
+from srs_ooc.ledger.trees import TreeReader, TreeWriter, saves_trees
 
-__all__ = ["Ledger", "Progress", "TransientLedger", "is_held"]
+__all__ = [
+    "Ledger",
+    "Progress",
+    "TransientLedger",
+    "TreeReader",
+    "TreeWriter",
+    "is_held",
+    "saves_trees",
+]

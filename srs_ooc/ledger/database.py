@@ -206,6 +206,7 @@ class Ledger:
         pages: NDArray[np.integer],
         kept: KeptSet,
         resident_nbytes: int,
+        facts: dict[str, Any] | None = None,
     ) -> float:
         """Write the state after ``progress.iteration``; return the seconds it took.
 
@@ -221,6 +222,8 @@ class Ledger:
             Written from the first member that entered since the last commit.
         resident_nbytes : int
             For the history.
+        facts : dict, optional
+            JSON-ready facts that hold from this commit on.
         """
         start = time.monotonic()
         changed = range(self._written_kept // PAGE_ITEMS, -(-kept.n // PAGE_ITEMS))
@@ -233,6 +236,8 @@ class Ledger:
             state = asdict(progress) | {"pages": checksums_digest(self._database)}
             self.set_meta("state", state)
             self._record_history(progress, resident_nbytes)
+            for name, value in (facts or {}).items():
+                self.set_meta(name, value)
         self._written_kept = kept.n
         return time.monotonic() - start
 

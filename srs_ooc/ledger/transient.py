@@ -1,5 +1,7 @@
 """A ledger that keeps nothing: for probes and measurements that must leave no trace on disk."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,7 @@ class TransientLedger:
         pages: NDArray[np.integer],
         kept: KeptSet,
         resident_nbytes: int,
+        facts: dict[str, Any] | None = None,
     ) -> float:
         """Keep nothing, in no time."""
         return 0.0

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from srs_ooc.ledger import Ledger, is_held
+from srs_ooc.ledger.trees import VALID
 from srs_ooc.runs import spec_of
 from srs_ooc.sizes import megabytes
 
@@ -38,6 +39,7 @@ class Status:
     planned_iterations: int | None
     planned_seconds_per_iteration: float | None
     store: str
+    trees_nbytes: int | None
 
 
 def status_of(ledger: Ledger) -> Status:
@@ -73,4 +75,5 @@ def status_of(ledger: Ledger) -> Status:
         planned_iterations=planned.get("iterations"),
         planned_seconds_per_iteration=planned.get("seconds_per_iteration"),
         store=str(ledger.meta("store")[0]),
+        trees_nbytes=ledger.meta(VALID),
     )

@@ -1,4 +1,4 @@
-"""Reading the original values of a store chunk by chunk; the Zarr library is not needed.
+"""Reading the values of a store, or its codes' ranges, by chunks; the Zarr library is not needed.
 
 A chunk that is missing is damage here, where a Zarr client would read it as missing values.
 """
@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import StoreError
+from srs_ooc.kernel.code import max_codes
 from srs_ooc.store.layout import Shape, values_chunk, values_file
 from srs_ooc.store.manifest import Manifest
 
 
 class ValuesReader:
-    """The compressed array ``values`` of a store.
+    """A compressed array of a store.
 
     Parameters
     ----------
@@ -25,6 +26,13 @@ class ValuesReader:
         The store.
     manifest : Manifest
         Its manifest.
+    array : {'values', 'code_lows', 'code_highs'}
+        Which one; the ranges of codes are there where the values are not.
+
+    Attributes
+    ----------
+    n_items : int
+        Values of a feature: rows, or codes.
 
     Raises
     ------
@@ -32,8 +40,8 @@ class ValuesReader:
         If the store keeps no values.
     """
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
-        if manifest.values_dtype is None:
+    def __init__(self, path: Path, manifest: Manifest, array: str = "values") -> None:
+        if array == "values" and manifest.values_dtype is None:
             raise StoreError(
                 f"{path}: expected a store that keeps the values, found one that keeps only codes. "
                 "Ingest the table again without --no-values."
@@ -42,8 +50,11 @@ class ValuesReader:
 
         self._codec = Zstd()
         self._path = path
-        self._dtype = np.dtype(manifest.values_dtype)
-        self._shape = Shape(manifest.n_rows, manifest.n_features)
+        self._array = array
+        self._dtype = np.dtype(manifest.values_dtype or "float64")
+        n_codes = min(max_codes(manifest.code_dtype), manifest.n_rows)
+        self.n_items = manifest.n_rows if array == "values" else n_codes
+        self._shape = Shape(self.n_items, manifest.n_features)
         self._chunk = values_chunk(self._shape, self._dtype.itemsize)
 
     def columns(self, stored: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[Any]]]:
@@ -75,7 +86,7 @@ class ValuesReader:
                     yield i, first_row, chunk[int(stored[i]) % features, :n_rows]
 
     def _read(self, feature_chunk: int, row_chunk: int) -> NDArray[Any]:
-        file = values_file(self._path, "values", feature_chunk, row_chunk)
+        file = values_file(self._path, self._array, feature_chunk, row_chunk)
         try:
             data = self._codec.decode(file.read_bytes())
             return np.frombuffer(data, self._dtype).reshape(self._chunk)

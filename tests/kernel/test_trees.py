@@ -37,9 +37,12 @@ def problems(draw):
     return codes, labels, n_classes, features, limits, draw(st.integers(0, 2**64 - 1))
 
 
-def native_tree(codes, labels, n_classes, features, key, limits, *, tiled=True, isa=""):
+def native_tree(
+    codes, labels, n_classes, features, key, limits, *, tiled=True, isa="", record=False
+):
     rows = TrainingRows(labels, n_classes, limits.impurity)
-    return grow_tree(block_of(codes, tiled=tiled), features, rows, key, limits, isa)
+    block = block_of(codes, tiled=tiled)
+    return grow_tree(block, features, rows, key, limits, isa, record=record)
 
 
 def assert_same(a, b):
@@ -56,9 +59,41 @@ def test_native_equals_reference_on_every_instruction_set_and_layout(problem):
     for isa in instruction_sets():
         for tiled in (True, False):
             grown = native_tree(
-                codes, labels, n_classes, features, key, limits, tiled=tiled, isa=isa
+                codes, labels, n_classes, features, key, limits, tiled=tiled, isa=isa, record=True
             )
             assert_same(grown, expected)
+            assert grown.record == expected.record
+
+
+def test_a_tree_is_recorded_only_when_asked_and_growing_it_is_the_same():
+    rng = np.random.default_rng(8)
+    codes = rng.integers(0, 200, (70, 300)).astype(np.uint8)
+    arguments = codes, rng.integers(0, 3, 300), 3, np.arange(70, dtype=np.uint32), 5
+    plain = native_tree(*arguments, TreeLimits(70))
+    recorded = native_tree(*arguments, TreeLimits(70), record=True)
+    assert plain.record is None
+    assert len(recorded.record) > 2 * recorded.n_nodes
+    assert_same(plain, recorded)
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        (TreeLimits(1), 100),
+        (TreeLimits(1, min_samples_leaf=7), 14),
+        (TreeLimits(1, max_depth=3), 8),
+        (TreeLimits(1, max_depth=60), 100),
+        (TreeLimits(1, min_samples_leaf=300), 1),
+    ],
+)
+def test_the_most_leaves_a_tree_can_have(limits, most):
+    """What the memory of a record is taken from: noise, split as far as the limits allow."""
+    assert limits.most_leaves(100) == most
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 250, (40, 100)).astype(np.uint8)
+    labels = rng.integers(0, 9, 100)
+    grown = native_tree(codes, labels, 9, np.arange(40, dtype=np.uint32), 3, limits, record=True)
+    assert grown.n_leaves <= most
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])

@@ -1,5 +1,6 @@
 // Python binding of the tree kernel: picks the instruction set, owns the scratch memory, drops the GIL.
 #include "hash.hpp"
+#include "tree_bytes.hpp"
 #include "trees.hpp"
 
 #include <nanobind/nanobind.h>
@@ -60,7 +61,7 @@ struct AlignedDelete {
 nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t n_rows, Vector<const uint32_t> features,
                Vector<const int32_t> rows, Vector<const int64_t> class_counts, uint64_t tree_key, int64_t max_features,
                int64_t max_depth, int64_t min_samples_leaf, int impurity, Vector<const int64_t> xlogx,
-               Vector<int64_t> importance, const std::string &isa_name) {
+               Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves) {
     const Isa &isa = find_isa(isa_name);
     srs::GrowJob job{};
     job.codes = codes.data();
@@ -89,6 +90,7 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && tiled)
         throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
     std::vector<int32_t> order(features.size());
+    std::string bytes;
     {
         nb::gil_scoped_release released;
         std::iota(order.begin(), order.end(), 0);
@@ -97,9 +99,13 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
         job.order = order.data();
         std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(job), std::align_val_t(64)));
         job.scratch = scratch.get();
+        srs::RecordMemory memory(record_leaves, job.n_root_rows, job.n_classes);
+        job.record = record_leaves > 0 ? &memory.record : nullptr;
         isa.grow(job);
+        if (job.record) srs::encode_tree(memory.record, job.features, bytes);
     }
-    return nb::make_tuple(job.n_nodes, job.n_leaves, job.depth);
+    nb::object record = job.record ? nb::object(nb::bytes(bytes.data(), bytes.size())) : nb::none();
+    return nb::make_tuple(job.n_nodes, job.n_leaves, job.depth, record);
 }
 
 size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int code_nbytes) {
@@ -124,6 +130,6 @@ void bind_trees(nb::module_ &module) {
     });
     module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "features"_a, "rows"_a,
                "class_counts"_a, "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "impurity"_a,
-               "xlogx"_a, "importance"_a, "isa"_a);
+               "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a);
     module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a, "code_nbytes"_a);
 }

@@ -8,6 +8,7 @@ void bind_draw(nb::module_ &module);
 void bind_gather(nb::module_ &module);
 void bind_parse(nb::module_ &module);
 void bind_code(nb::module_ &module);
+void bind_forest(nb::module_ &module);
 
 NB_MODULE(_native, module) {
     bind_trees(module);
@@ -15,4 +16,5 @@ NB_MODULE(_native, module) {
     bind_gather(module);
     bind_parse(module);
     bind_code(module);
+    bind_forest(module);
 }

@@ -19,6 +19,7 @@ namespace {
 struct Node {
     int64_t start, n, depth;
     uint64_t key;
+    int32_t *link; // where its parent's record names it
 };
 
 // The columns of a block in a random order per node: Fisher-Yates from the front over the columns
@@ -260,26 +261,49 @@ template <typename Code> struct Grower {
         }
     }
 
+    void record_leaf(int64_t node, const Facts &f) const {
+        TreeRecord &record = *job.record;
+        record.column[node] = -1;
+        record.threshold[node] = 0;
+        record.left[node] = static_cast<int32_t>(record.n_pairs);
+        record.right[node] = static_cast<int32_t>(f.n_present);
+        for (int64_t k = 0; k < f.n_present; ++k) {
+            record.pair_class[record.n_pairs] = f.present[k];
+            record.pair_count[record.n_pairs++] = static_cast<int32_t>(f.counts[k]);
+        }
+    }
+
+    void record_split(int64_t node, const Split &split) const {
+        job.record->column[node] = static_cast<int32_t>(split.column);
+        job.record->threshold[node] = static_cast<int32_t>(split.threshold);
+    }
+
     void grow() {
         prepare();
         Node stack[STACK];
-        stack[0] = Node{0, job.n_root_rows, 0, job.tree_key};
+        int32_t unlinked = 0;
+        stack[0] = Node{0, job.n_root_rows, 0, job.tree_key, &unlinked};
         for (int64_t k = 0; k < job.n_classes; ++k) stack_counts[k] = job.class_counts[k];
         for (int64_t top = 0; top >= 0;) {
             const Node node = stack[top];
-            ++job.n_nodes;
+            const int64_t id = job.n_nodes++;
+            *node.link = static_cast<int32_t>(id);
             if (node.depth > job.depth) job.depth = node.depth;
             const Facts f = facts_of(node, stack_counts + top * job.n_classes);
             const Split split = best_split(node, f);
             if (split.column < 0) {
+                if (job.record) record_leaf(id, f);
                 ++job.n_leaves;
                 --top;
                 continue;
             }
             const int64_t n_left = partition(node, f, split);
             job.importance[split.column] += criterion.importance(f, left_counts, n_left);
-            const Node left{node.start, n_left, node.depth + 1, derive(node.key, LEFT)};
-            const Node other{node.start + n_left, node.n - n_left, node.depth + 1, derive(node.key, RIGHT)};
+            if (job.record) record_split(id, split);
+            int32_t *left_link = job.record ? job.record->left + id : &unlinked;
+            int32_t *right_link = job.record ? job.record->right + id : &unlinked;
+            const Node left{node.start, n_left, node.depth + 1, derive(node.key, LEFT), left_link};
+            const Node other{node.start + n_left, node.n - n_left, node.depth + 1, derive(node.key, RIGHT), right_link};
             const bool left_first = left.n <= other.n; // the smaller child next: the stack stays shallow
             stack[top] = left_first ? other : left;
             stack[top + 1] = left_first ? left : other;

@@ -11,6 +11,16 @@ constexpr int ENTROPY_BITS = 32;            // x log2 x is tabulated in units of
 constexpr int64_t SMALL_NODE = 32768;       // up to here integer products of counts fit 32 bits
 enum Impurity : int { GINI = 0, ENTROPY = 1 };
 
+// The tree as it grows, nodes in the order they are visited. At most 2 L - 1 nodes for L leaves.
+struct TreeRecord {
+    int32_t *column;    // column of the split, -1 for a leaf
+    int32_t *threshold; // codes up to it go left
+    int32_t *left;      // left child; of a leaf its first pair
+    int32_t *right;     // right child; of a leaf its number of pairs
+    int32_t *pair_class, *pair_count; // classes with rows in a leaf, and how many
+    int64_t n_pairs = 0;
+};
+
 struct GrowJob {
     const void *codes;          // tiles: [tile][row][TILE]; columns: [column][row]
     int code_nbytes;            // 1 or 2
@@ -27,6 +37,7 @@ struct GrowJob {
     Impurity impurity;
     const int64_t *xlogx;       // [n_root_rows + 1], for ENTROPY
     void *scratch;              // scratch_nbytes(...) bytes, 64-byte aligned
+    TreeRecord *record;         // null: the tree is not recorded
     // Results.
     int64_t *importance;        // [n_columns], zeroed by the caller
     int64_t n_nodes = 0, n_leaves = 0, depth = 0;

@@ -1,0 +1,61 @@
+"""``srs-ooc predict``."""
+
+from pathlib import Path
+
+import click
+
+from srs_ooc.cli.output import echo_json
+from srs_ooc.predict.predict import predict
+from srs_ooc.sizes import MB
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("predict")
+@click.argument("run", type=_FILE)
+@click.argument("data", type=_FILE)
+@click.argument("out", type=_FILE)
+@click.option("--row-ids", metavar="NAME",
+              help="Column of row ids in a CSV file.  [default: that of the training table, if it "
+              "is there; else rows are numbered]")  # fmt: skip
+@click.option("--memory-mb", type=click.IntRange(1), default=512, show_default=True, metavar="MB",
+              help="Cap on the peak resident memory of the whole process, in MB of 10^6 "
+              "bytes.")  # fmt: skip
+@click.option("--store", type=_FILE, help="The run's store, if it was moved.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
+def predict_command(
+    run: Path,
+    data: Path,
+    out: Path,
+    row_ids: str | None,
+    memory_mb: int,
+    store: Path | None,
+    as_json: bool,
+) -> None:
+    """Predict the class of each row of DATA by the trees of RUN into the CSV file OUT.
+
+    RUN must have been made with --save-trees; it may be going on. DATA is a CSV file (plain or
+    gzip-compressed, with a header) or a store. Its columns are found by name; only those that the
+    trees use are read, and must be numbers, none missing. OUT has the row id, the prediction, and
+    a column probability_CLASS for each class: the mean over trees of the leaf's class shares.
+
+    \b
+    Keys of --json:
+      n_rows                    rows predicted
+      n_trees                   trees of the run, as of its last commit
+      n_features                columns they use
+      accuracy, log_loss        null where DATA has no target
+      n_unknown_labels          rows of classes not seen in training: they count
+                                as wrong; null where DATA has no target
+    """
+    report = predict(run, data, out, row_ids=row_ids, memory_nbytes=memory_mb * MB, store=store)
+    if as_json:
+        echo_json(vars(report))
+        return
+    click.echo(
+        f"{out}: {report.n_rows} rows by {report.n_trees} trees on {report.n_features} features"
+    )
+    if report.accuracy is not None:
+        click.echo(f"accuracy {report.accuracy:.4f}, log-loss {report.log_loss:.4f}")
+    if report.n_unknown_labels:
+        click.echo(f"{report.n_unknown_labels} rows are of classes not seen in training")

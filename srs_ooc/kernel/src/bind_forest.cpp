@@ -1,0 +1,131 @@
+// Saved trees: from bytes to arrays, and rows walked down them. Twin: kernel/forest_reference.py.
+#include "tree_bytes.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <typename T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+constexpr uint64_t PROBE = 0xFFFFFFFF;
+constexpr int64_t LEAF = -1, PROBE_SPLIT = -2;
+
+template <typename T> nb::bytes as_bytes(const std::vector<T> &items) {
+    return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));
+}
+
+struct Trees {
+    std::vector<int64_t> feature, n_rows;           // per node; feature may be LEAF or PROBE_SPLIT
+    std::vector<int32_t> code, right;               // of a leaf: its number of pairs, its first pair
+    std::vector<int32_t> pair_class, pair_count, root;
+
+    void append_node(srs::NumberReader &in) {
+        const uint64_t tag = in.next(), second = in.next();
+        if (tag > PROBE + 1 || second > 0x7FFFFFFF) throw std::invalid_argument("a tree names no such feature");
+        feature.push_back(tag == 0 ? LEAF : tag == PROBE + 1 ? PROBE_SPLIT : static_cast<int64_t>(tag - 1));
+        code.push_back(static_cast<int32_t>(second));
+        right.push_back(static_cast<int32_t>(pair_class.size()));
+        n_rows.push_back(0);
+        if (tag != 0) return;
+        for (uint64_t i = 0; i < second; ++i) {
+            pair_class.push_back(static_cast<int32_t>(in.next()));
+            pair_count.push_back(static_cast<int32_t>(in.next()));
+            n_rows.back() += pair_count.back();
+        }
+    }
+
+    void append_tree(srs::NumberReader in) {
+        const size_t first = feature.size();
+        root.push_back(static_cast<int32_t>(first));
+        std::vector<int32_t> waiting; // splits whose right child is still to come
+        for (bool complete = false; !complete;) {
+            const int32_t node = static_cast<int32_t>(feature.size());
+            append_node(in);
+            if (feature[node] != LEAF) {
+                waiting.push_back(node);
+                continue;
+            }
+            complete = waiting.empty();
+            if (complete) break;
+            right[waiting.back()] = node + 1;
+            waiting.pop_back();
+        }
+        if (in.at != in.end) throw std::invalid_argument("a tree is followed by more bytes");
+        for (size_t i = feature.size(); i-- > first;)
+            if (feature[i] != LEAF) n_rows[i] = n_rows[i + 1] + n_rows[right[i]];
+    }
+};
+
+nb::tuple decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts, Vector<const int64_t> stops) {
+    Trees trees;
+    {
+        nb::gil_scoped_release released;
+        const int64_t size = static_cast<int64_t>(data.size());
+        for (size_t i = 0; i < starts.size() && i < stops.size(); ++i) {
+            if (starts(i) < 0 || starts(i) > stops(i) || stops(i) > size) throw std::invalid_argument("no such bytes");
+            trees.append_tree({data.data() + starts(i), data.data() + stops(i)});
+        }
+    }
+    return nb::make_tuple(as_bytes(trees.root), as_bytes(trees.feature), as_bytes(trees.code), as_bytes(trees.right),
+                          as_bytes(trees.n_rows), as_bytes(trees.pair_class), as_bytes(trees.pair_count));
+}
+
+struct Walk {
+    const int64_t *slot, *n_rows;
+    const int32_t *code, *right, *pair_class, *pair_count;
+    const double *threshold, *panel;
+    int64_t stride, n_classes;
+
+    void add(int64_t node, const double *row, double weight, double *shares) const {
+        for (;;) {
+            const int64_t at = slot[node];
+            if (at >= 0) {
+                node = row[at * stride] <= threshold[node] ? node + 1 : right[node];
+            } else if (at == PROBE_SPLIT) {
+                const double n = static_cast<double>(n_rows[node]);
+                add(node + 1, row, weight * (static_cast<double>(n_rows[node + 1]) / n), shares);
+                node = right[node];
+                weight = weight * (static_cast<double>(n_rows[node]) / n);
+            } else {
+                const double n = static_cast<double>(n_rows[node]);
+                for (int32_t i = right[node]; i < right[node] + code[node]; ++i)
+                    shares[pair_class[i]] += weight * (static_cast<double>(pair_count[i]) / n);
+                return;
+            }
+        }
+    }
+};
+
+void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<const double> threshold,
+                Vector<const int32_t> code, Vector<const int32_t> right, Vector<const int64_t> n_rows,
+                Vector<const int32_t> pair_class, Vector<const int32_t> pair_count, Matrix<const double> panel,
+                Matrix<double> shares) {
+    const int64_t n_nodes = static_cast<int64_t>(slot.size()), n_slots = static_cast<int64_t>(panel.shape(0));
+    const int64_t n_classes = static_cast<int64_t>(shares.shape(1)), n_panel_rows = static_cast<int64_t>(shares.shape(0));
+    nb::gil_scoped_release released;
+    for (int64_t i = 0; i < n_nodes; ++i)
+        if (slot(i) >= n_slots) throw std::invalid_argument("a tree uses a column that the panel does not have");
+    for (size_t i = 0; i < pair_class.size(); ++i)
+        if (pair_class(i) < 0 || pair_class(i) >= n_classes) throw std::invalid_argument("a tree names no such class");
+    if (n_panel_rows > static_cast<int64_t>(panel.shape(1))) throw std::invalid_argument("the panel has too few rows");
+    const Walk walk{slot.data(), n_rows.data(), code.data(), right.data(), pair_class.data(), pair_count.data(),
+                    threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), n_classes};
+    for (size_t t = 0; t < root.size(); ++t)
+        for (int64_t r = 0; r < n_panel_rows; ++r)
+            walk.add(root(t), walk.panel + r, 1.0, shares.data() + r * n_classes);
+}
+
+} // namespace
+
+void bind_forest(nb::module_ &module) {
+    module.def("decode_trees", &decode_trees, "data"_a, "starts"_a, "stops"_a);
+    module.def("add_shares", &add_shares, "root"_a, "slot"_a, "threshold"_a, "code"_a, "right"_a, "n_rows"_a,
+               "pair_class"_a, "pair_count"_a, "panel"_a.noconvert(), "shares"_a.noconvert());
+}

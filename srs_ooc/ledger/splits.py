@@ -1,0 +1,171 @@
+"""What the splits of a run's trees mean outside its store: a table beside the trees.
+
+The engine knows codes only, and a saved split is a feature and a code. The table holds, for each
+feature that splits use, its name, and for each of its codes that they use the threshold in the
+feature's own units (:mod:`srs_ooc.store.boundaries`). It is made when trees are first asked to
+predict, and again when there are more of them, so that a run is not slowed; that needs the store
+the run was made on, predicting afterwards does not.
+
+The file is :data:`MAGIC`, one line of JSON, and the arrays one after another; the line holds the
+CRC-32 of what follows it.
+"""
+
+import json
+import os
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import RunError
+from srs_ooc.ledger.trees import TreeReader
+from srs_ooc.store.boundaries import boundaries
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.names import Names, read_array
+
+SPLITS_FILE = "splits.bin"
+MAGIC = b"srs-ooc splits 1\n"
+CODE_BITS = 16
+_MERGE_ITEMS = 1 << 18
+_NAME_NBYTES = 300
+_WORK_NBYTES = 24 << 20
+
+
+@dataclass(frozen=True)
+class SplitTable:
+    """What splits mean.
+
+    Attributes
+    ----------
+    features : int64 (n_used,)
+        Stored features that splits use, ascending.
+    names : tuple of str
+        Their names.
+    keys : int64 (k,)
+        ``feature << 16 | code`` of each split met, ascending.
+    thresholds : float64 (k,)
+        Values up to it go left.
+    facts : dict
+        ``classes``, ``target_name`` and ``row_id_name`` of the training table; ``n_trees``,
+        ``trees_nbytes`` and ``largest`` (most nodes decoded at a time) of the trees.
+    """
+
+    features: NDArray[np.int64]
+    names: tuple[str, ...]
+    keys: NDArray[np.int64]
+    thresholds: NDArray[np.float64]
+    facts: dict[str, Any]
+
+
+def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
+    """Return the table kept in a run's folder, or None if there is none for these very trees.
+
+    Raises
+    ------
+    RunError
+        If the file is damaged.
+    """
+    file = run / SPLITS_FILE
+    try:
+        with file.open("rb") as stream:
+            right = stream.read(len(MAGIC)) == MAGIC
+            header = json.loads(stream.readline() or b"{}") if right else {}
+            if right and header.get("trees_nbytes") != trees.nbytes:
+                return None
+            body = stream.read()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise _damaged(file, str(error)) from error
+    if not right or zlib.crc32(body) != header.get("crc32"):
+        raise _damaged(file, "other bytes")
+    n_keys, n_features = int(header["n_keys"]), int(header["n_features"])
+    keys = np.frombuffer(body, np.int64, n_keys)
+    thresholds = np.frombuffer(body, np.float64, n_keys, 8 * n_keys)
+    features = np.frombuffer(body, np.int64, n_features, 16 * n_keys)
+    names = tuple(json.loads(body[8 * (2 * n_keys + n_features) :]))
+    return SplitTable(features, names, keys, thresholds, header)
+
+
+def _damaged(file: Path, found: str) -> RunError:
+    return RunError(
+        f"{file}: expected the thresholds of a run's trees, found {found}. Remove the file; it is "
+        "made again from the run's store."
+    )
+
+
+def make_splits(run: Path, trees: TreeReader, store: Path) -> SplitTable:
+    """Look the thresholds of a run's trees up in its store, and keep them in its folder.
+
+    The folder is left as it is if it cannot be written.
+
+    Raises
+    ------
+    RunError, StoreError
+        If trees or store are damaged.
+    """
+    keys, facts = _used_keys(trees)
+    manifest = read_manifest(store)
+    thresholds = boundaries(store, manifest, keys >> CODE_BITS, keys & ((1 << CODE_BITS) - 1))
+    features = np.unique(keys >> CODE_BITS)
+    positions, names = read_array(store, manifest, "positions"), Names(store, manifest)
+    facts |= {
+        "classes": list(manifest.classes),
+        "target_name": manifest.target_name,
+        "row_id_name": manifest.row_id_name,
+    }
+    found = tuple(names[int(positions[feature])] for feature in features.tolist())
+    table = SplitTable(features, found, keys, thresholds, facts)
+    with suppress(OSError):
+        _write(run / SPLITS_FILE, table)
+    return table
+
+
+def making_nbytes(trees: TreeReader, store: Path) -> int:
+    """Return the bytes that :func:`make_splits` needs at most.
+
+    A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
+    more different ones than codes in the store.
+    """
+    n_codes = read_array(store, read_manifest(store), "n_codes")
+    n_keys = min(trees.nbytes // 6, int(np.sum(n_codes, dtype=np.int64)))
+    n_used = min(n_keys, len(n_codes))
+    return 6 * 8 * n_keys + _NAME_NBYTES * n_used + _WORK_NBYTES
+
+
+def _used_keys(trees: TreeReader) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    keys = np.zeros(0, np.int64)
+    waiting: list[NDArray[np.int64]] = []
+    n_trees = n_waiting = largest = 0
+    for batch in trees.batches():
+        splits = batch.feature >= 0
+        waiting.append(np.unique(batch.feature[splits] << CODE_BITS | batch.code[splits]))
+        n_waiting += len(waiting[-1])
+        n_trees += len(batch.root)
+        largest = max(largest, len(batch.feature))
+        if n_waiting > max(_MERGE_ITEMS, len(keys)):
+            keys, waiting, n_waiting = np.unique(np.concatenate([keys, *waiting])), [], 0
+    keys = np.unique(np.concatenate([keys, *waiting]))
+    return keys, {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
+
+
+def _write(file: Path, table: SplitTable) -> None:
+    arrays = (table.keys, table.thresholds, table.features)
+    names = json.dumps(table.names, ensure_ascii=False).encode()
+    body = b"".join([*(array.tobytes() for array in arrays), names])
+    sizes = {"n_keys": len(table.keys), "n_features": len(table.features)}
+    header = json.dumps(table.facts | sizes | {"crc32": zlib.crc32(body)}).encode()
+    scratch = file.with_name(f"{file.name}.{os.getpid()}.partial")
+    try:
+        with scratch.open("wb") as stream:
+            stream.write(MAGIC + header + b"\n")
+            stream.write(body)
+            stream.flush()
+            os.fsync(stream.fileno())
+        scratch.replace(file)
+    finally:
+        scratch.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""What a run's trees say of the rows of a table."""

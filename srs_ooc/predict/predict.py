@@ -1,0 +1,159 @@
+"""From a run and a table to a file of predictions."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from srs_ooc.atomic import published_file
+from srs_ooc.budget import Budget
+from srs_ooc.errors import UsageError
+from srs_ooc.ledger import Ledger, TreeReader
+from srs_ooc.ledger.splits import SplitTable, load_splits, make_splits, making_nbytes
+from srs_ooc.predict.ensemble import ensemble_nbytes, probabilities
+from srs_ooc.predict.scores import Scores
+from srs_ooc.predict.tables import CsvTable, StoreTable, Table, TrainingStoreTable
+from srs_ooc.runs import check_store, find_store, spec_of
+from srs_ooc.sizes import MB
+from srs_ooc.store.manifest import read_manifest
+
+MOST_ROWS = 8192
+"""Rows of a panel at most: more would not make it faster."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was predicted; scores are None where the table has no target."""
+
+    n_rows: int
+    n_trees: int
+    n_features: int
+    accuracy: float | None
+    log_loss: float | None
+    n_unknown_labels: int | None
+
+
+def predict(
+    run: Path,
+    data: Path,
+    out: Path,
+    *,
+    row_ids: str | None = None,
+    memory_nbytes: int = 512 * MB,
+    store: Path | None = None,
+) -> Report:
+    """Predict the class of each row of a table by the trees of a run, as of its last commit.
+
+    Parameters
+    ----------
+    run : Path
+        A run with saved trees; it may be going on.
+    data : Path
+        A CSV file or a store; rows are read in bounded panels, and only the columns that trees use.
+    out : Path
+        The CSV file to make: row id, prediction, and a probability for each class. It appears
+        complete or not at all.
+    row_ids : str, optional
+        Column of row ids in a CSV file.
+    memory_nbytes : int
+        Cap on the resident memory of the whole process.
+    store : Path, optional
+        The store of the run, if it was moved; needed when the run's trees are first used.
+
+    Raises
+    ------
+    SrsOocError
+        If run or table cannot be used, the cap is too small, or ``out`` is in the way.
+    """
+    if out.exists():
+        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    ledger = Ledger(run, writable=False)
+    try:
+        trees = TreeReader(ledger)
+        splits = load_splits(run, trees)
+        if splits is None:
+            splits = _looked_up(ledger, trees, store, memory_nbytes)
+        is_training = data.is_dir() and read_manifest(data).fingerprint == spec_of(ledger).store
+    finally:
+        ledger.close()
+    table: Table
+    if is_training:
+        table = TrainingStoreTable(data, splits)
+    elif data.is_dir():
+        table = StoreTable(data, splits)
+    else:
+        table = CsvTable(data, splits, row_ids)
+    n_rows = _panel_rows(table, splits, memory_nbytes)
+    try:
+        id_name = row_ids or splits.facts["row_id_name"] or "row_id"
+        return _write(out, id_name, table, trees, splits, n_rows, as_codes=is_training)
+    except FileExistsError as error:
+        raise UsageError(f"{error}. Choose another path, or wait for it.") from None
+    except OSError as error:
+        raise UsageError(
+            f"{out}: cannot be written: {error.strerror or error}. "
+            "Choose a path in a folder that exists, can be written, and has room."
+        ) from error
+
+
+def _looked_up(
+    ledger: Ledger, trees: TreeReader, store: Path | None, cap_nbytes: int
+) -> SplitTable:
+    place = find_store(ledger) if store is None else store
+    check_store(ledger, read_manifest(place), place)
+    budget = Budget(cap_nbytes)
+    budget.grant("looking thresholds up", making_nbytes(trees, place))
+    budget.check()
+    return make_splits(ledger.run, trees, place)
+
+
+def _panel_rows(table: Table, splits: SplitTable, cap_nbytes: int) -> int:
+    """Return how many rows at a time the cap holds."""
+    budget = Budget(cap_nbytes)
+    row_nbytes = table.row_nbytes + 24 * len(splits.facts["classes"])
+    budget.grant("trees and thresholds", ensemble_nbytes(splits))
+    budget.grant(f"{len(splits.features)} columns", table.fixed_nbytes)
+    budget.grant("a row", row_nbytes)
+    budget.check()
+    fitting = budget.free_nbytes // row_nbytes + 1
+    return int(min(fitting, MOST_ROWS, table.most_rows or MOST_ROWS))
+
+
+def _write(
+    out: Path,
+    id_name: str,
+    table: Table,
+    trees: TreeReader,
+    splits: SplitTable,
+    panel_rows: int,
+    *,
+    as_codes: bool,
+) -> Report:
+    classes: list[str] = splits.facts["classes"]
+    scores = Scores(classes)
+    n_rows, has_target = 0, True
+    with (
+        published_file(out) as scratch,
+        scratch.open("wb") as raw,
+        io.TextIOWrapper(raw, encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([id_name, "prediction", *(f"probability_{label}" for label in classes)])
+        for panel in table.panels(panel_rows):
+            count = len(panel.ids)
+            shares = probabilities(trees, splits, panel.values, count, as_codes=as_codes)
+            predicted = shares.argmax(axis=1).tolist()
+            for row_id, guess, row in zip(panel.ids, predicted, shares, strict=True):
+                writer.writerow([row_id, classes[guess], *row.tolist()])
+            n_rows += count
+            has_target = panel.labels is not None
+            if panel.labels is not None:
+                scores.add(panel.labels, predicted, shares)
+    return Report(
+        n_rows=n_rows,
+        n_trees=int(splits.facts["n_trees"]),
+        n_features=len(splits.features),
+        accuracy=scores.accuracy,
+        log_loss=scores.log_loss,
+        n_unknown_labels=scores.n_unknown if has_target else None,
+    )

@@ -1,0 +1,346 @@
+"""The rows of a table, CSV or store, in bounded panels of the columns that trees use."""
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import InputError, StoreError
+from srs_ooc.kernel.block import Block, block_nbytes
+from srs_ooc.kernel.parse import IGNORED, ROW_ID, TARGET, Problem, TableReader, Texts
+from srs_ooc.ledger.splits import SplitTable
+from srs_ooc.store.columns import ColumnStore
+from srs_ooc.store.formats.csv import CsvStream, check_utf8
+from srs_ooc.store.formats.dialect import TextForm
+from srs_ooc.store.formats.problems import MAX_CLASSES, raise_problem
+from srs_ooc.store.formats.source import Source
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.values import ValuesReader
+
+_SHOWN = 5
+TEXT_NBYTES = 300
+"""Allowance for a row's id and label, and for a column's name, as Python objects."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Some rows of a table.
+
+    Attributes
+    ----------
+    values : float64 (n_used, at least n_rows)
+        The columns that trees use, in the order of ``SplitTable.features``; none is missing.
+    ids : list of str
+        Row ids.
+    labels : list of str or None
+        The target, where the table has it.
+    """
+
+    values: NDArray[np.float64]
+    ids: list[str]
+    labels: list[str] | None
+
+
+class Table(Protocol):
+    """A table to predict on."""
+
+    @property
+    def fixed_nbytes(self) -> int:
+        """Bytes it needs whatever the size of its panels."""
+        ...
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes it needs for each row of a panel."""
+        ...
+
+    @property
+    def most_rows(self) -> int | None:
+        """Rows there are, where that is known."""
+        ...
+
+    def panels(self, n_rows: int) -> Iterator[Panel]:
+        """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
+        ...
+
+
+def _shown(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(repr(name) for name in names[:_SHOWN]) + more
+
+
+def _refuse_missing(what: str, panel: Panel, first_row: int, names: tuple[str, ...]) -> None:
+    missing = np.isnan(panel.values[:, : len(panel.ids)]).any(axis=0)
+    if not missing.any():
+        return
+    row = int(missing.argmax())
+    name = names[int(np.isnan(panel.values[:, row]).argmax())]
+    raise InputError(
+        f"{what}, row {first_row + row + 1} (id {panel.ids[row]!r}): expected a number in column "
+        f"{name!r}, which the trees use, found a missing value. Fill it in, or leave the row out."
+    )
+
+
+class CsvTable:
+    """A CSV file, plain or gzip-compressed, whose columns are found by name.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    splits : SplitTable
+        Says which columns are needed.
+    row_ids : str or None
+        Column of row ids, which must be there; None for that of the training table if it is there,
+        and numbers from 1 if not.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a column is missing or there twice.
+    """
+
+    most_rows = None
+
+    def __init__(self, path: Path, splits: SplitTable, row_ids: str | None = None) -> None:
+        self._path, self._splits = path, splits
+        self._wanted = {name.encode(): i for i, name in enumerate(splits.names)}
+        self._target = str(splits.facts["target_name"]).encode()
+        ids = splits.facts["row_id_name"] if row_ids is None else row_ids
+        self._ids = None if ids is None else ids.encode()
+        self._slots = array("i")
+        self._twice: list[str] = []
+        self._found: set[int] = set()
+        self._source = Source.file(path)
+        self._stream = CsvStream(self._source, TextForm(), self._take_names)
+        self._check(row_ids)
+
+    def _take_names(self, names: Texts) -> None:
+        for name in names:
+            slot = self._wanted.get(name, IGNORED)
+            if name == self._ids:
+                slot = ROW_ID
+            elif name == self._target:
+                slot = TARGET
+            if slot != IGNORED and slot in self._found:
+                self._twice.append(name.decode())
+            self._found.add(slot)
+            self._slots.append(slot)
+
+    def _check(self, row_ids: str | None) -> None:
+        names = self._splits.names
+        absent = [name for i, name in enumerate(names) if i not in self._found]
+        if absent:
+            raise InputError(
+                f"{self._path}: expected the {len(names)} columns that the trees use, found "
+                f"{len(absent)} of them missing: {_shown(absent)}. Columns are found by name; "
+                "mend the header, or add them."
+            )
+        if row_ids is not None and ROW_ID not in self._found:
+            raise InputError(
+                f"{self._path}: expected a column {row_ids!r} of row ids, found none. "
+                "Check --row-ids."
+            )
+        if self._twice:
+            raise InputError(
+                f"{self._path}: expected each column once, found twice: {_shown(self._twice)}. "
+                "Rename or remove one."
+            )
+
+    @property
+    def fixed_nbytes(self) -> int:
+        """Bytes it needs whatever the size of its panels."""
+        return 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted)
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes it needs for each row of a panel."""
+        return 9 * len(self._wanted) + 2 * TEXT_NBYTES
+
+    def panels(self, n_rows: int) -> Iterator[Panel]:
+        """Yield all rows, ``n_rows`` at a time, each panel valid until the next.
+
+        Raises
+        ------
+        InputError
+            At a row that is ragged, or a cell that is no number or missing.
+        """
+        reader = TableReader(
+            np.array(self._slots, np.int32),
+            self._stream.dialect,
+            place=self._stream.place,
+            max_classes=MAX_CLASSES,
+        )
+        values = np.empty((len(self._wanted), n_rows))
+        reader.set_panel(values)
+        ids: list[str] = []
+        labels: list[NDArray[np.int32]] = []
+        done = 0
+
+        def take() -> Panel | None:
+            """Take what was read; return the panel if it is to be handed on."""
+            texts = reader.take_ids()
+            check_utf8(texts, f"{self._path}: the row ids")
+            ids.extend(text.decode() for text in texts)
+            labels.append(reader.take_labels())
+            self._raise(reader.problem)
+            return self._panel(reader, values, ids, labels, done) if reader.panel_is_full else None
+
+        for data, first in self._stream.body():
+            start = first
+            while True:
+                start = reader.feed(data, start)
+                panel = take()
+                if panel is not None:
+                    yield panel
+                    done += len(panel.ids)
+                    ids, labels = [], []
+                    reader.set_panel(values)
+                if start >= len(data):
+                    break
+        reader.finish()
+        take()
+        if reader.n_rows == 0:
+            raise InputError(f"{self._path}: expected rows after the header, found none.")
+        if reader.n_panel_rows:
+            yield self._panel(reader, values, ids, labels, done)
+
+    def _panel(
+        self,
+        reader: TableReader,
+        values: NDArray[np.float64],
+        ids: list[str],
+        labels: list[NDArray[np.int32]],
+        done: int,
+    ) -> Panel:
+        n_rows = reader.n_panel_rows
+        texts = None
+        if TARGET in self._found:
+            classes = [label.decode("utf-8", "replace") for label in reader.classes()]
+            texts = [classes[i] for part in labels for i in part.tolist()]
+        if ROW_ID not in self._found:
+            ids = [str(done + i + 1) for i in range(n_rows)]
+        panel = Panel(values, ids, texts)
+        _refuse_missing(str(self._path), panel, done, self._splits.names)
+        return panel
+
+    def _raise(self, problem: Problem | None) -> None:
+        if problem is None:
+            return
+        names = self._splits.names
+
+        def name_of(column: int) -> str:
+            slot = self._slots[column]
+            return repr(names[slot] if slot >= 0 else self._target.decode())
+
+        if problem.fault == "not_a_number":
+            raise InputError(
+                f"{self._path}, line {problem.line}: column {name_of(problem.column)}, which the "
+                f"trees use: expected a number, found {problem.text!r}. Mend the cell."
+            )
+        raise_problem(self._source, problem, len(self._slots), name_of, self._stream.dialect)
+
+
+class StoreTable:
+    """Another store than the training store: values, of columns found by name.
+
+    Raises
+    ------
+    InputError, StoreError
+        If a column is missing; if the store keeps no values or is damaged.
+    """
+
+    def __init__(self, path: Path, splits: SplitTable) -> None:
+        self._path, self._splits = path, splits
+        self._manifest = read_manifest(path)
+        found = Names(path, self._manifest).find(list(splits.names))
+        absent = [n for n, source in zip(splits.names, found.tolist(), strict=True) if source < 0]
+        if absent:
+            raise InputError(
+                f"{path}: expected the {len(splits.names)} features that the trees use, found "
+                f"{len(absent)} of them missing: {_shown(absent)}. Features are found by name; "
+                "ingest a table that has them."
+            )
+        sources = np.asarray(read_array(path, self._manifest, "positions"), np.int64)
+        self._stored = np.argsort(sources)[found]
+        self._reader = ValuesReader(path, self._manifest)
+        self.most_rows = self._manifest.n_rows
+
+    @property
+    def fixed_nbytes(self) -> int:
+        """Bytes it needs whatever the size of its panels."""
+        return 24 * self._manifest.n_features + TEXT_NBYTES * len(self._stored) + (8 << 20)
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes it needs for each row of a panel."""
+        return 9 * len(self._stored) + 2 * TEXT_NBYTES
+
+    def panels(self, n_rows: int) -> Iterator[Panel]:
+        """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
+        order = np.argsort(self._stored)
+        values = np.empty((len(order), n_rows))
+        for first, ids, labels in _row_facts(self._path, n_rows):
+            stop = first + len(ids)
+            for i, row, part in self._reader.columns(self._stored[order]):
+                low, high = max(first, row), min(stop, row + len(part))
+                if low < high:
+                    values[order[i], low - first : high - first] = part[low - row : high - row]
+            panel = Panel(values, ids, labels)
+            _refuse_missing(str(self._path), panel, first, self._splits.names)
+            yield panel
+
+
+class TrainingStoreTable:
+    """The very store a run was made on: its codes, to be compared with the codes of splits."""
+
+    def __init__(self, path: Path, splits: SplitTable) -> None:
+        self._path, self._manifest = path, read_manifest(path)
+        self._features = splits.features.astype(np.uint32)
+        self.most_rows = self._manifest.n_rows
+
+    @property
+    def fixed_nbytes(self) -> int:
+        """Bytes it needs whatever the size of its panels."""
+        code_nbytes = self._manifest.code_nbytes
+        return TEXT_NBYTES * len(self._features) + 2 * block_nbytes(
+            1, self._manifest.n_rows, code_nbytes
+        )
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes it needs for each row of a panel."""
+        codes = 2 * block_nbytes(len(self._features) + 1, 1, self._manifest.code_nbytes)
+        return codes + 9 * len(self._features) + 2 * TEXT_NBYTES
+
+    def panels(self, n_rows: int) -> Iterator[Panel]:
+        """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
+        n_used, code_nbytes = len(self._features), self._manifest.code_nbytes
+        values = np.empty((n_used, n_rows))
+        with ColumnStore(self._path, mapped=False) as store:
+            for first, ids, labels in _row_facts(self._path, n_rows):
+                rows = np.arange(first, first + len(ids), dtype=np.int32)
+                block = Block(max(1, n_used), len(rows), code_nbytes, tiled=False)
+                if n_used:
+                    store.gather(self._features, block, rows)
+                values[:, : len(rows)] = block.as_columns(n_used)
+                yield Panel(values, ids, labels)
+
+
+def _row_facts(path: Path, n_rows: int) -> Iterator[tuple[int, list[str], list[str]]]:
+    """Yield (first row, row ids, labels) of a store, ``n_rows`` at a time."""
+    manifest = read_manifest(path)
+    ids = iter(Names(path, manifest, "row_ids"))
+    target = read_array(path, manifest, "target")
+    for first in range(0, manifest.n_rows, n_rows):
+        some = list(islice(ids, n_rows))
+        codes = target[first : first + n_rows].tolist()
+        if len(some) != len(codes):
+            raise StoreError(f"{path}: expected {manifest.n_rows} row ids, found fewer.")
+        yield first, some, [manifest.classes[code] for code in codes]

@@ -1,0 +1,72 @@
+"""The value between two codes tells the rows of the store apart as the codes do."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srs_ooc.atomic import published_folder
+from srs_ooc.errors import StoreError
+from srs_ooc.store.boundaries import boundaries, midpoints
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.table import StoreForm, TableFacts, stored_positions
+from srs_ooc.store.texts import text_blocks
+from srs_ooc.store.writer import write_store
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@settings(max_examples=300)
+@given(finite, finite)
+def test_a_midpoint_lies_from_the_lower_up_to_below_the_upper(a, b):
+    lower, upper = min(a, b), max(a, b)
+    if lower < upper:
+        middle = midpoints(np.array([lower]), np.array([upper]))[0]
+        assert lower <= middle < upper
+        if 1e-300 < upper - lower < 1e300 and middle != lower:
+            assert middle == pytest.approx(lower / 2 + upper / 2)
+
+
+def test_midpoints_of_neighbours_and_of_the_largest():
+    one = np.array([1.0])
+    assert midpoints(one, np.nextafter(one, 2)) == one
+    assert midpoints(np.array([1e308]), np.array([1.5e308])) == 1.25e308
+    assert midpoints(np.array([2.0]), np.array([5.0])) == 3.5
+
+
+class Columns:
+    def __init__(self, values):
+        self.values = values[stored_positions(len(values))].astype(np.float64)
+        self.n_features, self.n_rows = values.shape
+
+    def read(self, start, stop):
+        return self.values[start:stop]
+
+
+@pytest.mark.parametrize("values_dtype", ["float64", "float32", None])
+@pytest.mark.parametrize("n_rows", [90, 1500])
+def test_values_and_codes_fall_on_the_same_side(tmp_path, values_dtype, n_rows):
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((12, n_rows)).astype(np.float32)
+    values[3] = rng.integers(0, 5, n_rows)
+    values[4] = np.nextafter(np.float32(1), np.float32(2)) * rng.integers(0, 2, n_rows)
+    columns = Columns(values)
+    names = text_blocks(f"f{i}" for i in range(12))
+    facts = TableFacts("y", ("a", "b"))
+    target = (np.arange(n_rows) % 2).astype(np.int32)
+    path = tmp_path / "t.zarr"
+    with published_folder(path) as scratch:
+        write_store(scratch, columns, target, facts, names, form=StoreForm("uint8", values_dtype))
+    manifest = read_manifest(path)
+    codes = np.fromfile(path / "codes/c/0/0", np.uint8).reshape(-1, n_rows)[:12]
+    features = np.concatenate([np.full(row.max(), i) for i, row in enumerate(codes)])
+    cuts = np.concatenate([np.arange(row.max()) for row in codes])
+    found = boundaries(path, manifest, features.astype(np.int64), cuts.astype(np.int64))
+    for feature, cut, boundary in zip(features, cuts, found, strict=True):
+        own, row = columns.values[feature], codes[feature]
+        np.testing.assert_array_equal(own <= boundary, row <= cut)
+        middle = (own[row <= cut].max() + own[row > cut].min()) / 2
+        assert boundary == middle
+    beyond = np.array([codes[0].max()], np.int64)
+    with pytest.raises(StoreError, match="belong"):
+        boundaries(path, manifest, np.zeros(1, np.int64), beyond)
