@@ -4,6 +4,7 @@ Text tables are parsed straight into panels (``csv.py``). Every other format is 
 numbers, read by columns or by rows, whichever its layout makes cheap.
 """
 
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,7 +38,7 @@ class Table(Protocol):
         ...
 
     @property
-    def names(self) -> list[str] | None:
+    def names(self) -> Collection[str] | None:
         """Names of the columns; None if the format has none."""
         ...
 
