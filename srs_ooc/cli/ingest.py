@@ -110,9 +110,9 @@ def ingest_command(
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
     Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
-    SciPy's sparse matrices) are read as they are. All columns but the target,
-    the row ids and the ignored ones must be numeric. Missing values are stored as such. STORE
-    appears complete or not at all.
+    SciPy's sparse matrices), Parquet and Feather files are read as they are. All columns but the
+    target, the row ids and the ignored ones must be numeric. Missing values are stored as such.
+    STORE appears complete or not at all.
     """
     if target is not None and target_file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
