@@ -244,6 +244,7 @@ class TableIngest:
         self._check_disk(shape, wide)
         resident = psutil.Process().memory_info().rss
         resident += 3 * 8 * (roles.n_columns if self._table.by_rows else shape.n_rows)
+        resident += self._table.work_nbytes
         plan = plan_ingest(options.memory_nbytes, resident, roles.n_columns, shape, wide)
         columns = _Columns(self._table, self._what, self._header, roles.stored_columns())
         source: ColumnSource = columns

@@ -33,6 +33,11 @@ class Table(Protocol):
         ...
 
     @property
+    def work_nbytes(self) -> int:
+        """Memory that reading takes beyond what is read and what is held already, in bytes."""
+        ...
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         ...

@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from numpy.typing import NDArray
 
-from srs_ooc.errors import InputError, UsageError
+from srs_ooc.errors import BudgetError, InputError, UsageError
+from srs_ooc.sizes import MB, megabytes
 from srs_ooc.store.formats.arrays import check_shape
 from srs_ooc.store.formats.frames import column_numbers
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
+_WORK_NBYTES = 40 * MB  # PyArrow reads, decodes and frees; measured 8 to 30 MB at 20,000 columns
 
 
 class ArrowFile:
@@ -20,13 +23,16 @@ class ArrowFile:
     ------
     InputError
         If the file is damaged.
+    BudgetError
+        If the cap cannot hold what PyArrow takes to open it.
     UsageError
         If PyArrow is not installed.
     """
 
     by_rows = False
+    work_nbytes = _WORK_NBYTES
 
-    def __init__(self, path: Path, what: str, *, parquet: bool) -> None:
+    def __init__(self, path: Path, what: str, cap: int, *, parquet: bool) -> None:
         try:
             import pyarrow
         except ImportError:
@@ -39,6 +45,7 @@ class ArrowFile:
         pyarrow.set_memory_pool(pyarrow.system_memory_pool())
         self.format = "parquet" if parquet else "feather"
         self._path, self._what = path, what
+        self._check_cap(cap)
         try:
             self._open()
         except self._damage as error:
@@ -47,6 +54,26 @@ class ArrowFile:
                 "Get the file again."
             ) from error
         check_shape(self.shape, what)
+
+    def _check_cap(self, cap: int) -> None:
+        """Refuse a cap that opening the file would break.
+
+        PyArrow reads a record batch of Feather whole, whatever the columns asked for, and it may be
+        the only one; of Parquet it decodes the footer, which took 4 times its size.
+        """
+        nbytes = self._path.stat().st_size
+        if self.format == "parquet":
+            with self._path.open("rb") as file:
+                file.seek(-min(8, nbytes), 2)
+                nbytes = 4 * min(int.from_bytes(file.read(4), "little"), nbytes)
+        least = psutil.Process().memory_info().rss + nbytes + self.work_nbytes
+        if least > cap:
+            raise BudgetError(
+                f"--memory-mb {megabytes(cap):g} cannot hold the reading of {self._what} with "
+                f"PyArrow: the program itself and {megabytes(nbytes):g} MB for the file take "
+                f"--memory-mb {least // MB + 1}, and the table a little more. Give it, or save the "
+                f"table as {'CSV' if self.format == 'parquet' else 'Parquet'} or .npy."
+            )
 
     def _open(self) -> None:
         self._parquet: Any = None

@@ -69,6 +69,7 @@ class FeatureRows:
     """
 
     by_rows = False
+    work_nbytes = 0
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ class NpyTable:
     """
 
     format = "npy"
+    work_nbytes = 0
     names: list[str] | None = None
 
     def __init__(self, path: Path, what: str) -> None:

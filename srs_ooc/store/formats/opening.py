@@ -47,7 +47,7 @@ def open_file(path: Path, scratch: Path, cap: int) -> Table:
         return NpyTable(path, str(path))
     for magic in (PARQUET, FEATHER):
         if _start(path).startswith(magic):
-            return ArrowFile(path, str(path), parquet=magic == PARQUET)
+            return ArrowFile(path, str(path), cap, parquet=magic == PARQUET)
     return open_npz(path, str(path), scratch, cap)
 
 

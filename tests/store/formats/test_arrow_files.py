@@ -7,7 +7,7 @@ import pytest
 import zarr
 
 import srs_ooc
-from srs_ooc.errors import InputError
+from srs_ooc.errors import BudgetError, InputError
 from srs_ooc.store.names import Names
 
 pyarrow = pytest.importorskip("pyarrow")
@@ -62,4 +62,14 @@ def test_what_is_no_number_or_damaged_is_refused(tmp_path, kind):
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(InputError, match="could not read it"):
         srs_ooc.ingest(path, tmp_path / "t.zarr", row_ids="id")
+    assert [p.name for p in tmp_path.iterdir()] == ["t.bin"]
+
+
+@pytest.mark.parametrize("kind", WRITE)
+def test_a_cap_that_cannot_hold_pyarrow_is_refused(tmp_path, kind):
+    WRITE[kind](tmp_path / "t.bin")
+    with pytest.raises(
+        BudgetError, match=r"--memory-mb 60 cannot hold .* PyArrow.*--memory-mb \d+"
+    ):
+        srs_ooc.ingest(tmp_path / "t.bin", tmp_path / "t.zarr", row_ids="id", memory_mb=60)
     assert [p.name for p in tmp_path.iterdir()] == ["t.bin"]
