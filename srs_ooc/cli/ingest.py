@@ -8,6 +8,7 @@ from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.errors import UsageError
 from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.formats.dialect import TextForm
+from srs_ooc.store.ingest_features import SampleTable, ingest_features_as_rows
 from srs_ooc.store.ingest_table import ingest_any
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.publishing import IngestOptions
@@ -50,6 +51,21 @@ from srs_ooc.store.publishing import IngestOptions
     type=click.Path(path_type=Path),
     help="Class labels for .npy, .npz: one a line, or a .npy. [default: --target]",
 )
+@click.option(
+    "--orient",
+    type=click.Choice(["samples", "features"]),
+    default="samples",
+    show_default=True,
+    help="What a row of a text table is; of a feature the first column is the name, and the "
+    "header holds the sample ids.",
+)
+@click.option(
+    "--samples",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="With --orient features: text table of the samples that holds --id and --target.",
+)
+@click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples.")
 @click.option("--no-header", is_flag=True, help="The first row holds data; columns are f0, f1, ...")
 @click.option(
     "--memory-mb",
@@ -87,13 +103,16 @@ def ingest_command(
     no_header: bool,
     names: Path | None,
     target_file: Path | None,
+    orient: str,
+    samples: Path | None,
+    id_name: str | None,
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
     Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
-    SciPy's sparse matrices) are read as they are. All columns but the target,
-    the row ids and the ignored ones must be numeric. Missing values are stored as such. STORE
-    appears complete or not at all.
+    SciPy's sparse matrices), Parquet and Feather files are read as they are. All columns but the
+    target, the row ids and the ignored ones must be numeric. Missing values are stored as such.
+    STORE appears complete or not at all.
     """
     if target is not None and target_file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
@@ -113,16 +132,47 @@ def ingest_command(
         keep_values=not no_values,
         text=text,
     )
+    joined = _sample_table(orient, samples, id_name, target)
+    if joined and (names or target_file):
+        raise UsageError("expected no --names or --target-file with --orient features.")
     with byte_progress() as progress:
         apart = (target_file, names, None)
-        manifest = ingest_any(source, store, options, progress, apart=apart)
+        if joined is None:
+            manifest = ingest_any(source, store, options, progress, apart=apart)
+        else:
+            manifest = ingest_features_as_rows(source, store, joined, options, progress)
     _report(store, manifest)
 
 
+def _sample_table(
+    orient: str, samples: Path | None, id_name: str | None, target: str | None
+) -> SampleTable | None:
+    if orient == "samples":
+        if samples or id_name:
+            raise UsageError(
+                "expected --samples and --id only with --orient features; with rows of samples "
+                "the target is a column (--target). Leave them out."
+            )
+        return None
+    if samples is None or id_name is None or target is None:
+        raise UsageError(
+            "--orient features: expected --samples FILE, --id NAME and --target NAME, which say "
+            "where the class of each sample stands. Give all three."
+        )
+    return SampleTable(samples, id_name, target)
+
+
 def _report(store: Path, manifest: Manifest) -> None:
-    found = ", the last column" if manifest.inferred.get("target") else ""
+    last = ", the last column" if manifest.inferred.get("target") else ""
     click.echo(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
-    click.echo(f"target: {manifest.target_name!r}{found} ({len(manifest.classes)} classes)")
+    click.echo(f"target: {manifest.target_name!r}{last} ({len(manifest.classes)} classes)")
+    for side, words in (
+        ("samples_without_label", "samples without a label, left out"),
+        ("labels_without_sample", "labels without a sample, left out"),
+    ):
+        if found := manifest.inferred.get(side):
+            more = ", ..." if found["n"] > len(found["first"]) else ""
+            click.echo(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
     if names := manifest.inferred.get("names"):
         click.echo(f"names: {names}, since none were given")
     if separator := manifest.inferred.get("separator"):

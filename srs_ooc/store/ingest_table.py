@@ -4,7 +4,7 @@ import contextlib
 import shutil
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -128,8 +128,8 @@ def ingest_any(
             opened = open_file(path, scratch, options.memory_nbytes)
             source = {"name": path.name, **_fingerprint(path)}
         with contextlib.ExitStack() as stack:
-            work = _TableIngest(opened, path or "the table", folder, options, progress, stack)
-            manifest = work.run(target, names, row_ids, {"format": opened.format} | source)
+            work = TableIngest(opened, path or "the table", folder, options, progress, stack)
+            manifest = work.run(Apart(target, names, row_ids), {"format": opened.format} | source)
         shutil.rmtree(scratch)
     return manifest
 
@@ -142,7 +142,19 @@ def _fingerprint(path: Path) -> dict[str, int]:
     return {"nbytes": nbytes, "crc32": crc32}
 
 
-class _TableIngest:
+@dataclass(frozen=True)
+class Apart:
+    """What of a table is not in it: labels, names and row ids, and what they are called."""
+
+    target: Any = None
+    names: Any = None
+    row_ids: Any = None
+    target_name: str = "target"
+    row_id_name: str = "row ids"
+    inferred: dict[str, Any] = field(default_factory=dict)
+
+
+class TableIngest:
     """One ingest of a table of numbers, stage by stage."""
 
     def __init__(
@@ -159,22 +171,23 @@ class _TableIngest:
         self._header = stack.enter_context(TextSpool(folder / "scratch", "header"))
         self._ids = stack.enter_context(TextSpool(folder / "scratch", "ids"))
 
-    def run(self, target: Any, names: Any, row_ids: Any, source: dict[str, Any]) -> Manifest:
+    def run(self, apart: Apart, source: dict[str, Any]) -> Manifest:
+        """Do it; ``source`` is for the manifest."""
         n_rows, n_columns = self._table.shape
-        inferred = self._name_columns(names, n_columns)
+        inferred = self._name_columns(apart.names, n_columns) | apart.inferred
         roles = choose_roles(
             self._what,
             self._header,
             self._options.target,
             self._options.row_ids,
             self._options.ignore,
-            has_target=target is None,
+            has_target=apart.target is None,
         )
         check_distinct(self._what, self._header, "column names", "Rename them.")
         if roles.target is not None and self._options.target is None:
             inferred["target"] = "last column"
-        codes, facts = self._settle_target(target, roles)
-        id_name = self._settle_ids(row_ids, roles)
+        codes, facts = self._settle_target(apart, roles)
+        id_name = self._settle_ids(apart, roles)
         facts = replace(facts, row_id_name=id_name, inferred=inferred, source=source)
         columns, form, batch, n_threads = self._prepare(roles, Shape(n_rows, roles.n_features))
         return write_store(
@@ -200,9 +213,9 @@ class _TableIngest:
         _spool(self._header, texts)
         return {"names": "f0, f1, ..."} if given is None else {}
 
-    def _settle_target(self, target: Any, roles: Roles) -> tuple[NDArray[np.int32], TableFacts]:
+    def _settle_target(self, apart: Apart, roles: Roles) -> tuple[NDArray[np.int32], TableFacts]:
         if roles.target is None:
-            name, what, items = "target", "the target", list_of(target)
+            name, what, items = apart.target_name, "the target", list_of(apart.target)
         else:
             name = self._header.get(roles.target).decode()
             what = f"{self._what}, column {name!r}"
@@ -210,14 +223,14 @@ class _TableIngest:
         codes, labels = code_labels(what, items, self._table.shape[0])
         return codes, TableFacts(name, tuple(labels))
 
-    def _settle_ids(self, row_ids: Any, roles: Roles) -> str | None:
+    def _settle_ids(self, apart: Apart, roles: Roles) -> str | None:
         if roles.row_ids is not None:
             name, items = (
                 self._header.get(roles.row_ids).decode(),
                 self._table.items(roles.row_ids),
             )
-        elif row_ids is not None:
-            name, items = "row ids", list_of(row_ids)
+        elif apart.row_ids is not None:
+            name, items = apart.row_id_name, list_of(apart.row_ids)
         else:
             return None
         _spool(self._ids, texts_given("row ids", items, self._table.shape[0]))
@@ -231,6 +244,7 @@ class _TableIngest:
         self._check_disk(shape, wide)
         resident = psutil.Process().memory_info().rss
         resident += 3 * 8 * (roles.n_columns if self._table.by_rows else shape.n_rows)
+        resident += self._table.work_nbytes
         plan = plan_ingest(options.memory_nbytes, resident, roles.n_columns, shape, wide)
         columns = _Columns(self._table, self._what, self._header, roles.stored_columns())
         source: ColumnSource = columns

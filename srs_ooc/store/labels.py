@@ -1,7 +1,7 @@
 """Labels, names and row ids given apart from a table: as sequences, arrays or files."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ def code_labels(
     return rank[target], [labels[i] for i in order]
 
 
-def texts_given(what: str, items: Sequence[Any], expected: int) -> Iterator[str]:
+def texts_given(what: str, items: Collection[Any], expected: int) -> Iterator[str]:
     """Yield items as texts.
 
     Raises

@@ -4,6 +4,7 @@ Text tables are parsed straight into panels (``csv.py``). Every other format is 
 numbers, read by columns or by rows, whichever its layout makes cheap.
 """
 
+from collections.abc import Collection
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,12 +33,17 @@ class Table(Protocol):
         ...
 
     @property
+    def work_nbytes(self) -> int:
+        """Memory that reading takes beyond what is read and what is held already, in bytes."""
+        ...
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         ...
 
     @property
-    def names(self) -> list[str] | None:
+    def names(self) -> Collection[str] | None:
         """Names of the columns; None if the format has none."""
         ...
 

@@ -29,6 +29,7 @@ class ArrayTable:
 
     format = "numpy"
     by_rows = False
+    work_nbytes = 0
     names: list[str] | None = None
 
     def __init__(self, array: NDArray[Any], what: str) -> None:
@@ -55,6 +56,7 @@ class SparseTable:
 
     format = "scipy.sparse"
     by_rows = False
+    work_nbytes = 0
     names: list[str] | None = None
 
     def __init__(self, matrix: Any, what: str) -> None:

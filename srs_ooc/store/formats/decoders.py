@@ -77,7 +77,7 @@ def find_compression(start: bytes) -> Compression | None:
         limit = _xz_nbytes(start)
         return Compression(kind, limit, lambda: lzma.LZMADecompressor(memlimit=limit))
     if kind == "zst":
-        window = _zst_window(start)
+        window = max(_zst_window(start), 8 << 20)  # later frames may have the usual one
         return Compression(kind, window + 10 * MB, _zstd(window))
     return None
 

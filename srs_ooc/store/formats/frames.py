@@ -25,6 +25,7 @@ class FrameTable:
     """A frame read by columns; the library is told by the frame itself."""
 
     by_rows = False
+    work_nbytes = 0
 
     def __init__(self, frame: Any, what: str) -> None:
         self.format = str(frame_library(frame))

@@ -30,6 +30,7 @@ class NpyTable:
     """
 
     format = "npy"
+    work_nbytes = 0
     names: list[str] | None = None
 
     def __init__(self, path: Path, what: str) -> None:
@@ -47,20 +48,27 @@ class NpyTable:
     def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         n_items = self.shape[1] if self.by_rows else self.shape[0]
-        first, count = int(positions[0]), len(positions)
-        if (np.diff(positions) == 1).all():  # a run, read at once
-            offset = self._offset + first * n_items * self._dtype.itemsize
-            run = np.fromfile(self._path, self._dtype, count * n_items, offset=offset)
-            return as_float64(run.reshape(count, n_items), self._what)
-        out = np.empty((count, n_items), self._dtype)
-        for line, position in zip(out, positions.tolist(), strict=True):
-            start = self._offset + position * n_items * self._dtype.itemsize
-            line[...] = np.fromfile(self._path, self._dtype, n_items, offset=start)
-        return as_float64(out, self._what)
+        lines = read_lines(self._path, self._dtype, self._offset, n_items, positions)
+        return as_float64(lines, self._what)
 
     def items(self, position: int) -> list[Any]:
         """Return the cells of a column."""
         return list(self._array[:, position].tolist())
+
+
+def read_lines(
+    path: Path, dtype: np.dtype[Any], offset: int, n_items: int, positions: NDArray[np.intp]
+) -> NDArray[Any]:
+    """Return lines of ``n_items`` items, by position among those of a file from ``offset`` on."""
+    first, count = int(positions[0]), len(positions)
+    nbytes = n_items * dtype.itemsize
+    if (np.diff(positions) == 1).all():  # a run, read at once
+        run = np.fromfile(path, dtype, count * n_items, offset=offset + first * nbytes)
+        return run.reshape(count, n_items)
+    out = np.empty((count, n_items), dtype)
+    for line, position in zip(out, positions.tolist(), strict=True):
+        line[...] = np.fromfile(path, dtype, n_items, offset=offset + position * nbytes)
+    return out
 
 
 def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | SparseTable:

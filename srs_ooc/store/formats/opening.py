@@ -8,6 +8,7 @@ import numpy as np
 from srs_ooc.errors import InputError
 from srs_ooc.store.formats import Table
 from srs_ooc.store.formats.arrays import ArrayTable, SparseTable
+from srs_ooc.store.formats.arrow_files import FEATHER, PARQUET, ArrowFile
 from srs_ooc.store.formats.frames import FrameTable, frame_library
 from srs_ooc.store.formats.npy import NpyTable, open_npz
 
@@ -25,7 +26,9 @@ def _start(path: Path) -> bytes:
 def is_binary(path: Path) -> bool:
     """Tell whether a file is one of :func:`open_file` rather than a text table."""
     start = _start(path)
-    return start.startswith(_NPY) or (start.startswith(_ZIP) and path.suffix == ".npz")
+    return start.startswith((_NPY, PARQUET, FEATHER)) or (
+        start.startswith(_ZIP) and path.suffix == ".npz"
+    )
 
 
 def open_file(path: Path, scratch: Path, cap: int) -> Table:
@@ -42,6 +45,9 @@ def open_file(path: Path, scratch: Path, cap: int) -> Table:
     """
     if _start(path).startswith(_NPY):
         return NpyTable(path, str(path))
+    for magic in (PARQUET, FEATHER):
+        if _start(path).startswith(magic):
+            return ArrowFile(path, str(path), cap, parquet=magic == PARQUET)
     return open_npz(path, str(path), scratch, cap)
 
 

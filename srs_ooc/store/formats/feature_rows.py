@@ -1,0 +1,140 @@
+"""Text tables with a feature a row and a sample a column, as expression matrices are published.
+
+The lines are parsed once into a scratch file of float64, a feature after another, which is then
+read like any table by columns.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import InputError
+from srs_ooc.kernel.parse import IGNORED, ROW_ID, TableReader
+from srs_ooc.sizes import MB
+from srs_ooc.store.formats.csv import CsvStream, check_utf8, read_rows
+from srs_ooc.store.formats.npy import read_lines
+from srs_ooc.store.formats.problems import raise_problem
+from srs_ooc.store.formats.source import Source
+from srs_ooc.store.spool import anonymous_array
+from srs_ooc.store.texts import TextSpool
+
+_PANEL_NBYTES = 3 * MB
+
+
+class SpooledNames:
+    """Names in a spool, as a collection."""
+
+    def __init__(self, spool: TextSpool) -> None:
+        self._spool = spool
+
+    def __len__(self) -> int:
+        return len(self._spool)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._spool.find(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        for blob, ends in self._spool.blocks():
+            start = 0
+            for end in ends.tolist():
+                yield blob[start:end].decode()
+                start = end
+
+
+class FeatureRows:
+    """The features of a text table that holds one a row: a ``Table`` read by columns.
+
+    Parameters
+    ----------
+    stream : CsvStream
+        The file, its header read: what stands over the names, then the sample ids.
+    sample_ids : TextSpool
+        Its header.
+    kept : bool (n_samples,)
+        The samples to keep.
+    scratch : Path
+        Folder for the scratch file.
+    names : TextSpool
+        Where the names of the features go.
+    tell : callable
+        Told of the bytes read.
+
+    Raises
+    ------
+    InputError
+        If a row is ragged, or a cell is no number.
+    """
+
+    by_rows = False
+    work_nbytes = 0
+
+    def __init__(
+        self,
+        stream: CsvStream,
+        sample_ids: TextSpool,
+        kept: NDArray[np.bool_],
+        scratch: Path,
+        names: TextSpool,
+        tell: Callable[[int, int], None],
+    ) -> None:
+        n_samples, self._path = int(kept.sum()), scratch / "features"
+        slots = np.full(len(sample_ids), IGNORED, np.int32)
+        slots[0] = ROW_ID
+        slots[1:][kept] = np.arange(n_samples, dtype=np.int32)
+        reader = TableReader(slots, stream.dialect, place=stream.place)
+        n_lines = max(1, _PANEL_NBYTES // (8 * n_samples))
+        panel = anonymous_array((n_samples, n_lines))
+        reader.set_panel(panel)
+        with self._path.open("wb") as file:
+
+            def panel_full() -> None:
+                file.write(np.ascontiguousarray(panel[:, : reader.n_panel_rows].T).data)
+                reader.set_panel(panel)
+
+            def take_rows(_: NDArray[np.int32], texts: Any) -> None:
+                check_utf8(texts, f"{stream.source}: the names of the features")
+                names.append(texts)
+
+            for _ in read_rows(stream, reader, take_rows, panel_full):
+                tell(stream.pieces.n_used, stream.pieces.nbytes)
+        raise_problem(
+            stream.source, reader.problem, len(sample_ids), sample_ids.describe, stream.dialect
+        )
+        if not reader.n_rows:
+            raise InputError(f"{stream.source}: expected rows after the header, found none.")
+        self.format = f"csv{stream.pieces.suffix}, features as rows"
+        self.shape: tuple[int, int] = (n_samples, reader.n_rows)
+        self.names = SpooledNames(names)
+
+    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return features, each a row of the result."""
+        return read_lines(self._path, np.dtype(np.float64), 0, self.shape[0], positions)
+
+    def items(self, position: int) -> list[Any]:
+        """Return the values of a feature."""
+        return list(self.read(np.array([position]))[0].tolist())
+
+
+def needed_nbytes(n_samples: int) -> int:
+    """Return the memory of reading, in bytes: a panel, its copy, the slots of the columns."""
+    return 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
+
+
+def open_stream(source: Source, form: Any, sample_ids: TextSpool) -> CsvStream:
+    """Open a file and read its header.
+
+    Raises
+    ------
+    InputError
+        If the header holds no sample ids.
+    """
+    stream = CsvStream(source, form, sample_ids.append)
+    if len(sample_ids) < 2:
+        raise InputError(
+            f"{source}: expected a header of a first field and sample ids, found "
+            f"{len(sample_ids)} field. Name the separator with --separator."
+        )
+    return stream

@@ -1,0 +1,98 @@
+"""A table with features as rows, joined with its sample table, is the transposed table."""
+
+import gzip
+import json
+import math
+
+import numpy as np
+import pytest
+import zarr
+
+from srs_ooc.cli import main
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.names import Names
+
+MATRIX = "probe\ts1\ts2\ts3\ts4\ncg1\t0.5\t1\tNA\t4\n\ncg2\t-1\t2e3\t\t7\ncg3\t1\t2\t3\t5\n"
+PHENO = "Basename,Age,Group\ns4,30,case\ns9,31,case\ns1,32,ctl\ns2,33,case\n"
+
+
+@pytest.fixture
+def ingest(tmp_path, capsys):
+    """Ingest a matrix and a sample table on the command line; return status, stdout and stderr."""
+
+    def run(matrix=MATRIX, pheno=PHENO, *more, target="Group", id_name="Basename"):
+        raw = matrix if isinstance(matrix, bytes) else matrix.encode()
+        (tmp_path / "m.tsv").write_bytes(raw)
+        (tmp_path / "pheno.csv").write_text(pheno)
+        command = ["ingest", tmp_path / "m.tsv", tmp_path / "t.zarr", "--orient", "features"]
+        command += ["--samples", tmp_path / "pheno.csv", "--id", id_name, "--target", target, *more]
+        with pytest.raises(SystemExit) as end:
+            main([str(part) for part in command])
+        return int(end.value.code or 0), *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("pack", [str.encode, lambda text: gzip.compress(text.encode())])
+def test_the_transposed_table(tmp_path, ingest, pack, monkeypatch):
+    monkeypatch.setattr("srs_ooc.store.formats.feature_rows._PANEL_NBYTES", 8 * 3 * 2)
+    status, out, err = ingest(pack(MATRIX))
+    assert (status, err) == (0, "")
+    assert "samples without a label, left out: 1 (s3)" in out
+    assert "labels without a sample, left out: 1 (s9)" in out
+    store = tmp_path / "t.zarr"
+    manifest, group = read_manifest(store), zarr.open_group(store, mode="r")
+    values = np.empty(group["values"].shape)
+    values[group["positions"][:].astype(int)] = group["values"][:]
+    np.testing.assert_array_equal(values, [[0.5, 1, 4], [-1, 2000, 7], [1, 2, 5]])
+    assert list(Names(store, manifest, "names")) == ["cg1", "cg2", "cg3"]
+    assert list(Names(store, manifest, "row_ids")) == ["s1", "s2", "s4"]
+    assert [manifest.classes[c] for c in group["target"][:]] == ["ctl", "case", "case"]
+    assert (manifest.target_name, manifest.row_id_name) == ("Group", "Basename")
+    assert json.loads(json.dumps(manifest.inferred)) == {
+        "samples_without_label": {"n": 1, "first": ["s3"]},
+        "labels_without_sample": {"n": 1, "first": ["s9"]},
+    }
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.tsv", "pheno.csv", "t.zarr"]
+
+
+def test_missing_cells_and_decimal_commas(tmp_path, ingest):
+    pheno = "Basename;Group\ns1;a\ns2;b\ns3;a\ns4;b\n"
+    status, out, err = ingest(MATRIX.replace(".", ","), pheno, "--decimal", "comma")
+    assert status == 0, err
+    assert "left out" not in out
+    group = zarr.open_group(tmp_path / "t.zarr", mode="r")
+    values = np.empty((3, 4))
+    values[group["positions"][:].astype(int)] = group["values"][:]
+    np.testing.assert_array_equal(values[0], [0.5, 1, math.nan, 4])
+
+
+BAD = {
+    "no such id": ({"id_name": "Sentrix"}, ["no such column 'Sentrix' (--id)", "'Basename'"]),
+    "no such target": ({"target": "y"}, ["no such column 'y' (--target)"]),
+    "no match": ({"pheno": PHENO.replace("\ns", "\nt")}, ["found none of them", "'s1'", "--id"]),
+    "twice": ({"pheno": PHENO + "s4,1,ctl\n"}, ["pheno.csv, line 6", "'s4' again"]),
+    "ragged pheno": ({"pheno": PHENO + "s3,1\n"}, ["pheno.csv, line 6", "3 fields", "found 2"]),
+    "no label": ({"pheno": PHENO + "s3,1,\n"}, ["pheno.csv, line 6", "'Group'", "class label"]),
+    "one class": ({"pheno": PHENO.replace("ctl", "case")}, ["two classes"]),
+    "ragged": ({"matrix": MATRIX + "cg4\t1\n"}, ["m.tsv, line 6", "expected 5 fields", "found 2"]),
+    "cell": ({"matrix": MATRIX + "cg4\t1\tx\t1\t1\n"}, ["line 6", "column 's2'", "found 'x'"]),
+    "same samples": ({"matrix": MATRIX.replace("s2", "s1")}, ["distinct sample ids", "'s1'"]),
+    "same features": ({"matrix": MATRIX.replace("cg2", "cg1")}, ["distinct column", "'cg1'"]),
+    "no rows": ({"matrix": "p\ts1\ts2\n"}, ["expected rows after the header"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_tables_are_refused_and_leave_nothing(tmp_path, ingest, case):
+    given, fragments = BAD[case]
+    status, _, err = ingest(**given)
+    assert status == 2, err
+    for fragment in fragments:
+        assert fragment in err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.tsv", "pheno.csv"]
+
+
+def test_options_that_do_not_go_together(ingest):
+    assert "--no-header" in ingest(MATRIX, PHENO, "--no-header")[2]
+    assert ingest(MATRIX, PHENO, "--orient", "samples")[0] == 2
