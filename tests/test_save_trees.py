@@ -3,6 +3,7 @@
 import random
 import signal
 import subprocess
+import time
 
 import pytest
 from command import command_line, environment, error_of, json_of, srs_ooc
@@ -152,3 +153,25 @@ def test_a_damaged_tree_file_is_an_error(store, tmp_path, damage):
     if damage in ("truncated", "absent", "garbage"):
         assert "trees.bin" in error_of("resume", run, "--iterations", 30)
         assert file.exists() == (damage != "absent")
+
+
+def test_trees_are_used_while_the_run_goes_on(store, tmp_path):
+    """As of the last commit, and the run is not disturbed."""
+    run = tmp_path / "going.run"
+    process = subprocess.Popen(
+        command_line(*command(store, run, 1), "--iterations", 10**6),
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while not run.exists() or json_of("status", run, "--json")["iterations"] == 0:
+            assert process.poll() is None
+            time.sleep(0.05)
+        report = json_of("predict", run, store, tmp_path / "out.csv", "--json")
+        assert report["n_trees"] > 0
+        assert report["n_rows"] == 120
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.communicate()
