@@ -70,9 +70,9 @@ def published_folder(target: Path) -> Iterator[Path]:
             if entry != marker:
                 _remove(entry)
         yield scratch
-        marker.unlink()
         sync_folder(scratch)
         scratch.rename(target)
+        (target / MARKER).unlink()  # last, so that a scratch folder is never without it
     sync_folder(target.parent)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from srs_ooc.cli.byte_progress import byte_progress
-from srs_ooc.errors import UsageError
+from srs_ooc.errors import InputError, UsageError
 from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.ingest_features import SampleTable, ingest_features_as_rows
@@ -69,7 +69,7 @@ from srs_ooc.store.publishing import IngestOptions
 @click.option("--no-header", is_flag=True, help="The first row holds data; columns are f0, f1, ...")
 @click.option(
     "--memory-mb",
-    type=click.FloatRange(min=1),
+    type=click.IntRange(1),
     default=512,
     show_default=True,
     help="Cap on the resident memory of the whole process, in megabytes (10^6 bytes).",
@@ -93,7 +93,7 @@ def ingest_command(
     target: str | None,
     row_ids: str | None,
     ignore: tuple[str, ...],
-    memory_mb: float,
+    memory_mb: int,
     code_dtype: str,
     no_values: bool,
     separator: str | None,
@@ -114,6 +114,11 @@ def ingest_command(
     target, the row ids and the ignored ones must be numeric. Missing values are stored as such.
     STORE appears complete or not at all.
     """
+    if source.is_fifo() or source.is_char_device():
+        raise InputError(
+            f"{source}: expected a file, which is read more than once, found a pipe or a device. "
+            "Give a text table on standard input with `-` as SOURCE."
+        )
     if target is not None and target_file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
     text = TextForm(
@@ -127,7 +132,7 @@ def ingest_command(
         target=target,
         row_ids=row_ids,
         ignore=ignore,
-        memory_nbytes=int(memory_mb * MB),
+        memory_nbytes=memory_mb * MB,
         code_dtype=code_dtype,
         keep_values=not no_values,
         text=text,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from srs_ooc.atomic import SCRATCH_SUFFIX
+from srs_ooc.atomic import MARKER, SCRATCH_SUFFIX
 from srs_ooc.cli import main
 from srs_ooc.store import chunks
 
@@ -227,6 +227,7 @@ def test_a_killed_ingest_leaves_no_store_and_the_next_one_clears_up(tmp_path, ru
         assert not store.exists() or run("inspect", store, "--verify")[0] == 0
         shutil.rmtree(store, ignore_errors=True)
     scratch.mkdir(exist_ok=True)
+    (scratch / MARKER).touch()
     (scratch / "left over").write_text("x")
     assert run("ingest", source, store)[0] == 0
     assert not scratch.exists()
@@ -251,3 +252,10 @@ def test_inspect_refuses_what_is_no_store_or_not_whole(tmp_path, run):
     metadata = store / "zarr.json"
     metadata.write_text(metadata.read_text().replace('"format": 1', '"format": 7'))
     assert_refused(run("inspect", store), "expected store format 1, found 7")
+
+
+def test_a_pipe_is_refused_at_once_and_standard_input_is_named(tmp_path, run):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert_refused(run("ingest", pipe, tmp_path / "x.zarr"), "found a pipe", "`-`")
+    assert_refused(run("ingest", pipe, tmp_path / "x.zarr", "--memory-mb", "nan"), "memory-mb")
