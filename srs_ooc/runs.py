@@ -1,45 +1,30 @@
-"""Runs: opening or creating one, fitting it under its cap, and working on it."""
+"""Runs: opening or creating one, and working on it."""
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from srs_ooc.budget import Budget
 from srs_ooc.engine import Engine
-from srs_ooc.errors import RunError, UsageError
-from srs_ooc.executors import Executor, grow_subspace
+from srs_ooc.errors import RunError
+from srs_ooc.fitting import engine_parts, plan_memory, shape_of, training_labels
 from srs_ooc.inputs import Inputs, digest, refuse_missing, resolve
-from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import TrainingRows
-from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.ledger import Ledger, TransientLedger, TreeWriter, saves_trees
+from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.ledger.trees import VALID
-from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.sizes import MB
 from srs_ooc.spec import (
     Options,
     RunSpec,
     Shape,
     check_same,
-    fixed_nbytes,
-    recording_nbytes,
     settle,
-    work_nbytes,
 )
 from srs_ooc.store.check import check_files
-from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import read_array
 
 DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000
-_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
 
 @dataclass(frozen=True)
@@ -244,48 +229,6 @@ def check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
         )
 
 
-def shape_of(manifest: Manifest, inputs: Inputs) -> Shape:
-    """Return what of the store, as trained on, bounds a run."""
-    n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
-    return Shape(
-        n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
-        n_candidates=manifest.n_features - n_excluded,
-        n_features=manifest.n_features,
-        n_classes=len(manifest.classes),
-        code_nbytes=manifest.code_nbytes,
-    )
-
-
-def plan_memory(
-    spec: RunSpec,
-    shape: Shape,
-    cap_nbytes: int,
-    process_nbytes: int | None = None,
-    *,
-    saves: bool = False,
-) -> Budget:
-    """Return the budget of a run with one worker granted; ``saves``: trees are kept.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold it.
-    """
-    budget = Budget(cap_nbytes, process_nbytes)
-    for purpose, n_bytes in fixed_nbytes(shape, spec.impurity):
-        budget.grant(purpose, n_bytes)
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    n_bytes = _worker_nbytes(spec, shape, saves=saves)
-    budget.grant(f"a block of {n_columns} columns and its tree", n_bytes)
-    budget.check()
-    return budget
-
-
-def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    return work_nbytes(shape, n_columns, recording_nbytes(shape, spec.limits, saves_trees=saves))
-
-
 @contextmanager
 def opened_engine(
     ledger: Ledger, store: Path, cap_nbytes: int, threads: int | None
@@ -301,67 +244,6 @@ def opened_engine(
         finally:
             if trees is not None:
                 trees.close()
-
-
-@dataclass(frozen=True)
-class EngineParts:
-    """What engines that differ by ledger and seed alone may share, one after the other."""
-
-    spec: RunSpec
-    sampler: SequentialRandomSubspace
-    executor: Executor
-    n_features: int
-
-    def engine(
-        self,
-        ledger: Ledger | TransientLedger,
-        seed: int | None = None,
-        trees: TreeWriter | None = None,
-    ) -> Engine:
-        """Return an engine that goes on from ``ledger``.
-
-        ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
-        """
-        spec = self.spec if seed is None else replace(self.spec, seed=seed)
-        return Engine(spec, self.sampler, self.executor, ledger, self.n_features, trees)
-
-
-@contextmanager
-def engine_parts(
-    spec: RunSpec,
-    store: Path,
-    inputs: Inputs,
-    cap_nbytes: int,
-    threads: int | None,
-    *,
-    saves: bool = False,
-) -> Iterator[EngineParts]:
-    """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
-
-    What the cap leaves goes first to more workers, then to keeping the store mapped.
-    """
-    manifest = read_manifest(store)
-    shape = shape_of(manifest, inputs)
-    budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
-    mapped = budget.fits(manifest.codes_nbytes)
-    labels = training_labels(store, manifest, inputs)
-    rows = TrainingRows(labels, len(manifest.classes), spec.impurity)
-    learner = TreeLearner(rows, spec.limits, spec.subspace_size, records=saves)
-    blocks = [
-        Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
-        for _ in range(n_workers)
-    ]
-    sampler = SequentialRandomSubspace(
-        shape.n_candidates, spec.subspace_size, spec.alpha, inputs.candidates(manifest.n_features)
-    )
-    with ColumnStore(store, mapped=mapped) as columns:
-        executor = Executor(partial(grow_subspace, columns, inputs.rows, learner), blocks)
-        try:
-            yield EngineParts(spec, sampler, executor, manifest.n_features)
-        finally:
-            executor.close()
 
 
 def work_on(
@@ -392,37 +274,3 @@ def _with_digests(options: Options, inputs: Inputs) -> Options:
     return replace(
         options, excluded=digest(inputs.excluded, "features"), rows=digest(inputs.rows, "rows")
     )
-
-
-def training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray[np.int32]:
-    """Return the class codes of the training rows; int32 (n_rows,).
-
-    Raises
-    ------
-    UsageError
-        If they are all of one class.
-    """
-    labels: NDArray[np.int32] = np.asarray(read_array(store, manifest, "target"), dtype=np.int32)
-    if inputs.rows is not None:
-        labels = labels[inputs.rows]
-    if len(np.unique(labels)) < 2:
-        raise UsageError(
-            f"expected training rows of at least two classes, found {len(labels)} rows of one. "
-            "Check the file given with --rows."
-        )
-    return labels
-
-
-def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
-    """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
-    if threads is None:
-        threads = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-    n_workers = 1
-    while n_workers < threads and budget.fits(worker_nbytes):
-        budget.grant("another worker", worker_nbytes)
-        n_workers += 1
-    return n_workers

@@ -6,9 +6,9 @@ benchmarks/theory_check.py is the same at length.
 import numpy as np
 import pytest
 
+from srs_ooc.fitting import engine_parts, shape_of
 from srs_ooc.inputs import Inputs
 from srs_ooc.ledger import TransientLedger
-from srs_ooc.runs import engine_parts, shape_of
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, settle
 from srs_ooc.store.manifest import read_manifest

@@ -13,11 +13,12 @@ FLOORS = {
     2: ["store", "samplers", "learners", "evidence"],
     3: ["spec", "inputs", "ledger", "executors", "synth"],
     4: ["engine"],
-    5: ["runs"],
-    6: ["plan"],
-    7: ["report", "predict"],
-    8: ["cli"],
-    9: ["__main__"],
+    5: ["fitting"],
+    6: ["runs"],
+    7: ["plan"],
+    8: ["report", "predict"],
+    9: ["cli"],
+    10: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

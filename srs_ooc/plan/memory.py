@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from srs_ooc.budget import PROCESS_NBYTES
+from srs_ooc.fitting import grant_workers, plan_memory
 from srs_ooc.plan.subject import Subject
-from srs_ooc.runs import grant_workers, plan_memory
 from srs_ooc.spec import largest_subspace, work_nbytes
 
 

@@ -7,13 +7,13 @@ from math import log
 
 import numpy as np
 
+from srs_ooc.fitting import EngineParts, engine_parts
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.native import TrainingRows
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.ledger import TransientLedger
 from srs_ooc.plan.memory import MemoryPlan
 from srs_ooc.plan.subject import Subject
-from srs_ooc.runs import EngineParts, engine_parts
 from srs_ooc.seeds import derive_array, scale_below
 
 PROBE_SECONDS = 0.3

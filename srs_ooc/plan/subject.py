@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
+from srs_ooc.fitting import training_labels
 from srs_ooc.inputs import Inputs
-from srs_ooc.runs import Request, settle_new, training_labels
+from srs_ooc.runs import Request, settle_new
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, RunSpec, Shape, settle
 from srs_ooc.store.manifest import read_manifest
