@@ -83,7 +83,7 @@ class Speculation:
     turn comes, is still what it was when the iteration was proposed; otherwise it and all later
     ones are thrown away and proposed again. Guessing only changes speed. After a wrong guess it
     starts again with one iteration ahead, doubling while guesses hold, so that a state that always
-    changes costs next to nothing.
+    changes wastes little.
 
     Parameters
     ----------
