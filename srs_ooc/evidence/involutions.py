@@ -59,7 +59,8 @@ class Exchangeability:
     def _rows_of(self, units: NDArray[np.intp]) -> Rows:
         sizes = self._size[units]
         offset = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return self._rows[np.repeat(self._first[units], sizes) + offset]
+        rows: Rows = self._rows[np.repeat(self._first[units], sizes) + offset]
+        return rows
 
     def involution(self, key: int) -> Rows:
         """Return a random pairing of rows: where row i takes its value from; int32 (n_rows,).
