@@ -23,7 +23,7 @@ from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.spec import RunSpec, Shape, fixed_nbytes, recording_nbytes, work_nbytes
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.reading import read_target
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
@@ -137,9 +137,14 @@ def training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray[
     Raises
     ------
     UsageError
-        If they are all of one class.
+        If they are all of one class, or the store is one of a regression.
     """
-    labels: NDArray[np.int32] = np.asarray(read_array(store, manifest, "target"), dtype=np.int32)
+    if manifest.task == "regression":
+        raise UsageError(
+            f"{store}: expected a store of a classification, found one of a regression, which runs "
+            "cannot learn yet. Ingest the table again with --task classification."
+        )
+    labels: NDArray[np.int32] = np.asarray(read_target(store, manifest), dtype=np.int32)
     if inputs.rows is not None:
         labels = labels[inputs.rows]
     if len(np.unique(labels)) < 2:
