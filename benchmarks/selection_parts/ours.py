@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,8 +32,8 @@ def run_ours(method: str, table: Table) -> tuple[Measured, Answer]:
 
 def read_selection(run: Path) -> Answer:
     """Return the selected features of a run and all features by rank."""
-    selected, ranking = [], []
-    for record in _records(run):
+    selected, ranking = [], array("I")
+    for record in records(run):
         position = position_of(record["name"])
         ranking.append(position)
         if is_selected(record):
@@ -45,9 +46,9 @@ def is_selected(record: dict[str, Any]) -> bool:
     return bool(record["selected"])
 
 
-def _records(run: Path) -> Iterator[dict[str, Any]]:
+def records(run: Path, *options: str) -> Iterator[dict[str, Any]]:
     """Yield the records of ``srs-ooc features --json``, best first: one a line, never all held."""
-    command = [find_srs_ooc(), "features", str(run), "--json"]
+    command = [find_srs_ooc(), "features", str(run), "--json", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             if line.startswith("{"):
