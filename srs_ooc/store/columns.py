@@ -96,6 +96,25 @@ class ColumnStore:
         except RuntimeError as error:
             raise StoreError(f"{self.path}: {error}. The store is damaged.") from error
 
+    def advise(self, features: NDArray[np.uint32]) -> int:
+        """Ask the system to read columns of a store that is not mapped, and do not wait for them.
+
+        Parameters
+        ----------
+        features : uint32 (n,)
+            Stored positions; ascending ones take the fewest requests.
+
+        Returns
+        -------
+        int
+            How many requests were made; columns less than a page apart share one.
+        """
+        manifest = self.manifest
+        column_nbytes = manifest.n_rows * manifest.code_nbytes
+        return _native.advise_files(
+            self._descriptors, features, manifest.chunk_features, column_nbytes
+        )
+
     def close(self) -> None:
         """Close the files; maps go when nothing refers to them."""
         for descriptor in self._descriptors:
