@@ -1,4 +1,12 @@
-"""Drawing blocks of neighbours: the Python reference of the native draw (law 7)."""
+"""Drawing blocks of neighbours: the Python reference of the native draw (law 7).
+
+A line of items is cut into blocks of neighbours, the blocks are laid on a circle in random order,
+and what is drawn are the first items from a random one on, excluded ones passed over everywhere.
+Given any excluded items, a random place on a circle of the others is equally likely to be each of
+them: so each is drawn with the same probability, whatever the blocks are.
+"""
+
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,34 +21,46 @@ BLOCK_START = BLOCK_SHIFT | 1
 def draw_blocks(
     key: int, bound: int, block_size: int, excluded: NDArray[np.uint32], count: int
 ) -> NDArray[np.uint32]:
-    """Return ``count`` distinct members of ``0 .. bound - 1``, drawn by blocks of neighbours.
+    """Return ``count`` distinct members of ``0 .. bound - 1``, none excluded, in order drawn.
 
-    The line is cut every ``block_size`` items, at a shift that ``key`` draws; a block at an end may
-    be short. The blocks lie on a circle in random order, and what is taken is the first ``count``
-    members from a random one on, ``excluded`` ones passed over everywhere. So every member not
-    excluded is taken with the same probability, whatever the blocks and the exclusions are.
+    ``key`` draws the shift of the cuts, then the item to start from, then the order of the blocks.
     """
     if count == 0:
         return np.zeros(0, dtype=np.uint32)
     passed = {int(item) for item in excluded}
     shift = below(key, BLOCK_SHIFT, block_size)
-    n_blocks = (bound - 1 + shift) // block_size + 1
     start_key, counter = derive(key, BLOCK_START), 0
     while (start := below(start_key, counter, bound)) in passed:
         counter += 1
-    first, counter = (start + shift) // block_size, 0
-    order = [first]
+    n_blocks = (bound - 1 + shift) // block_size + 1
+    order, counter = [(start + shift) // block_size], 0
+    # Each block drawn gives an item that is not excluded or uses up one that is.
     while len(order) < min(n_blocks, len(passed) + count + 1):
         block = below(key, counter, n_blocks)
         counter += 1
         if block not in order:
             order.append(block)
+    circle = items_from(start, order, bound, block_size, shift, passed)
+    return np.array(circle[:count], dtype=np.uint32)
+
+
+def items_from(
+    start: int,
+    order: Sequence[int],
+    bound: int,
+    block_size: int,
+    shift: int,
+    passed: Collection[int],
+) -> list[int]:
+    """Return the items of the blocks of ``order``, from ``start`` in the first one on, and around.
+
+    Block b holds the items from ``b * block_size - shift`` on, those below ``bound`` and from 0.
+    """
     items = [
         item
         for block in order
         for item in range(max(0, block * block_size - shift), (block + 1) * block_size - shift)
         if item < bound
     ]
-    begin = start - items[0]
-    circle = [item for item in items[begin:] + items[:begin] if item not in passed]
-    return np.array(circle[:count], dtype=np.uint32)
+    place = items.index(start)
+    return [item for item in items[place:] + items[:place] if item not in passed]
