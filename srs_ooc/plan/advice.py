@@ -76,7 +76,7 @@ def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
         str(size),
         planned,
         f"the store does not fit the cap: from a cold disk single features take about "
-        f"{single:,.3g} ms an iteration, blocks of {size} about {blocks:,.3g} ms, and each feature "
+        f"{single:,.0f} ms an iteration, blocks of {size} about {blocks:,.0f} ms, and each feature "
         "is drawn as often (docs/theory.md, Blocks)",
     )
 
