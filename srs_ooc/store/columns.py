@@ -60,6 +60,8 @@ class ColumnStore:
             view = mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
             os.close(descriptor)
             if hasattr(mmap, "MADV_RANDOM"):
+                # It fits and will be wanted: one long read now, then pages are met at random.
+                view.madvise(mmap.MADV_WILLNEED)
                 view.madvise(mmap.MADV_RANDOM)
             self._maps.append(view)
             addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
