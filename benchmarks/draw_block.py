@@ -9,7 +9,7 @@ importance, recall among its first (as many as are relevant), and F1 of what the
 each as mean and standard error. g = 1 is run twice, with different seeds of the run on the same
 tables: the difference between the two is what chance alone does.
 
-    python benchmarks/draw_block.py [--seeds 8 --iterations 1500 --blocks 1 16 64]
+    python benchmarks/draw_block.py [--problems madelon chain --seeds 8 --blocks 1 16 64]
 """
 
 import argparse
@@ -74,12 +74,14 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--iterations", type=int, default=1500)
+    parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=[*PROBLEMS])
     parser.add_argument("--blocks", type=int, nargs="+", default=[1, 16, 64])
     arguments = parser.parse_args()
     cases = [("1", 1, 0), *((f"{g}", g, 0) for g in arguments.blocks if g > 1), ("1 again", 1, 1)]
     print("| problem | g | average precision | recall in the first r | F1 of the selected |")
     print("|---|---|---|---|---|")
-    for name, (table, q) in PROBLEMS.items():
+    for name in arguments.problems:
+        table, q = PROBLEMS[name]
         found: dict[str, list[tuple[float, float, float]]] = {case: [] for case, _, _ in cases}
         for seed in range(arguments.seeds):
             with tempfile.TemporaryDirectory() as folder:
