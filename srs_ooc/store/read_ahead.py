@@ -1,7 +1,8 @@
 """Reading ahead of need: the system is asked for columns that will be gathered soon."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
@@ -16,6 +17,8 @@ CACHED_SECONDS = 3e-6
 """A request answered faster than this, on average, found its columns in memory already."""
 SAMPLE = 16
 """Where the last columns were in memory already, only each 16th is asked for."""
+MOST_WAITING = 8
+"""Subspaces that may wait to be asked for: more come too late to be of use, and are left out."""
 
 
 class ReadAhead:
@@ -41,11 +44,14 @@ class ReadAhead:
         self._store = store
         self._thread = None if store.mapped else ThreadPoolExecutor(1, "read")
         self._cached = False
+        self._waiting: deque[Future[None]] = deque()
 
     def ask(self, features: NDArray[np.uint32]) -> None:
         """Ask for the columns of ``features`` (ascending) and return at once."""
-        if self._thread is not None:
-            self._thread.submit(self._ask, features)
+        while self._waiting and self._waiting[0].done():
+            self._waiting.popleft()
+        if self._thread is not None and len(self._waiting) < MOST_WAITING:
+            self._waiting.append(self._thread.submit(self._ask, features))
 
     def _ask(self, features: NDArray[np.uint32]) -> None:
         wanted = features[::SAMPLE] if self._cached else features

@@ -12,7 +12,7 @@ from stores import make_store, noise_table
 from srs_ooc.store import read_ahead
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import chunk_file
-from srs_ooc.store.read_ahead import SAMPLE, ReadAhead
+from srs_ooc.store.read_ahead import MOST_WAITING, SAMPLE, ReadAhead
 
 N_ROWS, N_FEATURES = 5000, 400
 
@@ -72,6 +72,21 @@ def test_once_columns_are_cached_only_a_sample_is_asked_for_until_they_are_not(m
         ahead._ask(wanted)
         ahead._ask(wanted)
     assert columns.asked[3:] == [sample, wanted.tolist()]
+
+
+def test_what_a_slow_disk_cannot_keep_up_with_is_left_out():
+    """Nothing piles up: iterations that read for themselves meanwhile are past."""
+    columns = Columns(0.02)
+    with ReadAhead(columns) as ahead:
+        for number in range(1000):
+            ahead.ask(features(number))
+            assert len(ahead._waiting) <= MOST_WAITING
+        ahead._waiting[-1].result()
+        n_before = len(columns.asked)
+        ahead.ask(features(1000))
+        ahead._waiting[-1].result()
+    assert n_before < 100
+    assert columns.asked[-1] == [1000]
 
 
 def test_a_mapped_store_is_not_asked(store):
