@@ -85,7 +85,7 @@ def test_what_a_slow_disk_cannot_keep_up_with_is_left_out():
         n_before = len(columns.asked)
         ahead.ask(features(1000))
         ahead._waiting[-1].result()
-    assert n_before < 100
+    assert n_before < 500
     assert columns.asked[-1] == [1000]
 
 
