@@ -7,17 +7,20 @@ from typing import Any, Self
 
 from srs_ooc.budget import PROCESS_NBYTES
 from srs_ooc.errors import RunError, UsageError
-from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
+from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.evidence.judges import DecoyJudge, Judge, PositiveJudge, ProbeJudge
 from srs_ooc.kernel.block import block_nbytes
 from srs_ooc.kernel.native import TrainingRows, record_nbytes, recorded_nbytes
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import learner_nbytes
-from srs_ooc.shares import DECIMALS, share_text
+from srs_ooc.shares import DECIMALS, exact_share, share_text
 from srs_ooc.sizes import MB
 
 METHOD = "srs"
 FEATURE_NBYTES = 32
-"""Bytes a run may keep in memory for each feature of the store (law 11)."""
+"""Bytes a run may keep in memory for each feature, its first decoy included (law 11)."""
+DECOY_NBYTES = 16
+"""The same for each further decoy."""
 LEDGER_NBYTES = 6 * MB
 """Allowance for the ledger's page cache and a page in transit."""
 COLUMN_NBYTES = 192
@@ -27,7 +30,14 @@ LARGEST = 2**31 - 1
 """Bound of whole-number options, so that no sum of them overflows in the kernel."""
 MOST_TREES = 10_000
 """Bound of trees on one subspace."""
-JUDGES = ("probe", "positive")
+JUDGES = ("probe", "positive", "decoy")
+DEFAULT_FDR = "0.1"
+DEFAULT_KEEP = 10
+MOST_DECOYS = 16
+MOST_KEPT = 1000
+MOST_REPLAYS = 9999
+CONCLUSION_NBYTES = 12 * MB
+"""Allowance for ranking, closing and judging, besides the blocks that closing shares."""
 IMPURITIES = ("gini", "entropy")
 
 
@@ -48,6 +58,10 @@ class Options:
     round_size: int | None = None
     draw_block: int | None = None
     trees_per_subspace: int | None = None
+    decoys: int | None = None
+    replays: int | None = None
+    fdr: str | None = None
+    keep: int | None = None
     excluded: str | None = None
     rows: str | None = None
 
@@ -80,6 +94,10 @@ class RunSpec:
     rows: str
     draw_block: int = 1
     trees_per_subspace: int = 1
+    decoys: int = 0
+    replays: int = 0
+    fdr: str = DEFAULT_FDR
+    keep: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as JSON-ready values."""
@@ -104,8 +122,19 @@ class RunSpec:
         """How trees are grown."""
         return TreeLimits(self.max_features, self.max_depth, self.min_samples_leaf, self.impurity)
 
+    @property
+    def concludes(self) -> bool:
+        """Whether the verdict comes last, after a closing stage."""
+        return self.judge == "decoy"
+
+    def n_items(self, n_features: int) -> int:
+        """Return how many items there are: the features and their decoys."""
+        return (1 + self.decoys) * n_features
+
     def make_judge(self) -> Judge:
         """Return the run's relevance test."""
+        if self.concludes:
+            return DecoyJudge()
         if self.judge == "positive":
             return PositiveJudge()
         return ProbeJudge(self.probe_min_draws, self.probe_min_wins)
@@ -150,21 +179,45 @@ def work_nbytes(shape: Shape, n_columns: int, recording: int = 0) -> int:
     )
 
 
-def fixed_nbytes(shape: Shape, impurity: str) -> list[tuple[str, int]]:
-    """Return what a run needs besides its workers and its process: (purpose, bytes)."""
+def fixed_nbytes(
+    shape: Shape, impurity: str, n_families: int = 0, *, concludes: bool = False
+) -> list[tuple[str, int]]:
+    """Return what a run needs besides its workers and its process: (purpose, bytes).
+
+    ``n_families`` families of decoys, and a final verdict where it ``concludes`` with one.
+    """
+    more = DECOY_NBYTES * max(n_families - 1, 0)
+    judging = [
+        (
+            "decoys, closing and verdict",
+            CONCLUSION_NBYTES
+            + Exchangeability.nbytes(shape.n_rows)
+            + 4 * n_families * shape.n_rows,
+        )
+    ]
     return [
-        (f"tallies of {shape.n_features} features", FEATURE_NBYTES * shape.n_features),
+        (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
         (f"labels of {shape.n_rows} rows", TrainingRows.nbytes(shape.n_rows, impurity)),
         ("ledger", LEDGER_NBYTES),
+        *(judging if concludes else []),
     ]
 
 
-def largest_subspace(shape: Shape, cap_nbytes: int, impurity: str, recording: int = 0) -> int:
+def largest_subspace(
+    shape: Shape,
+    cap_nbytes: int,
+    impurity: str,
+    recording: int = 0,
+    n_families: int = 0,
+    *,
+    concludes: bool = False,
+) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
     """
-    fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in fixed_nbytes(shape, impurity))
+    leases = fixed_nbytes(shape, impurity, n_families, concludes=concludes)
+    fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in leases)
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
@@ -195,7 +248,15 @@ def settle(
     limits = TreeLimits(1, max_depth, min_leaf, impurity)
     n_trees = _in_range("trees-per-subspace", options.trees_per_subspace, 1, 1, MOST_TREES)
     recording = recording_nbytes(shape, limits, n_trees, saves_trees=saves_trees)
-    largest = largest_subspace(shape, cap_nbytes, impurity, recording)
+    judging = _settle_judging(options, saves_trees=saves_trees)
+    largest = largest_subspace(
+        shape,
+        cap_nbytes,
+        impurity,
+        recording,
+        judging["decoys"],
+        concludes=judging["judge"] == "decoy",
+    )
     subspace_size = _settle_subspace(options.subspace_size, shape, largest)
     return RunSpec(
         store=store,
@@ -205,7 +266,6 @@ def settle(
         max_features=_in_range(
             "max-features", options.max_features, subspace_size, 1, subspace_size
         ),
-        judge=_one_of("judge", options.judge or "probe", JUDGES),
         probe_min_draws=_in_range("probe-min-draws", options.probe_min_draws, 10, 0, LARGEST),
         probe_min_wins=_share("probe-min-wins", options.probe_min_wins or "0.95"),
         impurity=impurity,
@@ -219,7 +279,44 @@ def settle(
             "draw-block", options.draw_block, 1, 1, subspace_size, " (the features of a subspace)"
         ),
         trees_per_subspace=n_trees,
+        **judging,
     )
+
+
+def _settle_judging(options: Options, *, saves_trees: bool) -> dict[str, Any]:
+    """Return the fields of the judge; those of ``decoy`` are at rest for the others."""
+    judge = _one_of("judge", options.judge or "probe", JUDGES)
+    fdr = _share("fdr", options.fdr or DEFAULT_FDR)
+    if judge != "decoy":
+        given = [name for name in ("decoys", "replays", "fdr", "keep") if getattr(options, name)]
+        if given:
+            raise UsageError(
+                f"--{given[0]}: expected with --judge decoy only, found --judge {judge}. "
+                "Leave it out, or choose that judge."
+            )
+        return {"judge": judge, "decoys": 0, "replays": 0, "fdr": fdr, "keep": 0}
+    replays = _in_range("replays", options.replays, 0, 0, MOST_REPLAYS)
+    decoys = _in_range("decoys", options.decoys, 0 if replays else 1, 0, MOST_DECOYS)
+    level = exact_share(fdr)
+    if not 0 < level < 1:
+        raise UsageError(f"--fdr: expected a number between 0 and 1, found {fdr}.")
+    if (decoys > 0) == (replays > 0):
+        raise UsageError(
+            f"expected decoys or replays, found --decoys {decoys} --replays {replays}. Decoys "
+            "(at least 1) suit many expected features, replays (at least 1) few."
+        )
+    if replays and level * (replays + 1) < 1:
+        raise UsageError(
+            f"--replays: expected at least {ceil(1 / level) - 1} for --fdr {fdr}, found {replays}: "
+            "the best of so few cannot certify anything at that level."
+        )
+    if decoys and saves_trees:
+        raise UsageError(
+            "--save-trees: expected trees of features only, found --judge decoy, whose trees split "
+            "on decoys too. Use --replays, or another judge, or leave it out."
+        )
+    keep = _in_range("keep", options.keep, DEFAULT_KEEP, 0, MOST_KEPT)
+    return {"judge": judge, "decoys": decoys, "replays": replays, "fdr": fdr, "keep": keep}
 
 
 def check_same(options: Options, spec: RunSpec, run: str) -> None:
@@ -235,7 +332,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
         given, held = getattr(options, field.name), getattr(spec, field.name)
         if given is None or given == "max":
             continue
-        if field.name in ("alpha", "probe_min_wins"):
+        if field.name in ("alpha", "probe_min_wins", "fdr"):
             given = _share(field.name.replace("_", "-"), given)
         if str(given) != str(held):
             differences.append(f"{field.name.replace('_', '-')} {held} (asked for: {given})")

@@ -1,0 +1,59 @@
+"""Groups of rank-correlated items, found blindly."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+LEAST_CORRELATION = 0.5
+"""Items at least so correlated, directly or through others, are one group."""
+CHANCE = 6.0
+"""Standard errors that a correlation must exceed to count, however few the rows."""
+MOST_ROWS = 4096
+"""Rows that are enough to tell."""
+
+
+def group_items(
+    codes: NDArray[np.integer], missing_code: int, least: float = LEAST_CORRELATION
+) -> NDArray[np.intp]:
+    """Return the group of each item: the first place of its members (single linkage).
+
+    Parameters
+    ----------
+    codes : integers (n, n_rows)
+        Ordinal codes, which are ranks; a missing code counts as the mean.
+    missing_code : int
+        The code of a missing value.
+    least : float
+        Absolute correlation from which two items are linked; more where rows are few.
+
+    Returns
+    -------
+    intp (n,)
+        Place of the first member of each item's group.
+    """
+    n, n_rows = codes.shape
+    ranks = codes.astype(np.float32)
+    ranks[codes == missing_code] = np.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        counts = np.maximum(np.count_nonzero(codes != missing_code, axis=1), 1)
+        ranks -= (np.nansum(ranks, axis=1) / counts)[:, None]
+        ranks = np.nan_to_num(ranks)
+        ranks /= np.maximum(np.sqrt((ranks * ranks).sum(axis=1)), 1e-20)[:, None]
+    linked = np.abs(ranks @ ranks.T) >= max(least, CHANCE / np.sqrt(n_rows))
+    groups = np.arange(n)
+    for first in range(n):
+        if groups[first] != first:
+            continue
+        front = [first]
+        while front:
+            near = np.flatnonzero(linked[front.pop()] & (groups != first))
+            near = near[near > first]
+            groups[near] = first
+            front += near.tolist()
+    return groups
+
+
+def largest_group(groups: NDArray[np.intp], members: NDArray[np.bool_]) -> int:
+    """Return the most of ``members`` that one group holds; at least 1."""
+    if not members.any():
+        return 1
+    return int(np.unique(groups[members], return_counts=True)[1].max())
