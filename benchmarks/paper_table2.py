@@ -92,6 +92,18 @@ class Halves:
         return float(model.score(self.values[self.test], self.labels[self.test]))
 
 
+def read_results(file: Path) -> dict[str, float]:
+    """Return what is done; a last line that a kill cut short is taken away."""
+    if not file.exists():
+        return {}
+    whole = file.read_bytes()
+    kept = whole[: whole.rfind(b"\n") + 1]
+    if kept != whole:
+        file.write_bytes(kept)
+    records = map(json.loads, kept.decode().splitlines())
+    return {record["key"]: record["accuracy"] for record in records}
+
+
 def compute(arguments: argparse.Namespace, done: dict[str, float]) -> None:
     """Compute what is not done yet, table by table and repeat by repeat."""
     for table in arguments.tables:
@@ -175,10 +187,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=100, help="of the forests")
     parser.add_argument("--results", type=Path, default=Path("paper_table2.jsonl"))
     arguments = parser.parse_args()
-    done = {}
-    if arguments.results.exists():
-        records = map(json.loads, arguments.results.read_text().splitlines())
-        done = {record["key"]: record["accuracy"] for record in records}
+    done = read_results(arguments.results)
     compute(arguments, done)
     report(scores(arguments, done))
 

@@ -44,6 +44,7 @@ _SYNTH = [
     ),
     Problem("marginal", "additive", "marginal", ("--relevant", "5")),
     Problem("linear", "additive", "linear", ("--relevant", "15")),
+    Problem("friedman", "interaction", "friedman"),
     Problem("shift", "additive", "shift", ("--relevant", "20"), n_rows=72),
     Problem("imbalance", "additive", "imbalance", ("--relevant", "20")),
     Problem("noise", "null", "noise"),
