@@ -13,7 +13,7 @@ other ones: compare the order of methods and the size of differences.
 
 Every result is appended to a file, and what is there already is not computed again.
 
-    python benchmarks/paper_table2.py --data FOLDER [--repeats 3] [--iterations 2000] [--trees 100]
+    python benchmarks/paper_table2.py --data FOLDER [--repeats 5] [--iterations 2000] [--trees 100]
 """
 
 import argparse
@@ -182,7 +182,7 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True, help="folder of TABLE.csv.gz")
     parser.add_argument("--tables", nargs="+", default=TABLES, choices=TABLES)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--iterations", type=int, default=2000, help="of SRS")
     parser.add_argument("--trees", type=int, default=100, help="of the forests")
     parser.add_argument("--results", type=Path, default=Path("paper_table2.jsonl"))
