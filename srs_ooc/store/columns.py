@@ -61,6 +61,8 @@ class ColumnStore:
             view = mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
             os.close(descriptor)
             if hasattr(mmap, "MADV_RANDOM"):
+                # It fits and will be wanted: one long read now, then pages are met at random.
+                view.madvise(mmap.MADV_WILLNEED)
                 view.madvise(mmap.MADV_RANDOM)
             self._maps.append(view)
             addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
@@ -105,6 +107,25 @@ class ColumnStore:
                 _native.gather_files(self._descriptors, items, *shape, *layout)
         except RuntimeError as error:
             raise StoreError(f"{self.path}: {error}. The store is damaged.") from error
+
+    def advise(self, features: NDArray[np.uint32]) -> int:
+        """Ask the system to read columns of a store that is not mapped, and do not wait for them.
+
+        Parameters
+        ----------
+        features : uint32 (n,)
+            Stored positions; ascending ones take the fewest requests.
+
+        Returns
+        -------
+        int
+            How many requests were made; columns less than a page apart share one.
+        """
+        manifest = self.manifest
+        column_nbytes = manifest.n_rows * manifest.code_nbytes
+        return _native.advise_files(
+            self._descriptors, features, manifest.chunk_features, column_nbytes
+        )
 
     def close(self) -> None:
         """Close the files; maps go when nothing refers to them."""
