@@ -62,7 +62,10 @@ def _corrected(p_values: NDArray[np.float64]) -> Scored:
 
 
 def mutual_info(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
-    """Estimate mutual information by nearest neighbours."""
+    """Estimate mutual information by nearest neighbours.
+
+    It works in processes: the peak reported is that of the largest one.
+    """
     from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
 
     estimate = mutual_info_regression if is_regression(y) else mutual_info_classif
