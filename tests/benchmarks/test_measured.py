@@ -38,11 +38,11 @@ def test_the_peak_is_that_of_the_command():
     """Measured from a small process, as the benchmarks are: a child begins at its parent's peak."""
     launcher = (
         "import sys; from measured import measure\n"
-        "for code in ('pass', 'b = bytes(150_000_000); b = b.upper()'):\n"
+        "for code in ('pass', 'b = b'x' * 150_000_000'):\n"
         "    print(measure([sys.executable, '-c', code]).peak_mb)"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(measured.__file__).parent)}
     said = subprocess.check_output([sys.executable, "-c", launcher], text=True, env=environment)
     idle, busy = map(float, said.split())
     assert idle < 60
-    assert busy > 300
+    assert 150 < busy < 200
