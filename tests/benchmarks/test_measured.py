@@ -38,7 +38,7 @@ def test_the_peak_is_that_of_the_command():
     """Measured from a small process, as the benchmarks are: a child begins at its parent's peak."""
     launcher = (
         "import sys; from measured import measure\n"
-        "for code in ('pass', 'b = b'x' * 150_000_000'):\n"
+        "for code in ('pass', 'b = bytes([1]) * 150_000_000'):\n"
         "    print(measure([sys.executable, '-c', code]).peak_mb)"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(measured.__file__).parent)}
