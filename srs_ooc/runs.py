@@ -8,7 +8,7 @@ from pathlib import Path
 
 from srs_ooc.conclusion import Setting, Watch, conclude, is_concluded
 from srs_ooc.errors import RunError
-from srs_ooc.fitting import engine_parts, plan_memory, shape_of, training_labels
+from srs_ooc.fitting import engine_parts, exchangeability, plan_memory, shape_of, training_labels
 from srs_ooc.inputs import Inputs, digest, refuse_missing, resolve
 from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.ledger.trees import VALID
@@ -171,6 +171,8 @@ def _settled(
     shape = shape_of(manifest, asked)
     spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
     training_labels(store, manifest, asked)
+    if spec.concludes:
+        exchangeability(store, manifest, asked).check()
     plan_memory(spec, shape, memory_mb * MB, saves=saves)
     return spec, shape, memory_mb
 
