@@ -4,6 +4,7 @@ import ctypes
 import mmap
 import os
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,6 +50,7 @@ class Columns:
     """Stands for a store: notes what it is asked for, and takes its time."""
 
     mapped = False
+    manifest = SimpleNamespace(n_features=2000)
 
     def __init__(self, seconds):
         self.seconds, self.asked = seconds, []
@@ -87,6 +89,13 @@ def test_what_a_slow_disk_cannot_keep_up_with_is_left_out():
         ahead._waiting[-1].result()
     assert n_before < 500
     assert columns.asked[-1] == [1000]
+
+
+def test_decoys_are_read_from_the_columns_of_their_features():
+    columns = Columns(0.01)
+    with ReadAhead(columns) as ahead:
+        ahead._ask(features(5, 1999, 2004, 2005, 4006))
+    assert columns.asked == [[4, 5, 5, 6, 1999]]
 
 
 def test_a_mapped_store_is_not_asked(store):
