@@ -11,11 +11,11 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.store.codec import encode
 from srs_ooc.store.layout import Shape, dtype_of, small_file, values_chunk, values_file
 from srs_ooc.store.manifest import chunk_file
 from srs_ooc.store.texts import TextBlocks
 
-ZSTD_LEVEL = 1
 _PAD_NBYTES = 1 << 20
 
 
@@ -140,12 +140,9 @@ class FloatsWriter:
     def __init__(
         self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any], pool: Executor
     ) -> None:
-        from numcodecs.zstd import Zstd
-
         self.chunk = values_chunk(shape, dtype.itemsize)
         self._folder, self._name, self._shape, self._dtype = folder, name, shape, dtype
         self._pool = pool
-        self._codec = Zstd(level=ZSTD_LEVEL, checksum=True)
 
     def write(self, first: int, values: NDArray[Any]) -> None:
         """Write the features from ``first``, a multiple of the chunk's, on."""
@@ -167,7 +164,7 @@ class FloatsWriter:
             part = padded
         path = values_file(self._folder, self._name, (first + row) // features, column // rows)
         with SyncedFile(path) as file:
-            file.write(self._codec.encode(part))
+            file.write(encode(part))
 
 
 def write_small(folder: Path, name: str, blocks: Iterable[NDArray[Any]]) -> dict[str, int]:
