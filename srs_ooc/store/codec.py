@@ -17,11 +17,11 @@ _CODEC = blosc.Blosc("lz4", _LEVEL, blosc.Blosc.BITSHUFFLE)
 blosc.use_threads = False  # our threads compress side by side; Blosc's own would be memory
 
 
-def encode(values: NDArray[Any]) -> bytes:
-    """Return a C-contiguous array compressed."""
-    packed = bytes(_CODEC.encode(values))
+def encode(values: NDArray[Any]) -> tuple[bytes, bytes]:
+    """Return a C-contiguous array compressed, in the two parts of a chunk."""
+    packed: bytes = _CODEC.encode(values)
     crc = int(google_crc32c.value(packed))
-    return packed + crc.to_bytes(_CRC_NBYTES, "little")
+    return packed, crc.to_bytes(_CRC_NBYTES, "little")
 
 
 def decode(data: bytes, dtype: np.dtype[Any]) -> NDArray[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ITEMSIZE = 8
-_COPY_NBYTES = 4_000_000
+_COPY_NBYTES = 2_000_000
 
 
 def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
