@@ -1,6 +1,8 @@
 """Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +18,7 @@ from srs_ooc.store.texts import texts_of
 _NAMES_AT_A_TIME = 1 << 14
 _BOM = b"\xef\xbb\xbf"
 _SAMPLE_NBYTES = 1 << 20
+_N_AHEAD = 4
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,7 @@ def read_rows(
     panel_full : callable
         Must set the next panel.
     """
-    for data, first in stream.body():
+    for data, first in _ahead(stream.body()):
         start = first
         while True:
             start = reader.feed(data, start)
@@ -229,3 +232,12 @@ def read_rows(
     take_rows(reader)
     if reader.problem is None and reader.n_panel_rows:
         panel_full()
+
+
+def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """Yield pieces, the next few of which are read and decompressed by a thread meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = deque(pool.submit(next, pieces, None) for _ in range(_N_AHEAD))
+        while (piece := waiting.popleft().result()) is not None:
+            waiting.append(pool.submit(next, pieces, None))
+            yield piece
