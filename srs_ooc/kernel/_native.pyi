@@ -47,11 +47,20 @@ def scratch_nbytes(n_root_rows: int, n_columns: int, n_classes: int, code_nbytes
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32], out: NDArray[np.uint32]
 ) -> None: ...
+def draw_blocks(
+    key: int,
+    bound: int,
+    block_size: int,
+    excluded: NDArray[np.uint32],
+    out: NDArray[np.uint32],
+) -> None: ...
 def derive(key: int, word: int) -> int: ...
 def mix32(x: int) -> int: ...
 def gather_mapped(
     addresses: NDArray[np.uint64],
-    features: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    n_features: int,
+    families: NDArray[np.int32],
     chunk_features: int,
     n_rows: int,
     rows: NDArray[np.int32],
@@ -61,7 +70,9 @@ def gather_mapped(
 ) -> None: ...
 def gather_files(
     descriptors: NDArray[np.int32],
-    features: NDArray[np.uint32],
+    items: NDArray[np.uint32],
+    n_features: int,
+    families: NDArray[np.int32],
     chunk_features: int,
     n_rows: int,
     rows: NDArray[np.int32],
@@ -69,6 +80,12 @@ def gather_files(
     tiled: bool,
     out: NDArray[np.uint8],
 ) -> None: ...
+def advise_files(
+    descriptors: NDArray[np.int32],
+    features: NDArray[np.uint32],
+    chunk_features: int,
+    column_nbytes: int,
+) -> int: ...
 def copy_shuffled(
     block: NDArray[np.uint8],
     n_columns: int,
