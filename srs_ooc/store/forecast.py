@@ -9,7 +9,7 @@ import psutil
 
 from srs_ooc.errors import UsageError
 from srs_ooc.store.formats.csv import CsvStream, estimate
-from srs_ooc.store.formats.opening import is_binary, open_file
+from srs_ooc.store.formats.opening import is_other, open_file
 from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.source import Source
 from srs_ooc.store.layout import Shape
@@ -64,7 +64,7 @@ def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: b
         raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
     load_libraries()
     with tempfile.TemporaryDirectory() as folder:
-        if is_binary(table):
+        if is_other(table):
             opened = open_file(table, Path(folder), options.memory_nbytes)
             (n_rows, n_columns), known = opened.shape, True
             work, scratch = opened.work_nbytes, 8 if opened.by_rows else 0
