@@ -125,9 +125,7 @@ from srs_ooc.store.publishing import IngestOptions
     is_flag=True,
     help="Keep only the codes: a smaller store, from which columns cannot be exported.",
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Say what the ingest would take, and write nothing."
-)
+@click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write nothing.")
 def ingest_command(
     *,
     source: Path,
@@ -270,6 +268,8 @@ def _report(store: Path, manifest: Manifest) -> None:
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
             click.echo(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+    if row_ids := inferred.get("row_ids"):
+        click.echo(f"row ids: {row_ids}")
     if names := inferred.get("names"):
         click.echo(f"names: {names}, since none were given")
     if separator := inferred.get("separator"):

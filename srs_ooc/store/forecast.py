@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from srs_ooc.errors import UsageError
-from srs_ooc.store.formats.csv import CsvStream, estimate
+from srs_ooc.store.formats.csv import CsvStream, estimate, has_row_names
 from srs_ooc.store.formats.opening import is_other, open_file
 from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.source import Source
@@ -93,7 +93,8 @@ def _look(table: Path, folder: Path, options: IngestOptions) -> tuple[int, int, 
     """Return columns, rows (about) and the memory of decompressing of a text table."""
     source = Source.file(table)
     with TextSpool(folder, "header") as header:
-        CsvStream(source, options.text, header.append)
+        row_names = has_row_names(source, options.text)
+        CsvStream(source, options.text, header.append, row_names=row_names)
         n_columns = len(header)
     n_rows = estimate(source, options.text, n_columns).n_rows
     return n_columns, n_rows, 2 * PieceReader(source).decoder_nbytes

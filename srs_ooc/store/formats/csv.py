@@ -37,6 +37,10 @@ class Estimate:
     text_nbytes: int
 
 
+ROW_NAMES = "row_names"
+"""Name of a first column that the header does not name, as R writes row names."""
+
+
 class CsvStream:
     """A text table read once: its header when opened, its rows after that.
 
@@ -48,6 +52,8 @@ class CsvStream:
         What is said of it.
     take_names : callable
         Given the names of its columns, some at a time.
+    row_names : bool
+        The header has no field over the first column, which is named :data:`ROW_NAMES`.
 
     Attributes
     ----------
@@ -64,10 +70,19 @@ class CsvStream:
         If there is no header, or it is not UTF-8 text.
     """
 
-    def __init__(self, source: Source, form: TextForm, take_names: Callable[[Texts], None]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        form: TextForm,
+        take_names: Callable[[Texts], None],
+        *,
+        row_names: bool = False,
+    ) -> None:
         self.source = source
         self._rewind()
         n_columns = 0
+        if row_names:
+            take_names(texts_of([ROW_NAMES]))
 
         def take(names: Texts) -> None:
             nonlocal n_columns
@@ -150,6 +165,33 @@ def _skim(source: Source, form: TextForm, n_columns: int) -> tuple[CsvStream, Ta
     stream = CsvStream(source, form, lambda names: None)
     slots = np.full(n_columns, IGNORED, np.int32)
     return stream, TableReader(slots, stream.dialect, place=stream.place)
+
+
+def has_row_names(source: Source, form: TextForm) -> bool:
+    """Tell whether the first row has one field more than the header, as R writes row names."""
+    if not form.header:
+        return False
+    n_columns = 0
+
+    def count(names: Texts) -> None:
+        nonlocal n_columns
+        n_columns += len(names.ends)
+
+    stream = CsvStream(source, form, count)
+    reader = TableReader(np.full(n_columns, IGNORED, np.int32), stream.dialect, place=stream.place)
+    for data, start in stream.body():
+        reader.feed(data, start)
+        if reader.n_rows or reader.problem is not None:
+            break
+    else:
+        reader.finish()
+    problem = reader.problem
+    return (
+        problem is not None
+        and problem.fault == "ragged"
+        and reader.n_rows == 1
+        and problem.column == n_columns + 1
+    )
 
 
 def estimate(source: Source, form: TextForm, n_columns: int) -> Estimate:
