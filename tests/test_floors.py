@@ -17,7 +17,7 @@ FLOORS = {
     6: ["runs"],
     7: ["plan"],
     8: ["report", "predict"],
-    9: ["cli"],
+    9: ["cli", "testing"],
     10: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
