@@ -52,35 +52,50 @@ def is_concluded(ledger: Ledger) -> bool:
 
 
 def screen_and_close(
-    parts: EngineParts, engine: Engine, until: int, watch: Watch, stage: str
+    parts: EngineParts,
+    ledger: Ledger,
+    until: int,
+    watch: Watch,
+    stage: str,
+    *,
+    seed: int | None = None,
+    trees: TreeWriter | None = None,
 ) -> Elimination | None:
     """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
 
-    What is left of either is taken from the engine's ledger.
+    What is left of either is taken from the ledger. ``seed`` replaces the spec's.
     """
-    ledger = engine.ledger
-    assert isinstance(ledger, Ledger)
-    engine.advance(until, lambda: watch(Step(stage, engine.state.iteration, until)))
-    n_iterations = engine.state.iteration
-    if n_iterations < until:
+    spec = parts.spec
+    key = key_of(spec.seed if seed is None else seed, Purpose.CLOSING, until)
+    engine = parts.engine(ledger, seed, trees)
+    survivors = _screen(engine, key, until, parts.n_candidates, watch, stage)
+    del engine  # its tallies
+    if survivors is None:
         return None
-    spec = engine.spec
     most = min(spec.subspace_size, SURVIVORS)
     manner = REPLAYING if spec.replays else COUNTING
-    key = key_of(spec.seed, Purpose.CLOSING, n_iterations)
     held = ledger.read_arrays(STATE)
-    if held is not None and int(held["n_iterations"]) == n_iterations:
+    if held is not None and int(held["n_iterations"]) == until:
         state = Elimination.from_arrays(held, key, manner, most)
     else:
-        n_there = len(parts.sampler.candidates) if parts.sampler.candidates is not None else None
-        count = min(SURVIVORS, n_there or len(engine.state.tally.n_drawn))
-        state = Elimination(best_items(engine.state.tally, count, key), key, manner, most)
+        state = Elimination(survivors, key, manner, most)
     if not state.is_over:
-        leaf = floor(manner.leaf_share * parts.source_rows)
+        leaf = floor(manner.leaf_share * parts.n_rows)
         with parts.closing_executor(leaf, most) as executor:
-            closing = Closing(state, executor, ledger, n_iterations)
+            closing = Closing(state, executor, ledger, until)
             closing.advance(lambda done, total: watch(Step(f"{stage}, closing", done, total)))
     return state if state.is_over else None
+
+
+def _screen(
+    engine: Engine, key: int, until: int, n_candidates: int, watch: Watch, stage: str
+) -> NDArray[np.uint32] | None:
+    """Return the best items after ``until`` iterations; None if stopped before."""
+    state = engine.state
+    engine.advance(until, lambda: watch(Step(stage, state.iteration, until)))
+    if state.iteration < until:
+        return None
+    return best_items(state.tally, min(SURVIVORS, n_candidates), key)
 
 
 def conclude(
@@ -96,19 +111,17 @@ def conclude(
     before = ledger.progress()
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     with engine_parts(spec, *where, saves=trees is not None) as parts:
-        engine = parts.engine(ledger, trees=trees)
-        state = screen_and_close(parts, engine, until, watch, "screening")
+        state = screen_and_close(parts, ledger, until, watch, "screening", trees=trees)
         if state is None:
             return
         found = survey(parts, state, setting.store)
-    n_iterations = engine.state.iteration
-    maxima = _replay(ledger, spec, setting, n_iterations, watch)
+    maxima = _replay(ledger, spec, setting, until, watch)
     if maxima is None:
         return
     verdict = judge(spec, state, found, maxima)
-    arrays = _verdict_arrays(state, found, verdict, n_iterations)
+    arrays = _verdict_arrays(state, found, verdict, until)
     facts = {
-        "n_iterations": n_iterations,
+        "n_iterations": until,
         "largest_group": found.largest_group,
         "n_decoys_above": int(np.count_nonzero(found.is_decoy[: verdict.n_above])),
         "marginal_cutoff": found.marginal_cutoff,
@@ -182,8 +195,7 @@ def _best_of_replay(
     try:
         with engine_parts(spec, *where, replay=number) as parts:
             seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
-            engine = parts.engine(replay, seed)
-            state = screen_and_close(parts, engine, n_iterations, watch, stage)
+            state = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
     finally:
         replay.close()
     return None if state is None else float(state.scores.max(where=_last(state), initial=0.0))

@@ -89,9 +89,14 @@ class EngineParts:
     blocks: list[Block]
 
     @property
-    def source_rows(self) -> int:
+    def n_rows(self) -> int:
         """Rows trained on."""
         return self.blocks[0].n_rows
+
+    @property
+    def n_candidates(self) -> int:
+        """Items that may be drawn."""
+        return self.sampler.n_candidates
 
     def engine(
         self,

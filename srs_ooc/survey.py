@@ -84,7 +84,7 @@ def survey(parts: EngineParts, state: Elimination, store: Path) -> Survey:
 
 
 def _groups(parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest) -> NDArray[np.intp]:
-    n_rows = parts.source_rows
+    n_rows = parts.n_rows
     rows = np.linspace(0, n_rows - 1, min(n_rows, MOST_ROWS)).astype(np.intp)
     codes = np.concatenate([columns[:, rows] for columns in _columns(parts, items, manifest)])
     return group_items(codes, manifest.missing_code)
@@ -120,7 +120,7 @@ def _dense(columns: NDArray[Any], missing_code: int) -> tuple[NDArray[np.int64],
 def _columns(
     parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest
 ) -> Iterator[NDArray[Any]]:
-    n_rows = parts.source_rows
+    n_rows = parts.n_rows
     size = max(1, min(_COLUMNS, _CELLS // n_rows, len(items)))
     block = Block(size, n_rows, manifest.code_nbytes, tiled=False)
     for start in range(0, len(items), size):

@@ -19,7 +19,7 @@ FLOORS = {
     8: ["runs"],
     9: ["plan"],
     10: ["report", "predict"],
-    11: ["cli"],
+    11: ["cli", "testing"],
     12: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
