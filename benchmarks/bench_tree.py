@@ -20,7 +20,9 @@ from sklearn.tree import ExtraTreeClassifier
 
 from srs_ooc.kernel import _native
 from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import TrainingRows, grow_tree, instruction_sets
+from srs_ooc.kernel.native import grow_tree, instruction_sets
+from srs_ooc.kernel.response import Response
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import wants_tiles
 from srs_ooc.seeds import key_of
@@ -51,7 +53,7 @@ def make_block(n: int, q: int, n_classes: int) -> tuple[np.ndarray, np.ndarray]:
 def our_milliseconds(codes: np.ndarray, labels: np.ndarray, k: int, isa: str, trees: int) -> float:
     """Return the median milliseconds of laying out the block and growing a tree."""
     q, n = codes.shape
-    rows = TrainingRows(labels, int(labels.max()) + 1, "gini")
+    rows = TrainingRows.of(Response.classes(labels, int(labels.max()) + 1), "gini")
     block = Block(q, n, 1, tiled=wants_tiles(k, q))
     features = np.arange(q, dtype=np.uint32)
     address = np.array([codes.ctypes.data], dtype=np.uint64)

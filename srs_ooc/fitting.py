@@ -16,7 +16,8 @@ from srs_ooc.errors import UsageError
 from srs_ooc.executors import Executor, grow_subspace
 from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import TrainingRows
+from srs_ooc.kernel.response import Response
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.ledger import Ledger, TransientLedger, TreeWriter
 from srs_ooc.samplers.srs import SequentialRandomSubspace
@@ -114,7 +115,7 @@ def engine_parts(
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     mapped = budget.fits(manifest.codes_nbytes)
     labels = training_labels(store, manifest, inputs)
-    rows = TrainingRows(labels, len(manifest.classes), spec.impurity)
+    rows = TrainingRows.of(Response.classes(labels, len(manifest.classes)), spec.impurity)
     learner = TreeLearner(rows, spec.limits, spec.subspace_size, records=saves)
     blocks = [
         Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)

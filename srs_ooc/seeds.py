@@ -34,6 +34,8 @@ class Purpose(IntEnum):
     RIGHT = 10
     STORE_ORDER = 11
     SYNTH = 12
+    CATEGORIES = 21
+    BOOTSTRAP = 22
 
 
 def mix64(x: int) -> int:

@@ -9,7 +9,8 @@ from srs_ooc.budget import PROCESS_NBYTES
 from srs_ooc.errors import RunError, UsageError
 from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
 from srs_ooc.kernel.block import block_nbytes
-from srs_ooc.kernel.native import TrainingRows, record_nbytes
+from srs_ooc.kernel.native import record_nbytes
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import learner_nbytes
 from srs_ooc.shares import DECIMALS, share_text

@@ -16,12 +16,18 @@ def grow(
     tiled: bool,
     n_rows: int,
     features: NDArray[np.uint32],
+    categorical: NDArray[np.uint8],
     rows: NDArray[np.int32],
-    class_counts: NDArray[np.int64],
+    root_stats: NDArray[np.int64],
+    n_classes: int,
+    channels: NDArray[np.int32],
+    flush: int,
+    root_scale: float,
     tree_key: int,
     max_features: int,
     max_depth: int,
     min_samples_leaf: int,
+    min_decrease: int,
     impurity: int,
     xlogx: NDArray[np.int64],
     importance: NDArray[np.int64],
@@ -43,7 +49,9 @@ def add_shares(
     panel: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> None: ...
-def scratch_nbytes(n_root_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int: ...
+def scratch_nbytes(
+    n_root_rows: int, n_columns: int, n_classes: int, n_channels: int, code_nbytes: int
+) -> int: ...
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32], out: NDArray[np.uint32]
 ) -> None: ...

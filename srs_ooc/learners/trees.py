@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import TrainingRows, grow_tree, scratch_nbytes
+from srs_ooc.kernel.native import grow_tree, scratch_nbytes
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import GrownTree, TreeLimits
 
 PROBE_FEATURE = 0xFFFFFFFF

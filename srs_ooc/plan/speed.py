@@ -9,7 +9,8 @@ import numpy as np
 
 from srs_ooc.fitting import EngineParts, engine_parts
 from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import TrainingRows
+from srs_ooc.kernel.response import Response
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.ledger import TransientLedger
 from srs_ooc.plan.memory import MemoryPlan
@@ -135,7 +136,7 @@ def _seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: f
     shape, spec = subject.shape, subject.spec
     ends = np.cumsum(subject.class_counts)
     labels = np.searchsorted(ends, np.arange(n_rows) * (shape.n_rows / n_rows), side="right")
-    rows = TrainingRows(labels, shape.n_classes, spec.impurity)
+    rows = TrainingRows.of(Response.classes(labels, shape.n_classes), spec.impurity)
     learner = TreeLearner(rows, spec.limits, spec.subspace_size)
     block = Block(n_columns, n_rows, shape.code_nbytes, tiled=learner.tiled)
     for start in range(0, len(block.codes), _PIECE):

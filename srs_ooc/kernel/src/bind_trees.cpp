@@ -58,10 +58,30 @@ struct AlignedDelete {
     void operator()(void *p) const { ::operator delete(p, std::align_val_t(64)); }
 };
 
+void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances, int64_t n_categorical, int64_t n_stats,
+           int64_t n_numbers) {
+    const int64_t columns = job.tiled ? (job.n_columns + srs::TILE - 1) / srs::TILE * srs::TILE : job.n_columns;
+    if (codes_nbytes < columns * job.n_rows * job.code_nbytes)
+        throw std::invalid_argument("the block is smaller than its rows times its columns");
+    if (n_importances < job.n_columns) throw std::invalid_argument("importance is shorter than the number of columns");
+    if (n_categorical != 0 && n_categorical != job.n_columns)
+        throw std::invalid_argument("expected a kind for each column, or none");
+    if (job.n_channels < 0 || job.n_channels > srs::MAX_CHANNELS || n_numbers != job.n_channels * job.n_rows)
+        throw std::invalid_argument("expected channels for each row of the block");
+    if (n_stats != job.n_classes * (1 + job.n_channels)) throw std::invalid_argument("expected the root's numbers");
+    if (job.impurity == srs::VARIANCE && (job.n_classes != 1 || job.n_channels < 1))
+        throw std::invalid_argument("a regression needs targets");
+    if (job.impurity == srs::ENTROPY && job.n_channels != 0)
+        throw std::invalid_argument("entropy is counted without weights");
+    if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && job.tiled)
+        throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
+}
+
 nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t n_rows, Vector<const uint32_t> features,
-               Vector<const int32_t> rows, Vector<const int64_t> class_counts, uint64_t tree_key, int64_t max_features,
-               int64_t max_depth, int64_t min_samples_leaf, int impurity, Vector<const int64_t> xlogx,
-               Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves) {
+               Vector<const uint8_t> categorical, Vector<const int32_t> rows, Vector<const int64_t> root_stats,
+               int64_t n_classes, Vector<const int32_t> channels, int64_t flush, double root_scale, uint64_t tree_key,
+               int64_t max_features, int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, int impurity,
+               Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves) {
     const Isa &isa = find_isa(isa_name);
     srs::GrowJob job{};
     job.codes = codes.data();
@@ -70,25 +90,27 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     job.n_rows = n_rows;
     job.n_columns = static_cast<int64_t>(features.size());
     job.features = features.data();
+    job.categorical = categorical.size() ? categorical.data() : nullptr;
     job.rows = rows.data();
     job.n_root_rows = static_cast<int64_t>(rows.size());
-    job.class_counts = class_counts.data();
-    job.n_classes = static_cast<int64_t>(class_counts.size());
+    job.root_stats = root_stats.data();
+    job.n_classes = n_classes;
+    job.n_channels = n_classes > 0 ? static_cast<int64_t>(root_stats.size()) / n_classes - 1 : -1;
+    job.channels = channels.data();
+    job.flush = std::max<int64_t>(flush, 1);
+    job.root_scale = root_scale;
     job.tree_key = tree_key;
     job.max_features = max_features;
     job.max_depth = max_depth;
     // No leaf can hold more than all rows: larger bounds mean the same, and cannot overflow.
     job.min_samples_leaf = std::clamp<int64_t>(min_samples_leaf, 1, job.n_root_rows + 1);
+    job.min_decrease = min_decrease;
     job.impurity = static_cast<srs::Impurity>(impurity);
     job.xlogx = xlogx.data();
     job.importance = importance.data();
-    const int64_t columns = tiled ? (job.n_columns + srs::TILE - 1) / srs::TILE * srs::TILE : job.n_columns;
-    if (static_cast<int64_t>(codes.size()) < columns * n_rows * code_nbytes)
-        throw std::invalid_argument("the block is smaller than its rows times its columns");
-    if (static_cast<int64_t>(importance.size()) < job.n_columns)
-        throw std::invalid_argument("importance is shorter than the number of columns");
-    if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && tiled)
-        throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
+    check(job, static_cast<int64_t>(codes.size()), static_cast<int64_t>(importance.size()),
+          static_cast<int64_t>(categorical.size()), static_cast<int64_t>(root_stats.size()),
+          static_cast<int64_t>(channels.size()));
     std::vector<int32_t> order(features.size());
     std::string bytes;
     {
@@ -102,17 +124,18 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
         srs::RecordMemory memory(record_leaves, job.n_root_rows, job.n_classes);
         job.record = record_leaves > 0 ? &memory.record : nullptr;
         isa.grow(job);
-        if (job.record) srs::encode_tree(memory.record, job.features, bytes);
+        if (job.record) srs::encode_tree(memory.record, job.features, job.impurity == srs::VARIANCE, bytes);
     }
     nb::object record = job.record ? nb::object(nb::bytes(bytes.data(), bytes.size())) : nb::none();
     return nb::make_tuple(job.n_nodes, job.n_leaves, job.depth, record);
 }
 
-size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int code_nbytes) {
+size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels, int code_nbytes) {
     srs::GrowJob job{};
     job.n_root_rows = n_root_rows;
     job.n_columns = n_columns;
     job.n_classes = n_classes;
+    job.n_channels = n_channels;
     job.code_nbytes = code_nbytes;
     return find_isa("").scratch_nbytes(job);
 }
@@ -128,8 +151,10 @@ void bind_trees(nb::module_ &module) {
         for (const Isa &isa : isas()) names.emplace_back(isa.name);
         return names;
     });
-    module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "features"_a, "rows"_a,
-               "class_counts"_a, "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "impurity"_a,
+    module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "features"_a,
+               "categorical"_a, "rows"_a, "root_stats"_a, "n_classes"_a, "channels"_a, "flush"_a, "root_scale"_a,
+               "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "min_decrease"_a, "impurity"_a,
                "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a);
-    module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a, "code_nbytes"_a);
+    module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a,
+               "n_channels"_a, "code_nbytes"_a);
 }
