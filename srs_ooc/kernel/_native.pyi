@@ -35,8 +35,11 @@ def grow(
     record_leaves: int,
 ) -> tuple[int, int, int, bytes | None]: ...
 def decode_trees(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]: ...
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    regression: bool,
+) -> tuple[bytes, ...]: ...
 def add_shares(
     root: NDArray[np.int32],
     slot: NDArray[np.int64],
@@ -44,8 +47,11 @@ def add_shares(
     code: NDArray[np.int32],
     right: NDArray[np.int32],
     n_rows: NDArray[np.int64],
+    how: NDArray[np.int32],
+    hash: NDArray[np.uint32],
     pair_class: NDArray[np.int32],
-    pair_count: NDArray[np.int32],
+    pair_count: NDArray[np.int64],
+    code_nbytes: int,
     panel: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> None: ...

@@ -26,6 +26,8 @@ from srs_ooc.seeds import mix32_array
 
 PROBE = 0xFFFFFFFF
 HOW_SHIFT = 33
+ALL_CODES = 65_534
+"""As a threshold: every value that is not missing goes left."""
 
 
 class How(IntEnum):

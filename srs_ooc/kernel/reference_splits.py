@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.forest_reference import How, map_categories
+from srs_ooc.kernel.forest_reference import ALL_CODES, How, map_categories
 from srs_ooc.seeds import Purpose, derive_array, lane_hashes
 
 
@@ -117,7 +117,7 @@ class Drawer:
             recorded = 0 if (goes_left == missing).all() else threshold
             return Candidate(column, goes_left, How.MISSING_LEFT, recorded, 0, tie)
         goes_left = ~missing & (codes <= threshold)
-        recorded = self.missing - 1 if (goes_left == ~missing).all() else threshold
+        recorded = ALL_CODES if (goes_left == ~missing).all() else threshold
         return Candidate(column, goes_left, How.MISSING_RIGHT, recorded, 0, tie)
 
 

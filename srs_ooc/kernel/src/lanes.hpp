@@ -47,34 +47,34 @@ template <typename Code> struct Lanes {
     }
 };
 
-// Adds a number of each row to the features whose code there is at most their threshold.
+// Adds a number of each row to the features whose code there is at most their threshold. A register
+// of true and false codes is looked at as 32-bit words: the first code of each, then the second, ...
 template <typename Code> struct SumLanes {
-    static constexpr int WIDTH = SRS_VECTOR_NBYTES / 4, AT_ONCE = 4; // features a register, registers
-    typedef int32_t Wide __attribute__((vector_size(SRS_VECTOR_NBYTES), aligned(4), may_alias));
-    typedef Code Narrow __attribute__((vector_size(WIDTH * sizeof(Code)), aligned(sizeof(Code)), may_alias));
-
-    static SRS_INLINE Wide widened(const Code *codes) {
-        return __builtin_convertvector(*reinterpret_cast<const Narrow *>(codes), Wide);
-    }
+    using V = Lanes<Code>;
+    static constexpr int WORDS = SRS_VECTOR_NBYTES / 4, CODES = 4 / sizeof(Code); // codes of a word
+    typedef int32_t Words __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
 
     // Add the numbers of n rows, whose sum fits 32 bits, to out.
     template <typename Lines>
     static SRS_INLINE void add(const Lines lines, const int32_t *numbers, int64_t n, const Code *thresholds, int64_t *out) {
-        for (int first = 0; first < TILE; first += AT_ONCE * WIDTH) {
-            Wide limits[AT_ONCE], sums[AT_ONCE];
-            _Pragma("GCC unroll 4") for (int j = 0; j < AT_ONCE; ++j) {
-                limits[j] = widened(thresholds + first + j * WIDTH);
-                sums[j] = Wide{};
+        const V limits = V::load(thresholds);
+        _Pragma("GCC unroll 8") for (int part = 0; part < V::PARTS; ++part) {
+            Words sums[CODES], ones[CODES];
+            _Pragma("GCC unroll 4") for (int j = 0; j < CODES; ++j) {
+                sums[j] = Words{};
+                ones[j] = Words{} + static_cast<int32_t>(static_cast<uint32_t>(Code(-1)) << (8 * sizeof(Code) * j));
             }
             for (int64_t i = 0; i < n; ++i) {
-                const Code *line = lines[i] + first;
-                _Pragma("GCC unroll 4") for (int j = 0; j < AT_ONCE; ++j)
-                    sums[j] += (Wide)(widened(line + j * WIDTH) <= limits[j]) & numbers[i];
+                const auto codes = reinterpret_cast<const typename V::R *>(lines[i])[part];
+                const Words most = (Words)(codes <= limits.part[part]);
+                _Pragma("GCC unroll 4") for (int j = 0; j < CODES; ++j)
+                    sums[j] += (Words)((most & ones[j]) == ones[j]) & numbers[i];
             }
-            alignas(64) int32_t some[AT_ONCE * WIDTH];
-            _Pragma("GCC unroll 4") for (int j = 0; j < AT_ONCE; ++j)
-                *reinterpret_cast<Wide *>(some + j * WIDTH) = sums[j];
-            for (int l = 0; l < AT_ONCE * WIDTH; ++l) out[first + l] += some[l];
+            int32_t some[CODES][WORDS];
+            __builtin_memcpy(some, sums, sizeof some);
+            int64_t *target = out + part * WORDS * CODES;
+            for (int w = 0; w < WORDS; ++w)
+                for (int j = 0; j < CODES; ++j) target[w * CODES + j] += some[j][w];
         }
     }
 };

@@ -30,7 +30,7 @@ template <typename Code> struct TreeRecorder {
         record.hash[node] = hash;
         uint32_t threshold = split.threshold;
         if (split.how == MISSING_LEFT && n_missing == n_left) threshold = 0;
-        if (split.how == MISSING_RIGHT && n_missing == n - n_left) threshold = MISSING<Code> - 1;
+        if (split.how == MISSING_RIGHT && n_missing == n - n_left) threshold = ALL_CODES;
         record.threshold[node] = static_cast<int32_t>(threshold);
     }
 };

@@ -200,14 +200,41 @@ template <typename Code> struct TileScan {
         keep_valid(scores, scratch.counts, bits);
     }
 
+    // As Criterion::gini_score and variance_score in weights, for all lanes.
+    SRS_INLINE void weighted(int32_t *bits) const {
+        alignas(64) int64_t weights[TILE];
+        alignas(64) int32_t n_left[TILE];
+        alignas(64) float scores[TILE];
+        const uint64_t whole = static_cast<uint64_t>(facts.weight);
+        const int64_t stride = job.n_channels * TILE;
+        for (int l = 0; l < TILE; ++l) {
+            n_left[l] = scratch.counts[l];
+            weights[l] = scratch.sums[l];
+            scores[l] = 0.0f;
+        }
+        for (int64_t k = 1; k < facts.n_present; ++k)
+            for (int l = 0; l < TILE; ++l) {
+                n_left[l] += scratch.counts[k * TILE + l];
+                weights[l] += scratch.sums[k * stride + l];
+            }
+        for (int64_t k = 0; k < facts.n_present; ++k) {
+            const int64_t *sums = scratch.sums + (k + 1) * stride - TILE;
+            const uint64_t all = static_cast<uint64_t>(facts.stats[(k + 1) * facts.width - 1]);
+            for (int l = 0; l < TILE; ++l) {
+                const uint64_t d = static_cast<uint64_t>(sums[l]) * whole - all * static_cast<uint64_t>(weights[l]);
+                const float x = static_cast<float>(static_cast<int64_t>(d));
+                scores[l] = scores[l] + x * x;
+            }
+        }
+        for (int l = 0; l < TILE; ++l)
+            scores[l] = scores[l] / (static_cast<float>(weights[l]) * static_cast<float>(facts.weight - weights[l]));
+        keep_valid(scores, n_left, bits);
+    }
+
     void score_lane_by_lane(int32_t *bits) const {
         for (int l = 0; l < TILE; ++l) {
-            int64_t n_left = 0, *left = scratch.left;
-            for (int64_t k = 0; k < facts.n_present; ++k) {
-                n_left += *left++ = scratch.counts[k * TILE + l];
-                for (int64_t c = 0; c < job.n_channels; ++c)
-                    *left++ = scratch.sums[(k * job.n_channels + c) * TILE + l];
-            }
+            int64_t n_left = 0;
+            for (int64_t k = 0; k < facts.n_present; ++k) n_left += scratch.left[k] = scratch.counts[k * TILE + l];
             bits[l] = criterion.score_bits(facts, scratch.left, n_left);
         }
     }
@@ -225,6 +252,8 @@ template <typename Code> struct TileScan {
             else variance<int64_t, uint64_t>(bits);
         } else if (criterion.impurity == GINI && job.n_channels == 0 && facts.n <= SMALL_NODE) {
             gini(scratch.counts, bits);
+        } else if (job.n_channels > 0) {
+            weighted(bits);
         } else {
             score_lane_by_lane(bits);
         }
@@ -249,8 +278,9 @@ template <typename Code> struct TileScan {
         if (top < 0 || top < best.score_bits) return;
         alignas(64) uint32_t ties[TILE];
         uint32_t tie = 0;
+        for (int l = 0; l < TILE; ++l) ties[l] = tie_key(hashes[l]); // all: a condition would undo the lanes
         for (int l = 0; l < TILE; ++l) {
-            ties[l] = bits[l] == top ? tie_key(hashes[l]) : 0;
+            ties[l] = bits[l] == top ? ties[l] : 0;
             tie = ties[l] > tie ? ties[l] : tie;
         }
         int32_t winners = 0; // their number above bit 16, the sum of their lanes below: nearly always one

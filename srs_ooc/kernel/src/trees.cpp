@@ -13,6 +13,7 @@ namespace {
 
 #define SRS_INLINE inline __attribute__((always_inline))
 #include "lanes.hpp"
+#include "categories.hpp"
 #include "views.hpp"
 #include "scores.hpp"
 #include "tiles.hpp"

@@ -11,6 +11,7 @@ constexpr int ENTROPY_BITS = 32;            // x log2 x is tabulated in units of
 constexpr int64_t SMALL_NODE = 32768;       // up to here integer products of counts fit 32 bits
 constexpr int64_t TINY_NODE = 16;           // up to here those of counts and sums of targets do
 constexpr int MAX_CHANNELS = 2;
+constexpr uint32_t ALL_CODES = 65534;     // as a threshold: every value that is not missing goes left
 enum Impurity : int { GINI = 0, ENTROPY = 1, VARIANCE = 2 };
 
 // How a split sends rows, and what its threshold is.
