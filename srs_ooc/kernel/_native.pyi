@@ -28,6 +28,7 @@ def grow(
     max_depth: int,
     min_samples_leaf: int,
     min_decrease: int,
+    best: bool,
     impurity: int,
     xlogx: NDArray[np.int64],
     importance: NDArray[np.int64],
@@ -56,7 +57,12 @@ def add_shares(
     shares: NDArray[np.float64],
 ) -> None: ...
 def scratch_nbytes(
-    n_root_rows: int, n_columns: int, n_classes: int, n_channels: int, code_nbytes: int
+    n_root_rows: int,
+    n_columns: int,
+    n_classes: int,
+    n_channels: int,
+    code_nbytes: int,
+    best: bool,
 ) -> int: ...
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32], out: NDArray[np.uint32]

@@ -52,6 +52,7 @@ def grow_tree(
         -1 if limits.max_depth is None else limits.max_depth,
         limits.min_samples_leaf,
         limits.min_decrease,
+        limits.splitter == "best",
         IMPURITIES.index(limits.impurity),
         rows.xlogx,
         importance,
@@ -62,10 +63,16 @@ def grow_tree(
 
 
 def scratch_nbytes(
-    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int = 0
+    n_rows: int,
+    n_columns: int,
+    n_classes: int,
+    code_nbytes: int,
+    n_channels: int = 0,
+    *,
+    best: bool = False,
 ) -> int:
     """Return the bytes :func:`grow_tree` allocates while it works."""
-    return _native.scratch_nbytes(n_rows, n_columns, n_classes, n_channels, code_nbytes)
+    return _native.scratch_nbytes(n_rows, n_columns, n_classes, n_channels, code_nbytes, best)
 
 
 def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:

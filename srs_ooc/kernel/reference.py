@@ -5,7 +5,8 @@ Growth of one randomized tree on a block of ordinal codes (SRS, Algorithm 1, ste
 * At a node, ``max_features`` candidate columns are drawn among those not constant there (all of
   them if they are no more): the first ones in a random order of the columns, drawn by Fisher-Yates
   over the columns by ascending feature.
-* A candidate's split is drawn as :mod:`srs_ooc.kernel.reference_splits` tells.
+* A candidate's split is drawn, or all of its splits are tried, as
+  :mod:`srs_ooc.kernel.reference_splits` tells.
 * Candidates that leave fewer than ``min_samples_leaf`` rows on a side are dropped.
 * The best candidate has the largest float32 score (:mod:`srs_ooc.kernel.reference_scores`); equal
   scores are settled by the larger tie hash, then by the smaller feature number. No rule looks at a
@@ -14,6 +15,7 @@ Growth of one randomized tree on a block of ordinal codes (SRS, Algorithm 1, ste
   unless the best candidate's importance is below ``min_decrease``.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -204,10 +206,8 @@ class _Grower:
         low, high = at_node.min(axis=1), at_node.max(axis=1)
         order = self.by_feature[random_order(derive(key, Purpose.CANDIDATE), len(self.features))]
         columns = order[low[order] < high[order]][: self.limits.max_features]
-        draw = self.drawer.at_node(key)
         best: Candidate | None = None
-        for column in columns.tolist():
-            candidate = draw(column, at_node[column])
+        for candidate in self._candidates(columns.tolist(), at_node, key):
             left = stats_of(self.response, rows[candidate.goes_left])
             n_left = int(candidate.goes_left.sum())
             if min(n_left, len(rows) - n_left) >= self.limits.min_samples_leaf:
@@ -215,3 +215,15 @@ class _Grower:
                 if best is None or scored.rank > best.rank:
                     best = scored
         return best
+
+    def _candidates(
+        self, columns: list[int], at_node: NDArray[np.integer], key: int
+    ) -> Iterator[Candidate]:
+        if self.limits.splitter == "best":
+            every = self.drawer.all_at_node(key)
+            for column in columns:
+                yield from every(column, at_node[column])
+            return
+        draw = self.drawer.at_node(key)
+        for column in columns:
+            yield draw(column, at_node[column])

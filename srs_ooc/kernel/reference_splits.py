@@ -9,16 +9,22 @@ With h a hash of (node, feature), and codes from ``low`` to ``high`` at the node
   them parts missing values from all others. So missing values are drawn, and win, like any code.
 * Categories are put in a random order by a keyed bijection of codes, the key a hash of (node,
   feature), a missing value being one more category; then they are split like numbers.
+
+The best splits of a column are all of them: a threshold at each code of the node but the highest,
+with missing values above, and again with them below (where they are not alone: that was tried).
+Categories are put in the same random order. A chosen threshold moves midway to the next code.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.forest_reference import ALL_CODES, How, map_categories
-from srs_ooc.seeds import Purpose, derive_array, lane_hashes
+from srs_ooc.seeds import UINT32_MASK, Purpose, derive_array, lane_hashes
+
+_TIE_FACTOR = 0x9E3779B1
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,43 @@ class Drawer:
             return self._number(column, codes, hash_, tie)
 
         return draw
+
+    def all_at_node(self, key: int) -> Callable[[int, NDArray[np.integer]], Iterator[Candidate]]:
+        """Return what yields every split of a column, given its codes at the node of ``key``."""
+        ties, categories = (
+            lane_hashes(self.hashes, key, purpose) for purpose in (Purpose.TIE, Purpose.CATEGORIES)
+        )
+
+        def every(column: int, codes: NDArray[np.integer]) -> Iterator[Candidate]:
+            tie, hash_ = int(ties[column]), int(categories[column])
+            codes = codes.astype(np.int64)
+            missing = codes == self.missing
+            if self.categorical[column]:
+                seen = map_categories(codes, hash_, self.missing)
+                yield from self._every(column, seen, How.MAPPED, tie, hash_)
+            elif missing.any() and not missing.all():
+                yield from self._every(column, codes, How.MISSING_RIGHT, tie)
+                below = np.where(missing, 0, codes + 1)
+                yield from self._every(column, below, How.MISSING_LEFT, tie)
+            else:
+                yield from self._every(column, codes, How.PLAIN, tie)
+
+        return every
+
+    def _every(
+        self, column: int, seen: NDArray[np.int64], how: How, tie: int, hash_: int = 0
+    ) -> Iterator[Candidate]:
+        shift = int(how == How.MISSING_LEFT)
+        values = np.unique(seen).tolist()
+        for code, above in zip(values, values[1:], strict=False):
+            if code < shift:
+                continue
+            recorded = code if how == How.MAPPED else (code + above) // 2
+            if how == How.MISSING_RIGHT and above == self.missing:
+                recorded = ALL_CODES
+            own = tie ^ ((code + (shift << 16)) * _TIE_FACTOR & UINT32_MASK)
+            rank = (own, -int(self.features[column]))
+            yield Candidate(column, seen <= code, how, recorded, hash_, rank)
 
     def _number(
         self, column: int, codes: NDArray[np.int64], hash_: int, tie: tuple[int, ...]

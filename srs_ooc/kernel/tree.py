@@ -9,6 +9,7 @@ IMPORTANCE_BITS = 36
 """Importances are counted in units of ``2**-36``, so that their sums are exact in any order."""
 IMPURITIES = ("gini", "entropy", "variance")
 """What splits decrease; the last one of targets, the others of classes."""
+SPLITTERS = ("random", "best")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class TreeLimits:
         What splits decrease.
     min_decrease : int
         Least importance of a split, in units of ``2**-36``.
+    splitter : {'random', 'best'}
+        One random split a candidate (extra-trees), or the best one over its codes (CART).
     """
 
     max_features: int
@@ -35,6 +38,7 @@ class TreeLimits:
     min_samples_leaf: int = 1
     impurity: str = "gini"
     min_decrease: int = 0
+    splitter: str = "random"
 
     def most_leaves(self, n_rows: int) -> int:
         """Return the most leaves a tree on ``n_rows`` rows can have."""

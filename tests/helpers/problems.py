@@ -44,8 +44,8 @@ def _response(draw, rng, n, impurity):
 
 
 @st.composite
-def tree_problems(draw):
-    n, q = draw(st.integers(2, 90)), draw(st.integers(1, 150))
+def tree_problems(draw, most_rows=90, most_columns=150):
+    n, q = draw(st.integers(2, most_rows)), draw(st.integers(1, most_columns))
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     codes = _codes(draw, rng, q, n)
     impurity = draw(st.sampled_from(["gini", "entropy", "variance"]))
@@ -60,6 +60,7 @@ def tree_problems(draw):
         min_samples_leaf=draw(st.integers(1, 4)),
         impurity=impurity,
         min_decrease=draw(st.sampled_from([0, 1, 1 << 30])),
+        splitter=draw(st.sampled_from(["random", "random", "best"])),
     )
     return TreeProblem(
         codes,

@@ -26,9 +26,7 @@ def native_tree(problem, *, tiled, isa=""):
     )
 
 
-@settings(max_examples=150, deadline=None)
-@given(tree_problems())
-def test_native_equals_reference_on_every_instruction_set_and_layout(problem):
+def assert_native_equals_reference(problem):
     expected = grow_on(
         problem.codes,
         problem.training,
@@ -43,6 +41,18 @@ def test_native_equals_reference_on_every_instruction_set_and_layout(problem):
             np.testing.assert_array_equal(grown.importance, expected.importance)
             assert (grown.n_nodes, grown.depth) == (expected.n_nodes, expected.depth)
             assert grown.record == expected.record
+
+
+@settings(max_examples=150, deadline=None)
+@given(tree_problems())
+def test_native_equals_reference_on_every_instruction_set_and_layout(problem):
+    assert_native_equals_reference(problem)
+
+
+@settings(max_examples=40, deadline=None)
+@given(tree_problems(most_rows=700, most_columns=6))
+def test_native_equals_reference_where_counters_are_flushed_and_codes_counted(problem):
+    assert_native_equals_reference(problem)
 
 
 def panel_of(problem, rng):

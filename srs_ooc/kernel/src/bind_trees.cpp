@@ -80,7 +80,8 @@ void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances,
 nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t n_rows, Vector<const uint32_t> features,
                Vector<const uint8_t> categorical, Vector<const int32_t> rows, Vector<const int64_t> root_stats,
                int64_t n_classes, Vector<const int32_t> channels, int64_t flush, double root_scale, uint64_t tree_key,
-               int64_t max_features, int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, int impurity,
+               int64_t max_features, int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, bool best,
+               int impurity,
                Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves) {
     const Isa &isa = find_isa(isa_name);
     srs::GrowJob job{};
@@ -105,6 +106,7 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     // No leaf can hold more than all rows: larger bounds mean the same, and cannot overflow.
     job.min_samples_leaf = std::clamp<int64_t>(min_samples_leaf, 1, job.n_root_rows + 1);
     job.min_decrease = min_decrease;
+    job.best = best;
     job.impurity = static_cast<srs::Impurity>(impurity);
     job.xlogx = xlogx.data();
     job.importance = importance.data();
@@ -130,13 +132,14 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     return nb::make_tuple(job.n_nodes, job.n_leaves, job.depth, record);
 }
 
-size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels, int code_nbytes) {
+size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels, int code_nbytes, bool best) {
     srs::GrowJob job{};
     job.n_root_rows = n_root_rows;
     job.n_columns = n_columns;
     job.n_classes = n_classes;
     job.n_channels = n_channels;
     job.code_nbytes = code_nbytes;
+    job.best = best;
     return find_isa("").scratch_nbytes(job);
 }
 
@@ -153,8 +156,8 @@ void bind_trees(nb::module_ &module) {
     });
     module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "features"_a,
                "categorical"_a, "rows"_a, "root_stats"_a, "n_classes"_a, "channels"_a, "flush"_a, "root_scale"_a,
-               "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "min_decrease"_a, "impurity"_a,
+               "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "min_decrease"_a, "best"_a, "impurity"_a,
                "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a);
     module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a,
-               "n_channels"_a, "code_nbytes"_a);
+               "n_channels"_a, "code_nbytes"_a, "best"_a);
 }

@@ -7,6 +7,8 @@ template <typename Code> struct TileScratch {
     int64_t *sums;   // [n_classes][n_channels][TILE] their channels
     int64_t *left;   // [n_classes][1 + n_channels] both, for one lane
     Code *view;      // [255][TILE]
+    int32_t *cell_counts; // for best splits of bytes: [256][n_classes][TILE] rows of each code
+    int64_t *cell_sums;   // [256][n_classes][n_channels][TILE] their channels
 };
 
 // A split of each lane, and how it sees codes.
@@ -247,6 +249,11 @@ template <typename Code> struct TileScan {
             return;
         }
         add_classes(lines, thresholds);
+        score_counted(bits);
+    }
+
+    // Score what scratch.counts and scratch.sums say goes left.
+    SRS_INLINE void score_counted(int32_t *bits) const {
         if (criterion.impurity == VARIANCE && job.n_channels == 1) {
             if (facts.n <= TINY_NODE) variance<int32_t, uint32_t>(bits);
             else variance<int64_t, uint64_t>(bits);

@@ -17,6 +17,7 @@ namespace {
 #include "views.hpp"
 #include "scores.hpp"
 #include "tiles.hpp"
+#include "best.hpp"
 #include "candidates.hpp"
 #include "recorder.hpp"
 
@@ -44,7 +45,8 @@ template <typename Code> struct Grower {
     uint32_t *feature_hashes; // [padded columns]
     uint8_t *categorical;     // [padded columns], then 1 for each tile with any; null: there are none
     Code *lows, *highs;       // [padded columns] ranges at the node
-    uint8_t *chosen;          // [padded columns] candidates of the node
+    uint8_t *chosen, *real;   // [padded columns] candidates of the node; columns, as against padding
+    int32_t *places[2], *segment_of; // [n_root_rows] each, for best splits by sorting
     Code *column_codes;       // [n_root_rows]
     Code *node_lines;         // [NODE_LINES][TILE]
     static constexpr int64_t STACK = 66;       // the larger child waits, so 2**65 rows would be needed
@@ -69,20 +71,45 @@ template <typename Code> struct Grower {
 
     SRS_INLINE int64_t padded() const { return (job.n_columns + TILE - 1) / TILE * TILE; }
 
+    // Score a split of each lane, or find the best one; drop lanes not wanted, offer the best of the rest.
+    template <typename Lines>
+    SRS_INLINE void try_tile(const Scan &scan, const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
+                             const uint8_t *categories, const uint8_t *wanted, const int32_t *columns, int64_t first,
+                             Split &best) const {
+        if (job.best) return try_best(scan, lines, low, high, hashes, categories, wanted, columns, first, best);
+        alignas(64) int32_t bits[TILE];
+        Drawn<Code> drawn;
+        scan.draw(lines, low, high, hashes, categories, drawn);
+        scan.score(lines, drawn, bits);
+        for (int l = 0; l < TILE; ++l) bits[l] = wanted[l] ? bits[l] : -1;
+        scan.offer_lanes(bits, hashes, drawn, columns, first, best);
+    }
+
+    template <typename Lines>
+    __attribute__((noinline)) void try_best(const Scan &scan, const Lines lines, const Code *low, const Code *high,
+                                            const uint32_t *hashes, const uint8_t *categories, const uint8_t *wanted,
+                                            const int32_t *columns, int64_t first, Split &best) const {
+        BestScan<Code> found(scan);
+        found.search(lines, low, high, hashes, categories);
+        for (int l = 0; l < TILE; ++l) found.bits[l] = wanted[l] ? found.bits[l] : -1;
+        found.offer_lanes(columns, first, best);
+    }
+
+    // Whether a column of the node is looked at on its own.
+    SRS_INLINE bool by_column(const Node &node) const {
+        if (job.best && sizeof(Code) != 1) return node.n > FEW_ROWS;
+        return !job.tiled && node.n > NODE_LINES;
+    }
+
     // ---- every column of a tiled block is a candidate ------------------------------------------
 
     Split scan_all(const Node &node, const Scan &scan) const {
         Split best;
         for (int64_t first = 0; first < job.n_columns; first += TILE) {
             alignas(64) Code low[TILE], high[TILE];
-            alignas(64) int32_t bits[TILE];
-            Drawn<Code> drawn;
             const BlockLines<Code> lines = block_lines(first, node);
             scan.range(lines, low, high);
-            scan.draw(lines, low, high, feature_hashes + first, categories_of_tile(first), drawn);
-            scan.score(lines, drawn, bits);
-            for (int64_t l = job.n_columns - first; l < TILE; ++l) bits[l] = -1; // padding lanes
-            scan.offer_lanes(bits, feature_hashes + first, drawn, nullptr, first, best);
+            try_tile(scan, lines, low, high, feature_hashes + first, categories_of_tile(first), real + first, nullptr, first, best);
         }
         return best;
     }
@@ -98,13 +125,8 @@ template <typename Code> struct Grower {
             uint8_t any = 0;
             for (int l = 0; l < TILE; ++l) any |= chosen[first + l];
             if (!any) continue;
-            alignas(64) int32_t bits[TILE];
-            Drawn<Code> drawn;
-            const BlockLines<Code> lines = block_lines(first, node);
-            scan.draw(lines, lows + first, highs + first, feature_hashes + first, categories_of_tile(first), drawn);
-            scan.score(lines, drawn, bits);
-            for (int l = 0; l < TILE; ++l) bits[l] = chosen[first + l] ? bits[l] : -1;
-            scan.offer_lanes(bits, feature_hashes + first, drawn, nullptr, first, best);
+            try_tile(scan, block_lines(first, node), lows + first, highs + first, feature_hashes + first,
+                     categories_of_tile(first), chosen + first, nullptr, first, best);
         }
         return best;
     }
@@ -126,7 +148,7 @@ template <typename Code> struct Grower {
         draw.key = derive(node.key, CANDIDATE);
         Split best;
         for (int64_t wanted = job.max_features; wanted > 0 && !draw.exhausted();) {
-            if (node.n > NODE_LINES) wanted -= try_column(scan, node, draw.next(), best);
+            if (by_column(node)) wanted -= try_column(scan, node, draw.next(), best);
             else wanted -= try_columns(scan, node, wanted, best);
         }
         draw.rewind();
@@ -143,6 +165,7 @@ template <typename Code> struct Grower {
             high = x > high ? x : high;
         }
         if (low == high) return false;
+        if (job.best) return best_of_column(scan, node, column, low, high, best);
         const uint32_t hash = scan.threshold_key(feature_hashes[column]);
         int32_t how = PLAIN;
         if ((categorical && categorical[column]) || high == MISSING<Code>)
@@ -153,6 +176,37 @@ template <typename Code> struct Grower {
         if (bits >= 0 && bits >= best.score_bits)
             scan.offer(best, Split{bits, scan.tie_key(feature_hashes[column]), column, threshold, how});
         return true;
+    }
+
+    // As BestScan::search, for one column.
+    bool best_of_column(const Scan &scan, const Node &node, int64_t column, uint32_t low, uint32_t high, Split &best) const {
+        const uint32_t tie = scan.tie_key(feature_hashes[column]);
+        const bool is_category = categorical && categorical[column];
+        const bool with_missing = !is_category && high == MISSING<Code> && low != MISSING<Code>;
+        for (int64_t k = 0, i = 0; k < scan.facts.n_present; ++k)
+            for (const int64_t stop = i + scan.facts.counts[k]; i < stop; ++i) segment_of[i] = static_cast<int32_t>(k);
+        if (is_category) {
+            const CategoryMap<Code> map(scan.category_key(feature_hashes[column]));
+            for (int64_t i = 0; i < node.n; ++i) column_codes[i] = map(column_codes[i]);
+        }
+        const ColumnBest<Code> sorting{scan, column_codes, {places[0], places[1]}, segment_of};
+        sorting.search(column, tie, is_category ? MAPPED : with_missing ? MISSING_RIGHT : PLAIN, 0, best);
+        if (!with_missing) return true;
+        for (int64_t i = 0; i < node.n; ++i) ++column_codes[i];
+        sorting.search(column, tie, MISSING_LEFT, 1, best);
+        return true;
+    }
+
+    // A best threshold lies midway between the codes it parts.
+    uint32_t middle(const Node &node, const Split &split) const {
+        const Code shift = split.how == MISSING_LEFT;
+        uint32_t next = MISSING<Code>;
+        for (int64_t i = 0; i < node.n; ++i) {
+            const Code x = static_cast<Code>(code(split.column, rows[node.start + i]) + shift);
+            next = x > split.threshold && x < next ? x : next;
+        }
+        if (split.how == MAPPED || (split.how == MISSING_RIGHT && next == MISSING<Code>)) return split.threshold;
+        return (split.threshold + next) / 2;
     }
 
     // As TileScan::draw_mapped: change column_codes and their range to what the split sees.
@@ -193,11 +247,10 @@ template <typename Code> struct Grower {
 
     // Score up to a tile of columns of a small node at once; return how many are not constant.
     SRS_INLINE int64_t try_columns(const Scan &scan, const Node &node, int64_t wanted, Split &best) {
-        alignas(64) int32_t columns[TILE], bits[TILE];
+        alignas(64) int32_t columns[TILE];
         alignas(64) uint32_t hashes[TILE];
         alignas(64) Code low[TILE], high[TILE];
-        uint8_t categories[TILE], any = 0;
-        Drawn<Code> drawn;
+        uint8_t categories[TILE], used[TILE], any = 0;
         const int64_t most = wanted < TILE ? wanted : TILE;
         int64_t n = 0;
         while (n < most && !draw.exhausted()) columns[n++] = draw.next();
@@ -207,12 +260,10 @@ template <typename Code> struct Grower {
         copy_lines(node, columns, n);
         const NodeLines<Code> lines{node_lines};
         scan.range(lines, low, high);
-        scan.draw(lines, low, high, hashes, any ? categories : nullptr, drawn);
-        scan.score(lines, drawn, bits);
+        for (int64_t l = 0; l < TILE; ++l) used[l] = l < n;
+        try_tile(scan, lines, low, high, hashes, any ? categories : nullptr, used, columns, 0, best);
         int64_t n_varying = 0;
         for (int64_t l = 0; l < n; ++l) n_varying += low[l] != high[l];
-        for (int64_t l = n; l < TILE; ++l) bits[l] = -1;
-        scan.offer_lanes(bits, hashes, drawn, columns, 0, best);
         return n_varying;
     }
 
@@ -313,8 +364,11 @@ template <typename Code> struct Grower {
         const int32_t *own[MAX_CHANNELS] = {};
         for (int64_t c = 0; c < job.n_channels; ++c) own[c] = numbers[c] + node.start;
         const Scan scan(job, criterion, f, node.key, own, scratch);
-        if (!job.tiled) return scan_drawn(node, scan);
-        return job.max_features >= job.n_columns ? scan_all(node, scan) : scan_chosen(node, scan);
+        Split split;
+        if (!job.tiled || by_column(node)) split = scan_drawn(node, scan);
+        else split = job.max_features >= job.n_columns ? scan_all(node, scan) : scan_chosen(node, scan);
+        if (job.best && split.column >= 0) split.threshold = middle(node, split);
+        return split;
     }
 
     // Write the children's numbers into two stack slots.
@@ -414,6 +468,13 @@ template <typename Code> size_t carve_into(Grower<Code> &g, char *base) {
     g.lows = carver.take<Code>(padded);
     g.highs = carver.take<Code>(padded);
     g.chosen = carver.take<uint8_t>(padded);
+    g.real = carver.take<uint8_t>(padded);
+    g.places[0] = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
+    g.places[1] = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
+    g.segment_of = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
+    const int64_t cells = job.best && sizeof(Code) == 1 ? 256 * TILE * job.n_classes : 0;
+    g.scratch.cell_counts = carver.take<int32_t>(cells);
+    g.scratch.cell_sums = carver.take<int64_t>(cells * job.n_channels);
     g.column_codes = carver.take<Code>(job.n_root_rows);
     g.node_lines = carver.take<Code>(Grower<Code>::NODE_LINES * TILE);
     g.draw.order = carver.take<int32_t>(job.n_columns);
@@ -432,6 +493,7 @@ template <typename Code> void Grower<Code>::prepare() {
         draw.order[j] = job.order[j];
     }
     for (int64_t j = job.n_columns; j % TILE != 0; ++j) feature_hashes[j] = 0;
+    for (int64_t j = 0; j < padded(); ++j) real[j] = j < job.n_columns;
     for (int64_t i = 0; i < NODE_LINES * TILE; ++i) node_lines[i] = 0;
     if (!job.categorical) {
         categorical = nullptr;

@@ -54,6 +54,7 @@ struct GrowJob {
     uint64_t tree_key;
     int64_t max_features, max_depth, min_samples_leaf; // max_depth < 0: unlimited
     int64_t min_decrease;       // least importance of a split
+    bool best;                  // best splits, not drawn ones
     Impurity impurity;
     const int64_t *xlogx;       // [n_root_rows + 1], for ENTROPY
     void *scratch;              // scratch_nbytes(...) bytes, 64-byte aligned
