@@ -11,6 +11,8 @@ by ``os.pread`` alone.
 ``posix_fadvise``: no root needed.
 
     python benchmarks/bench_gather.py [--rows 1000 --subspace 2500 --repeats 5 --large 1000000]
+
+Whole iterations on a cold disk, with reading ahead: ``bench_cold.py``.
 """
 
 import argparse
@@ -22,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from cold_store import chunk_files, drop_cache
 
 from srs_ooc.kernel.block import Block
 from srs_ooc.store.columns import ColumnStore
@@ -40,15 +43,6 @@ def milliseconds(work: Callable[[np.ndarray], object], draws: list[np.ndarray]) 
         work(features)
         seconds.append(time.perf_counter() - start)
     return 1e3 * statistics.median(seconds)
-
-
-def drop_cache(store: Path, n_chunks: int) -> None:
-    """Ask the kernel to forget the store's chunk files."""
-    os.sync()
-    for index in range(n_chunks):
-        handle = os.open(store / chunk_file(index), os.O_RDONLY)
-        os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(handle)
 
 
 def in_memory(store: ColumnStore) -> np.ndarray:
@@ -94,12 +88,13 @@ def cold(store: Path, q: int, repeats: int) -> None:
     with ColumnStore(store, mapped=False) as columns:
         manifest = columns.manifest
         block = Block(q, manifest.n_rows, 1, tiled=True)
+        files = chunk_files(store, manifest.n_chunks)
         ours, bare = [], []
         for _ in range(repeats):
             features = np.sort(rng.choice(manifest.n_features, q, replace=False)).astype(np.uint32)
-            drop_cache(store, manifest.n_chunks)
+            drop_cache(files)
             ours.append(milliseconds(lambda f: columns.gather(f, block), [features]))
-            drop_cache(store, manifest.n_chunks)
+            drop_cache(files)
             bare.append(milliseconds(lambda f: bare_reads(store, columns, f), [features]))
     print(
         f"p = {manifest.n_features}, cold: {statistics.median(ours):.0f} ms a gather, bare reads "

@@ -60,7 +60,8 @@ def our_milliseconds(codes: np.ndarray, labels: np.ndarray, k: int, isa: str, tr
     seconds = []
     for tree in range(trees):
         start = time.perf_counter()
-        _native.gather_mapped(address, features, q, n, ALL_ROWS, 1, block.tiled, block.codes)
+        shape = (q, ALL_ROWS, q, n, ALL_ROWS)
+        _native.gather_mapped(address, features, *shape, 1, block.tiled, block.codes)
         grow_tree(block, features, rows, key_of(tree), TreeLimits(k), isa)
         seconds.append(time.perf_counter() - start)
     return 1e3 * statistics.median(seconds)

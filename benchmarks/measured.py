@@ -1,4 +1,4 @@
-"""Running ``srs-ooc`` and measuring it from outside: seconds and peak resident memory.
+"""Running commands and measuring them from outside: seconds and peak resident memory.
 
 The peak is the operating system's account of the finished process, got with ``wait4``. A child's
 peak begins at its parent's, so this module and what uses it import nothing large.
@@ -6,6 +6,7 @@ peak begins at its parent's, so this module and what uses it import nothing larg
 
 import os
 import shutil
+import signal
 import sys
 import time
 from dataclasses import dataclass
@@ -13,30 +14,82 @@ from pathlib import Path
 
 MB = 1_000_000
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
+LOOK_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One finished command."""
+    """One finished command; ``status`` is its exit status, None where it was out of time."""
 
     seconds: float
     peak_mb: float
+    status: int | None
 
 
-def srs_ooc(*arguments: object, quiet: bool = True) -> Measured:
-    """Run a command to its end and measure it; anything but success ends the benchmark."""
+def find_srs_ooc() -> str:
+    """Return the ``srs-ooc`` installed beside this Python, or else the first on the path."""
     beside = Path(sys.executable).with_name("srs-ooc")
     command = str(beside) if beside.exists() else shutil.which("srs-ooc")
     if command is None:
         raise SystemExit("expected srs-ooc to be installed beside this Python; found none")
-    texts = [command, *map(str, arguments)]
-    actions = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)] if quiet else []
-    if quiet:
-        actions.append((os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0))
+    return command
+
+
+def measure(
+    texts: list[str],
+    *,
+    limit_seconds: float | None = None,
+    out: str | None = None,
+    errors: str | None = None,
+) -> Measured:
+    """Run a command to its end, or to its limit, and measure it.
+
+    Parameters
+    ----------
+    texts : list of str
+        The program's path and its arguments.
+    limit_seconds : float, optional
+        It is killed, with its children, when it has run so long.
+    out, errors : str, optional
+        Files for what it writes; as this process writes, where not given.
+    """
+    actions = [
+        (os.POSIX_SPAWN_OPEN, number, name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        for number, name in ((1, out), (2, errors))
+        if name is not None
+    ]
     start = time.perf_counter()
-    pid = os.posix_spawn(command, texts, os.environ, file_actions=actions)
+    # A group of its own where it may have to be killed with its children.
+    group = {} if limit_seconds is None else {"setpgroup": 0}
+    pid = os.posix_spawn(texts[0], texts, os.environ, file_actions=actions, **group)
+    try:
+        in_time = limit_seconds is None or _ends(pid, start + limit_seconds)
+    except BaseException:
+        os.killpg(pid, signal.SIGKILL)
+        os.wait4(pid, 0)
+        raise
+    if not in_time:
+        os.killpg(pid, signal.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
     seconds = time.perf_counter() - start
-    if os.waitstatus_to_exitcode(status) != 0:
+    code = os.waitstatus_to_exitcode(status) if in_time else None
+    return Measured(seconds, usage.ru_maxrss * MAXRSS_UNIT / MB, code)
+
+
+def _ends(pid: int, deadline: float) -> bool:
+    """Wait until a process has ended, without reaping it, or until the deadline."""
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.perf_counter() > deadline:
+            return False
+        time.sleep(LOOK_SECONDS)
+    return True
+
+
+def srs_ooc(*arguments: object, quiet: bool = True) -> Measured:
+    """Run ``srs-ooc`` to its end and measure it; anything but success ends the benchmark."""
+    texts = [find_srs_ooc(), *map(str, arguments)]
+    null = os.devnull if quiet else None
+    done = measure(texts, out=null, errors=null)
+    if done.status != 0:
         raise SystemExit(f"failed: {' '.join(texts)}")
-    return Measured(seconds, usage.ru_maxrss * MAXRSS_UNIT / MB)
+    return done

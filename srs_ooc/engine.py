@@ -125,8 +125,9 @@ class Engine:
         """Algorithm 1, step 2c: add what the tree taught, and let the judge grow F."""
         state = self.state
         state.iteration += 1
-        if self.trees is not None and outcome.tree is not None:
-            self.trees.append(outcome.tree)
+        if self.trees is not None:
+            for tree in outcome.trees:
+                self.trees.append(tree)
         state.tally.add(outcome)
         self._touched[outcome.features // PAGE_ITEMS] = True
         admitted = outcome.features[self.judge.admit(state.tally, outcome)]

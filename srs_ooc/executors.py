@@ -11,26 +11,49 @@ from numpy.typing import NDArray
 from srs_ooc.kernel.block import Block
 from srs_ooc.learners.trees import PROBE_FEATURE, TreeLearner
 from srs_ooc.records import Outcome, Subspace
+from srs_ooc.seeds import derive
 from srs_ooc.store.columns import ColumnStore
+from srs_ooc.store.read_ahead import ReadAhead
+
+MORE_TREES = 1 << 32
+"""Part of the words under which further trees on a subspace have their keys."""
 
 
 def grow_subspace(
     store: ColumnStore,
     rows: NDArray[np.int32] | None,
     learner: TreeLearner,
+    n_trees: int,
     block: Block,
     subspace: Subspace,
 ) -> Outcome:
-    """Page a subspace into ``block``, add its probe, grow its tree, and return what it taught."""
+    """Page a subspace into ``block``, add its probe, grow its trees, and return what they taught.
+
+    Importances are summed over the ``n_trees`` trees, the probe's as well.
+    """
     features = subspace.features
     store.gather(features, block, rows)
-    if subspace.probe is None:
-        grown = learner.grow(block, features, subspace.tree_key)
-        return Outcome(features, grown.importance, None, grown.record)
-    block.shuffle_column(subspace.probe.source, len(features), subspace.probe.key)
-    columns = np.append(features, np.uint32(PROBE_FEATURE))
-    grown = learner.grow(block, columns, subspace.tree_key)
-    return Outcome(features, grown.importance[:-1], int(grown.importance[-1]), grown.record)
+    columns = features
+    if subspace.probe is not None:
+        block.shuffle_column(subspace.probe.source, len(features), subspace.probe.key)
+        columns = np.append(features, np.uint32(PROBE_FEATURE))
+    importance = np.zeros(len(columns), dtype=np.int64)
+    records = []
+    for number in range(n_trees):
+        grown = learner.grow(block, columns, tree_key(subspace.tree_key, number))
+        importance += grown.importance
+        if grown.record is not None:
+            records.append(grown.record)
+    probe = None if subspace.probe is None else int(importance[-1])
+    return Outcome(features, importance[: len(features)], probe, tuple(records))
+
+
+def tree_key(first: int, number: int) -> int:
+    """Return the key of tree ``number`` (from 0) on a subspace whose first tree has key ``first``.
+
+    The word is one that neither a feature nor a purpose has.
+    """
+    return first if number == 0 else derive(first, MORE_TREES | number)
 
 
 Grow = Callable[[Block, Subspace], Outcome]
@@ -45,15 +68,22 @@ class Executor:
         ``grow(block, subspace) -> Outcome``; releases the GIL where it works.
     blocks : list of Block
         One per worker.
+    ahead : ReadAhead
+        Told which subspaces will be grown soon.
     """
 
-    def __init__(self, grow: Grow, blocks: list[Block]) -> None:
-        self._grow = grow
+    def __init__(self, grow: Grow, blocks: list[Block], ahead: ReadAhead) -> None:
+        self._grow, self._read_ahead = grow, ahead
         self._free: SimpleQueue[Block] = SimpleQueue()
         for block in blocks:
             self._free.put(block)
         self._pool = ThreadPoolExecutor(len(blocks), "grow") if len(blocks) > 1 else None
         self.max_ahead = len(blocks) + 1 if self._pool else 1
+        self.n_read_ahead = ahead.depth
+
+    def announce(self, subspace: Subspace) -> None:
+        """Have the columns of ``subspace``, which will be grown soon, read ahead of need."""
+        self._read_ahead.ask(subspace.features)
 
     def submit(self, subspace: Subspace) -> "Future[Outcome]":
         """Start growing ``subspace``, or grow it now where there are no workers."""
@@ -83,7 +113,8 @@ class Speculation:
     turn comes, is still what it was when the iteration was proposed; otherwise it and all later
     ones are thrown away and proposed again. Guessing only changes speed. After a wrong guess it
     starts again with one iteration ahead, doubling while guesses hold, so that a state that always
-    changes wastes little.
+    changes wastes little. Columns are read further ahead than trees are grown, once for each
+    iteration: most of what a wrong guess had read serves the right one too, since C is the same.
 
     Parameters
     ----------
@@ -102,24 +133,37 @@ class Speculation:
         token: Callable[[int], int],
     ) -> None:
         self._executor, self._propose, self._token = executor, propose, token
-        self._pending: deque[tuple[int, Future[Outcome]]] = deque()
-        self._ahead = executor.max_ahead
+        self._proposed: deque[tuple[int, Subspace]] = deque()  # the next iterations in turn
+        self._growing: deque[Future[Outcome]] = deque()  # the first of them
+        self._n_growing = executor.max_ahead
+        self._announced = 0
 
     def outcome(self, iteration: int, end: int) -> Outcome:
         """Return the outcome of ``iteration``, the next in turn; guess at none from ``end`` on."""
-        if self._pending and self._pending[0][0] != self._token(iteration):
+        if self._proposed and self._proposed[0][0] != self._token(iteration):
             self.drop()
-            self._ahead = 1
-        while len(self._pending) < min(self._ahead, end - iteration):
-            guess = iteration + len(self._pending)
-            future = self._executor.submit(self._propose(guess))
-            self._pending.append((self._token(guess), future))
-        outcome = self._pending.popleft()[1].result()
-        self._ahead = min(2 * self._ahead, self._executor.max_ahead)
+            self._n_growing = 1
+        n_left = end - iteration
+        self._propose_ahead(iteration, min(self._n_growing + self._executor.n_read_ahead, n_left))
+        while len(self._growing) < min(self._n_growing, n_left):
+            subspace = self._proposed[len(self._growing)][1]
+            self._growing.append(self._executor.submit(subspace))
+        self._proposed.popleft()
+        outcome = self._growing.popleft().result()
+        self._n_growing = min(2 * self._n_growing, self._executor.max_ahead)
         return outcome
 
+    def _propose_ahead(self, iteration: int, count: int) -> None:
+        for guess in range(iteration + len(self._proposed), iteration + count):
+            subspace = self._propose(guess)
+            self._proposed.append((self._token(guess), subspace))
+            if guess >= self._announced:
+                self._executor.announce(subspace)
+                self._announced = guess + 1
+
     def drop(self) -> None:
-        """Throw away what was grown ahead."""
-        for _, future in self._pending:
+        """Throw away what was proposed and grown ahead."""
+        for future in self._growing:
             future.cancel()
-        self._pending.clear()
+        self._growing.clear()
+        self._proposed.clear()

@@ -24,7 +24,8 @@ from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.spec import RunSpec, Shape, fixed_nbytes, recording_nbytes, work_nbytes
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.read_ahead import ReadAhead
+from srs_ooc.store.reading import read_target
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
@@ -68,7 +69,8 @@ def plan_memory(
 
 def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    return work_nbytes(shape, n_columns, recording_nbytes(shape, spec.limits, saves_trees=saves))
+    recording = recording_nbytes(shape, spec.limits, spec.trees_per_subspace, saves_trees=saves)
+    return work_nbytes(shape, n_columns, recording)
 
 
 @dataclass(frozen=True)
@@ -121,11 +123,13 @@ def engine_parts(
         Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
         for _ in range(n_workers)
     ]
+    candidates = inputs.candidates(manifest.n_features)
     sampler = SequentialRandomSubspace(
-        shape.n_candidates, spec.subspace_size, spec.alpha, inputs.candidates(manifest.n_features)
+        shape.n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block
     )
-    with ColumnStore(store, mapped=mapped) as columns:
-        executor = Executor(partial(grow_subspace, columns, inputs.rows, learner), blocks)
+    with ColumnStore(store, mapped=mapped) as columns, ReadAhead(columns) as ahead:
+        grow = partial(grow_subspace, columns, inputs.rows, learner, spec.trees_per_subspace)
+        executor = Executor(grow, blocks, ahead)
         try:
             yield EngineParts(spec, sampler, executor, manifest.n_features)
         finally:
@@ -138,9 +142,14 @@ def training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray[
     Raises
     ------
     UsageError
-        If they are all of one class.
+        If they are all of one class, or the store is one of a regression.
     """
-    labels: NDArray[np.int32] = np.asarray(read_array(store, manifest, "target"), dtype=np.int32)
+    if manifest.task == "regression":
+        raise UsageError(
+            f"{store}: expected a store of a classification, found one of a regression, which runs "
+            "cannot learn yet. Ingest the table again with --task classification."
+        )
+    labels: NDArray[np.int32] = np.asarray(read_target(store, manifest), dtype=np.int32)
     if inputs.rows is not None:
         labels = labels[inputs.rows]
     if len(np.unique(labels)) < 2:

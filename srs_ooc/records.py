@@ -33,7 +33,7 @@ class Subspace:
     features : uint32 (q,)
         Stored positions, ascending.
     tree_key : int
-        64-bit key of the tree.
+        64-bit key of its first tree.
     probe : Probe or None
         One more column, where the judge wants one.
     """
@@ -53,14 +53,14 @@ class Outcome:
     features : uint32 (q,)
         As in the subspace.
     importance : int64 (q,)
-        MDI importances in units of ``2**-36``.
+        MDI importances in units of ``2**-36``, summed over the subspace's trees.
     probe_importance : int or None
-        The probe's, in the same units.
-    tree : bytes or None
-        The tree itself, where the run keeps its trees.
+        The probe's, likewise.
+    trees : tuple of bytes
+        The trees themselves, where the run keeps its trees.
     """
 
     features: NDArray[np.uint32]
     importance: NDArray[np.int64]
     probe_importance: int | None
-    tree: bytes | None = None
+    trees: tuple[bytes, ...] = ()

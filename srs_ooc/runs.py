@@ -237,8 +237,9 @@ def opened_engine(
     check_store(ledger, read_manifest(store), store)
     inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
     saves = saves_trees(ledger)
-    with engine_parts(spec_of(ledger), store, inputs, cap_nbytes, threads, saves=saves) as parts:
-        trees = TreeWriter(ledger) if saves else None
+    spec = spec_of(ledger)
+    with engine_parts(spec, store, inputs, cap_nbytes, threads, saves=saves) as parts:
+        trees = TreeWriter(ledger, spec.trees_per_subspace) if saves else None
         try:
             yield parts.engine(ledger, trees=trees)
         finally:

@@ -34,6 +34,10 @@ class Purpose(IntEnum):
     RIGHT = 10
     STORE_ORDER = 11
     SYNTH = 12
+    DECOYS = 13
+    REPLAY = 14
+    CLOSING = 15
+    RANK_TIE = 16
     CATEGORIES = 21
     BOOTSTRAP = 22
 

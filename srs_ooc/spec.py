@@ -9,7 +9,7 @@ from srs_ooc.budget import PROCESS_NBYTES
 from srs_ooc.errors import RunError, UsageError
 from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
 from srs_ooc.kernel.block import block_nbytes
-from srs_ooc.kernel.native import record_nbytes
+from srs_ooc.kernel.native import record_nbytes, recorded_nbytes
 from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import learner_nbytes
@@ -26,6 +26,8 @@ COLUMN_NBYTES = 192
 DEFAULT_ALPHA = "0.5"
 LARGEST = 2**31 - 1
 """Bound of whole-number options, so that no sum of them overflows in the kernel."""
+MOST_TREES = 10_000
+"""Bound of trees on one subspace."""
 JUDGES = ("probe", "positive")
 IMPURITIES = ("gini", "entropy")
 
@@ -45,6 +47,8 @@ class Options:
     min_samples_leaf: int | None = None
     seed: int | None = None
     round_size: int | None = None
+    draw_block: int | None = None
+    trees_per_subspace: int | None = None
     excluded: str | None = None
     rows: str | None = None
 
@@ -55,7 +59,9 @@ class RunSpec:
 
     ``subspace_size`` is q, ``max_features`` K, ``probe_min_draws`` L and ``probe_min_wins`` beta of
     the paper; ``alpha`` and ``probe_min_wins`` are kept as decimal text; ``excluded`` and ``rows``
-    are digests of the excluded features and the training rows.
+    are digests of the excluded features and the training rows; C is drawn by blocks of
+    ``draw_block`` neighbours in stored order, and ``trees_per_subspace`` trees are grown on each
+    subspace (both 1 in the paper).
     """
 
     store: str
@@ -73,6 +79,8 @@ class RunSpec:
     round_size: int
     excluded: str
     rows: str
+    draw_block: int = 1
+    trees_per_subspace: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as JSON-ready values."""
@@ -115,9 +123,15 @@ class Shape:
     code_nbytes: int
 
 
-def recording_nbytes(shape: Shape, limits: TreeLimits, *, saves_trees: bool) -> int:
-    """Return what a worker needs to keep the tree it grows; 0 where trees are not kept."""
-    return record_nbytes(shape.n_rows, shape.n_classes, limits) if saves_trees else 0
+def recording_nbytes(shape: Shape, limits: TreeLimits, n_trees: int, *, saves_trees: bool) -> int:
+    """Return what a worker needs to keep its subspace's trees; 0 where trees are not kept.
+
+    The last of them while it grows, and the records of the others, there and on their way to disk.
+    """
+    if not saves_trees:
+        return 0
+    waiting = 2 * (n_trees - 1) * recorded_nbytes(shape.n_rows, shape.n_classes, limits)
+    return record_nbytes(shape.n_rows, shape.n_classes, limits) + waiting
 
 
 def work_nbytes(shape: Shape, n_columns: int, recording: int = 0) -> int:
@@ -180,7 +194,8 @@ def settle(
     )
     min_leaf = _in_range("min-samples-leaf", options.min_samples_leaf, 1, 1, LARGEST)
     limits = TreeLimits(1, max_depth, min_leaf, impurity)
-    recording = recording_nbytes(shape, limits, saves_trees=saves_trees)
+    n_trees = _in_range("trees-per-subspace", options.trees_per_subspace, 1, 1, MOST_TREES)
+    recording = recording_nbytes(shape, limits, n_trees, saves_trees=saves_trees)
     largest = largest_subspace(shape, cap_nbytes, impurity, recording)
     subspace_size = _settle_subspace(options.subspace_size, shape, largest)
     return RunSpec(
@@ -201,6 +216,10 @@ def settle(
         round_size=_in_range("round-size", options.round_size, 1, 1, LARGEST),
         excluded=options.excluded or "none",
         rows=options.rows or "all",
+        draw_block=_in_range(
+            "draw-block", options.draw_block, 1, 1, subspace_size, " (the features of a subspace)"
+        ),
+        trees_per_subspace=n_trees,
     )
 
 

@@ -8,6 +8,8 @@ from command import srs_ooc
 from stores import make_store, noise_table
 
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.executors import tree_key
+from srs_ooc.kernel.draw_reference import draw_blocks
 from srs_ooc.kernel.reference import draw_distinct, grow_tree, shuffled
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import PROBE_FEATURE
@@ -20,7 +22,9 @@ from srs_ooc.spec import Options
 NONE = np.zeros(0, dtype=np.uint32)
 
 
-def algorithm_1(codes, labels, *, q, alpha, n_iterations, judge, seed, round_size=1, k=None):
+def algorithm_1(
+    codes, labels, *, q, alpha, n_iterations, judge, seed, round_size=1, k=None, g=1, n_trees=1
+):
     """Algorithm 1 in Python: (importance, n_drawn, n_better, F in order, entered)."""
     p = len(codes)
     importance, n_drawn, n_better = np.zeros(p, int), np.zeros(p, int), np.zeros(p, int)
@@ -34,7 +38,10 @@ def algorithm_1(codes, labels, *, q, alpha, n_iterations, judge, seed, round_siz
         if size < len(known):
             picks = draw_distinct(derive(key, Purpose.RETAINED), len(known), NONE, size)
         retained = np.array([known[i] for i in picks], dtype=np.uint32)
-        fresh = draw_distinct(derive(key, Purpose.SEQUENCE), p, retained, q - size)
+        sequence = derive(key, Purpose.SEQUENCE)
+        fresh = draw_distinct(sequence, p, retained, q - size)
+        if g > 1:
+            fresh = draw_blocks(sequence, p, g, retained, q - size)
         subspace = np.sort(np.concatenate([retained, fresh]))
         columns, features = codes[subspace], subspace
         if judge == "probe":
@@ -43,13 +50,16 @@ def algorithm_1(codes, labels, *, q, alpha, n_iterations, judge, seed, round_siz
             columns = np.vstack([columns, probe])
             features = np.append(subspace, np.uint32(PROBE_FEATURE))
         limits = TreeLimits(len(features) if k is None else k)
-        tree = grow_tree(columns, labels, n_classes, features, derive(key, Purpose.TREE), limits)
-        found = tree.importance[:q]
+        sums = np.zeros(len(features), int)
+        for number in range(n_trees):
+            this = tree_key(derive(key, Purpose.TREE), number)
+            sums += grow_tree(columns, labels, n_classes, features, this, limits).importance
+        found = sums[:q]
         importance[subspace] += found
         n_drawn[subspace] += 1
         passes = found > 0
         if judge == "probe":
-            n_better[subspace] += found > tree.importance[q]
+            n_better[subspace] += found > sums[q]
             drawn, better = n_drawn[subspace], n_better[subspace]
             passes = (drawn > 3) & (better * 5 >= drawn * 4)
         for f in subspace[passes].tolist():
@@ -97,6 +107,8 @@ CASES = {
     "as-printed": {"alpha": "0.5", "judge": "positive", "seed": 2},
     "rounds": {"alpha": "0.5", "judge": "positive", "seed": 3, "round_size": 7},
     "few-candidates": {"alpha": "0.3", "judge": "probe", "seed": 4, "max_features": 2},
+    "blocks": {"alpha": "0.5", "judge": "probe", "seed": 6, "draw_block": 8},
+    "several-trees": {"alpha": "0.5", "judge": "probe", "seed": 7, "trees_per_subspace": 3},
 }
 
 
@@ -108,8 +120,9 @@ def test_engine_equals_algorithm_1(table, tmp_path, name):
 
     codes = ranks[stored_positions(150)]
     state = run_to(store, tmp_path / "a.run", 60, **options)
-    k = options.pop("max_features", None)
-    expected = algorithm_1(codes, labels, q=20, n_iterations=60, k=k, **options)
+    short = {"max_features": "k", "draw_block": "g", "trees_per_subspace": "n_trees"}
+    options = {short.get(name, name): value for name, value in options.items()}
+    expected = algorithm_1(codes, labels, q=20, n_iterations=60, **options)
     importance, n_drawn, n_better, kept, entered = expected
     assert state == (
         60, [importance.tolist(), n_drawn.tolist(), n_better.tolist()], kept, entered

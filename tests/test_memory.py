@@ -17,6 +17,12 @@ SHAPES = {  # rows, features, options
         ("--q", 60_000, "--probe-min-draws", 0, "--probe-min-wins", 0, "--iterations", 12),
     ),
     "saves-trees": (100_000, 20, ("--q", 5, "--k", 1, "--iterations", 6, "--save-trees")),
+    "saves-many-trees": (
+        100_000,
+        20,
+        ("--q", 5, "--k", 1, "--iterations", 3, "--save-trees", "--trees-per-subspace", 4),
+    ),
+    "blocks": (40, 200_000, ("--q", 2000, "--draw-block", 64, "--iterations", 300)),
     "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
 }
 

@@ -106,6 +106,25 @@ def features_of(tree):
     return [tree.feature, *features_of(tree.left), *features_of(tree.right)]
 
 
+def test_all_trees_of_a_subspace_are_kept_and_counted(store, tmp_path):
+    """Stopped and gone on with: 3 trees an iteration, in order, the first of each as with one."""
+    options = ("--save-trees", "--q", 30, "--alpha", 0)
+    one, whole, parts = (tmp_path / f"{name}.run" for name in ("one", "whole", "parts"))
+    srs_ooc("run", store, "--out", one, "--iterations", 25, *options)
+    options += ("--trees-per-subspace", 3)
+    srs_ooc("run", store, "--out", whole, "--iterations", 25, "--threads", 1, *options)
+    srs_ooc("run", store, "--out", parts, "--iterations", 7, "--threads", 3, *options)
+    srs_ooc("resume", parts, "--iterations", 25)
+    assert tree_bytes(parts) == tree_bytes(whole)
+    trees = list(records(whole))
+    assert len(trees) == 75 == n_read(whole)
+    assert trees[::3] == list(records(one))
+    assert len(set(trees)) == 75
+    assert json_of("predict", whole, store, tmp_path / "p.csv", "--json")["n_trees"] == 75
+    assert "trees on each subspace: 3" in srs_ooc("status", whole).stdout
+    assert json_of("status", whole, "--json")["trees_per_subspace"] == 3
+
+
 def test_tallies_do_not_depend_on_saving(store, tmp_path):
     listings = []
     for flag in ("--save-trees", "--no-save-trees"):

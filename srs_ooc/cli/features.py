@@ -33,8 +33,9 @@ def features_command(
     \b
     name, rank                ties are ranked by position in the source
     selected, kept            passed the judge; may be held in subspaces
-    importance                mean decrease in impurity per draw (the rank)
-    importance_ensemble       the same per iteration (Eq. 1 of the paper)
+    importance                mean decrease in impurity over the trees grown on
+                              subspaces it was in (the rank)
+    importance_ensemble       the same over all trees (Eq. 1 of the paper)
     n_drawn                   subspaces it was in
     p_better                  share of them in which it beat the probe
     entered                   iteration after which it was selected, from 1

@@ -9,7 +9,8 @@ from srs_ooc.errors import InputError, UsageError
 from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.ingest_features import SampleTable, ingest_features_as_rows
-from srs_ooc.store.ingest_table import ingest_any
+from srs_ooc.store.ingest_table import Apart, ingest_any
+from srs_ooc.store.kinds import ForcedKinds, describe_counts, pair_of
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.publishing import IngestOptions
 
@@ -17,9 +18,42 @@ from srs_ooc.store.publishing import IngestOptions
 @click.command("ingest")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("store", type=click.Path(path_type=Path))
-@click.option("--target", metavar="NAME", help="Column of class labels. [default: the last one]")
+@click.option("--target", metavar="NAME", help="Column of the target. [default: the last one]")
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression"]),
+    default="auto",
+    show_default=True,
+    help="What the target is; auto: texts and few whole numbers are classes.",
+)
+@click.option(
+    "--missing-target",
+    type=click.Choice(["drop", "refuse"]),
+    default="drop",
+    show_default=True,
+    help="Leave rows without a target out, or refuse the table.",
+)
 @click.option("--row-ids", metavar="NAME", help="Column of row ids. [default: rows are numbered]")
 @click.option("--ignore", metavar="NAME", multiple=True, help="Leave a column out; repeatable.")
+@click.option(
+    "--kind",
+    "kinds",
+    metavar="NAME=KIND",
+    multiple=True,
+    help="A column's kind: numeric, integer, boolean or categorical; repeatable. [default: found]",
+)
+@click.option(
+    "--kinds",
+    "kinds_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="CSV file of names and kinds, for many columns.",
+)
+@click.option("--weights", metavar="NAME", help="Column of weights of the rows, positive numbers.")
+@click.option(
+    "--strata", metavar="NAMES", help="Columns, separated by commas, whose tuples are the strata."
+)
+@click.option("--groups", metavar="NAME", help="Column of groups of rows that belong together.")
 @click.option(
     "--separator",
     metavar="CHAR",
@@ -49,7 +83,7 @@ from srs_ooc.store.publishing import IngestOptions
     "--target-file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Class labels for .npy, .npz: one a line, or a .npy. [default: --target]",
+    help="Target for .npy, .npz: one a line, or a .npy. [default: --target]",
 )
 @click.option(
     "--orient",
@@ -63,7 +97,11 @@ from srs_ooc.store.publishing import IngestOptions
     "--samples",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="With --orient features: text table of the samples that holds --id and --target.",
+    help="With --orient features: text table of the samples that holds --id, --target, --weights, "
+    "--strata, --groups and --covariates.",
+)
+@click.option(
+    "--covariates", metavar="NAMES", help="Columns of --samples that become features, too."
 )
 @click.option("--id", "id_name", metavar="NAME", help="Column of the sample ids in --samples.")
 @click.option("--no-header", is_flag=True, help="The first row holds data; columns are f0, f1, ...")
@@ -91,8 +129,15 @@ def ingest_command(
     source: Path,
     store: Path,
     target: str | None,
+    task: str,
+    missing_target: str,
     row_ids: str | None,
     ignore: tuple[str, ...],
+    kinds: tuple[str, ...],
+    kinds_file: Path | None,
+    weights: str | None,
+    strata: str | None,
+    groups: str | None,
     memory_mb: int,
     code_dtype: str,
     no_values: bool,
@@ -106,13 +151,14 @@ def ingest_command(
     orient: str,
     samples: Path | None,
     id_name: str | None,
+    covariates: str | None,
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
     Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
-    SciPy's sparse matrices), Parquet and Feather files are read as they are. All columns but the
-    target, the row ids and the ignored ones must be numeric. Missing values are stored as such.
-    STORE appears complete or not at all.
+    SciPy's sparse matrices), Parquet and Feather files are read as they are. All columns but those
+    named otherwise are features: numbers, or texts, which are categories. Missing values are stored
+    as such. STORE appears complete or not at all.
     """
     if source.is_fifo() or source.is_char_device():
         raise InputError(
@@ -130,57 +176,81 @@ def ingest_command(
     )
     options = IngestOptions(
         target=target,
+        task=task,
+        missing_target=missing_target,
         row_ids=row_ids,
         ignore=ignore,
+        kinds=ForcedKinds(tuple(map(pair_of, kinds)), kinds_file),
+        weights=weights,
+        strata=_names(strata),
+        groups=groups,
         memory_nbytes=memory_mb * MB,
         code_dtype=code_dtype,
         keep_values=not no_values,
         text=text,
     )
-    joined = _sample_table(orient, samples, id_name, target)
+    joined = _sample_table(orient, samples, id_name, target, covariates)
     if joined and (names or target_file):
         raise UsageError("expected no --names or --target-file with --orient features.")
     with byte_progress() as progress:
-        apart = (target_file, names, None)
         if joined is None:
+            columns = {} if target_file is None else {"target": [("target", target_file)]}
+            apart = Apart(names, columns)
             manifest = ingest_any(source, store, options, progress, apart=apart)
         else:
             manifest = ingest_features_as_rows(source, store, joined, options, progress)
     _report(store, manifest)
 
 
+def _names(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(name.strip() for name in text.split(","))
+
+
 def _sample_table(
-    orient: str, samples: Path | None, id_name: str | None, target: str | None
+    orient: str,
+    samples: Path | None,
+    id_name: str | None,
+    target: str | None,
+    covariates: str | None,
 ) -> SampleTable | None:
     if orient == "samples":
-        if samples or id_name:
+        if samples or id_name or covariates:
             raise UsageError(
-                "expected --samples and --id only with --orient features; with rows of samples "
-                "the target is a column (--target). Leave them out."
+                "expected --samples, --id and --covariates only with --orient features; with rows "
+                "of samples the target is a column (--target). Leave them out."
             )
         return None
     if samples is None or id_name is None or target is None:
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME, which say "
-            "where the class of each sample stands. Give all three."
+            "where the target of each sample stands. Give all three."
         )
-    return SampleTable(samples, id_name, target)
+    return SampleTable(samples, id_name, target, _names(covariates))
 
 
 def _report(store: Path, manifest: Manifest) -> None:
-    last = ", the last column" if manifest.inferred.get("target") else ""
+    inferred = manifest.inferred
     click.echo(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
-    click.echo(f"target: {manifest.target_name!r}{last} ({len(manifest.classes)} classes)")
+    last = ", the last column" if inferred.get("target") else ""
+    n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
+    click.echo(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
+    if task := inferred.get("task"):
+        click.echo(f"task: {task}, as found")
+    if manifest.n_dropped_rows:
+        click.echo(f"rows without a target, left out: {manifest.n_dropped_rows}")
+    click.echo(f"kinds: {describe_counts(manifest.kind_counts)}")
+    for what, columns in manifest.row_columns.items():
+        click.echo(f"{what}: {', '.join(map(repr, columns))}")
     for side, words in (
         ("samples_without_label", "samples without a label, left out"),
         ("labels_without_sample", "labels without a sample, left out"),
     ):
-        if found := manifest.inferred.get(side):
+        if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
             click.echo(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
-    if names := manifest.inferred.get("names"):
+    if names := inferred.get("names"):
         click.echo(f"names: {names}, since none were given")
-    if separator := manifest.inferred.get("separator"):
+    if separator := inferred.get("separator"):
         click.echo(f"separator: {separator}, as found in the first lines")
     if manifest.n_missing_cells:
         click.echo(

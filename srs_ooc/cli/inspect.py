@@ -8,8 +8,10 @@ import click
 
 from srs_ooc.sizes import describe_nbytes
 from srs_ooc.store.check import check_files, verify_checksums
+from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names
+from srs_ooc.store.reading import read_target
 
 _FIRST_NAMES = 5
 _FIRST_CLASSES = 20
@@ -25,9 +27,13 @@ def inspect_command(store: Path, as_json: bool, verify: bool) -> None:
     \b
     Keys of --json:
       n_rows, n_features        shape of the table
-      task                      "classification"
+      task                      "classification" or "regression"
       target                    name of the target
-      classes, class_counts     labels, and rows of each
+      classes, class_counts     labels, and rows of each; empty for a regression
+      target_range              lowest and highest target of a regression, or null
+      n_dropped_rows            rows of the source left out, having no target
+      row_columns               columns of weights, strata and groups, as far as given
+      kind_counts               features of each kind
       row_ids                   name of the column of row ids, or null
       n_missing_cells, n_missing_features
       code_dtype, values_dtype  values_dtype is null where only codes are kept
@@ -57,6 +63,10 @@ def _facts(store: Path, manifest: Manifest, verified: bool) -> dict[str, Any]:
         "target": manifest.target_name,
         "classes": list(manifest.classes),
         "class_counts": list(manifest.class_counts),
+        "target_range": _target_range(store, manifest),
+        "n_dropped_rows": manifest.n_dropped_rows,
+        "row_columns": manifest.row_columns,
+        "kind_counts": manifest.kind_counts,
         "row_ids": manifest.row_id_name,
         "n_missing_cells": manifest.n_missing_cells,
         "n_missing_features": manifest.n_missing_features,
@@ -73,6 +83,13 @@ def _facts(store: Path, manifest: Manifest, verified: bool) -> dict[str, Any]:
     }
 
 
+def _target_range(store: Path, manifest: Manifest) -> list[float] | None:
+    if manifest.task != "regression":
+        return None
+    target = read_target(store, manifest)
+    return [float(target.min()), float(target.max())]
+
+
 def _show(store: Path, facts: dict[str, Any]) -> None:
     counts = [
         f"{label} ({count})"
@@ -80,13 +97,18 @@ def _show(store: Path, facts: dict[str, Any]) -> None:
     ]
     more = f", ... {len(counts)} in all" if len(counts) > _FIRST_CLASSES else ""
     names = ", ".join(facts["first_names"])
+    low_high = facts["target_range"]
+    dropped = facts["n_dropped_rows"]
     lines = {
         "store": str(store),
-        "rows": facts["n_rows"],
+        "rows": f"{facts['n_rows']}" + (f" ({dropped} without a target left out)" * bool(dropped)),
         "features": facts["n_features"],
         "task": facts["task"],
         "target": facts["target"],
         "classes": ", ".join(counts[:_FIRST_CLASSES]) + more,
+        "range": "" if low_high is None else f"{low_high[0]:g} to {low_high[1]:g}",
+        **{what: ", ".join(columns) for what, columns in facts["row_columns"].items()},
+        "kinds": describe_counts(facts["kind_counts"]),
         "row ids": facts["row_ids"] or "numbered from 1",
         "missing": f"{facts['n_missing_cells']} cells in {facts['n_missing_features']} features",
         "codes": f"{facts['code_dtype']}, {describe_nbytes(facts['codes_nbytes'])}",
@@ -99,4 +121,6 @@ def _show(store: Path, facts: dict[str, Any]) -> None:
     if facts["verified"]:
         lines["verified"] = "every checksum agrees"
     for key, value in lines.items():
+        if value == "":
+            continue
         click.echo(f"{key:<12} {value}")

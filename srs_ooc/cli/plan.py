@@ -109,7 +109,7 @@ def _memory_lines(plan: Plan) -> list[str]:
     reads = (
         "all in memory after the first touch"
         if memory.mapped
-        else f"at most {subject.spec.subspace_size:,} reads each iteration"
+        else f"about {plan.n_reads:,} reads each iteration"
     )
     lines = [f"memory: {subject.cap_nbytes / MB:g} MB"]
     lines += [f"  {n_bytes / MB:>9.1f}  {purpose}" for purpose, n_bytes in memory.leases]

@@ -61,6 +61,13 @@ IDENTITY_OPTIONS = [
     click.option("--round-size", type=int, metavar="N",
                  help="Iterations proposed from the same kept features; 1 is the paper's.  "
                  "[default: 1]"),
+    click.option("--draw-block", type=int, metavar="G",
+                 help="Draw new features by blocks of G neighbours on disk: as often each, in "
+                 "fewer and longer reads; for a store larger than memory. 1 is the paper's.  "
+                 "[default: 1]"),
+    click.option("--trees-per-subspace", type=int, metavar="M",
+                 help="Trees grown on each subspace once it is paged in; 1 is the paper's.  "
+                 "[default: 1]"),
     click.option("--exclude", "exclude_file", type=_FILE, metavar="FILE",
                  help="Features to leave out, one name a line."),
     click.option("--exclude-missing", is_flag=True, help="Leave out features with missing values."),

@@ -22,7 +22,8 @@ def status_command(run: Path, as_json: bool) -> None:
       iterations, iterations_asked
       n_selected                features selected so far
       alpha, subspace_size, max_features, judge, probe_min_draws, probe_min_wins,
-      impurity, max_depth, min_samples_leaf, seed, round_size
+      impurity, max_depth, min_samples_leaf, seed, round_size, draw_block,
+      trees_per_subspace
                                 the run's identity; null where it does not apply
       rows, excluded            "all" and "none", or how many and their digest
       memory_mb, peak_rss_mb    cap and largest resident size, MB of 10^6 bytes
@@ -56,16 +57,22 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         ("memory", f"{status.peak_rss_mb:.0f} of {status.memory_mb} MB (peak)"),
         ("time", f"{status.seconds:.1f} s of work"),
         ("store", status.store),
-        ("subspaces", f"q {status.subspace_size}, alpha {status.alpha:g}, seed {status.seed}"),
+        ("subspaces", f"q {status.subspace_size}, alpha {status.alpha:g}, seed {status.seed}"
+                      + _if_many(status.draw_block, "drawn by blocks of")),
         ("judge", status.judge + test),
         ("trees", f"K {status.max_features}, {status.impurity}, depth {depth}, "
-                  f"leaves of at least {status.min_samples_leaf}"),
+                  f"leaves of at least {status.min_samples_leaf}"
+                  + _if_many(status.trees_per_subspace, "trees on each subspace:")),
         ("kept", "no trees" if status.trees_nbytes is None
                  else f"trees, {describe_nbytes(status.trees_nbytes)}"),
         ("rows", status.rows),
         ("excluded", status.excluded),
         ("planned", _planned(status)),
     ]  # fmt: skip
+
+
+def _if_many(count: int, what: str) -> str:
+    return f", {what} {count}" if count > 1 else ""
 
 
 def _planned(status: Status) -> str:

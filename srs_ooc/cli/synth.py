@@ -18,6 +18,7 @@ _FEATURES = click.option(
 _RELEVANT = click.option(
     "--relevant", "n_relevant", type=int, required=True, metavar="R", help="Relevant features."
 )
+_ROWS = click.option("--rows", "n_rows", type=int, required=True, metavar="N", help="Rows.")
 _SEED = click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed.")
 
 
@@ -28,7 +29,7 @@ def synth_command() -> None:
 
 @synth_command.command("madelon")
 @_OUT
-@click.option("--rows", "n_rows", type=int, required=True, metavar="N", help="Rows.")
+@_ROWS
 @_FEATURES
 @_RELEVANT
 @_SEED
@@ -41,7 +42,105 @@ def madelon_command(out: Path, n_rows: int, n_features: int, n_relevant: int, se
     """
     from srs_ooc.synth.madelon import Madelon
 
-    _write(Madelon(n_rows, n_features, n_relevant, seed), n_relevant, out)
+    _write(Madelon(n_rows, n_features, n_relevant, seed), out)
+
+
+@synth_command.command("blocks")
+@_OUT
+@_ROWS
+@_FEATURES
+@click.option("--relevant", "n_relevant", type=int, required=True, metavar="R",
+              help="Blocks with a cause.")  # fmt: skip
+@click.option("--block-size", type=int, default=20, show_default=True, metavar="B",
+              help="Features of a block.")  # fmt: skip
+@click.option("--correlation", type=float, default=0.9, show_default=True, metavar="RHO",
+              help="Of neighbours in a block.")  # fmt: skip
+@_SEED
+def blocks_command(
+    out: Path,
+    n_rows: int,
+    n_features: int,
+    n_relevant: int,
+    block_size: int,
+    correlation: float,
+    seed: int,
+) -> None:
+    """Features in correlated blocks, one cause in each of R of them.
+
+    The class is the sign of a sum of the causes and noise. The other members of a block with a
+    cause stand in for it; the truth lists those blocks.
+    """
+    from srs_ooc.synth.correlated import Blocks
+
+    _write(Blocks(n_rows, n_features, n_relevant, seed, block_size, correlation), out)
+
+
+@synth_command.command("linear")
+@_OUT
+@_ROWS
+@_FEATURES
+@_RELEVANT
+@_SEED
+def linear_command(out: Path, n_rows: int, n_features: int, n_relevant: int, seed: int) -> None:
+    """Class = sign of a sum of R features and noise, all with heavy tails (half a t with 2 df)."""
+    from srs_ooc.synth.linear import Linear
+
+    _write(Linear(n_rows, n_features, n_relevant, seed), out)
+
+
+@synth_command.command("shift")
+@_OUT
+@_ROWS
+@_FEATURES
+@_RELEVANT
+@click.option("--size", type=float, default=1.5, show_default=True, metavar="SD",
+              help="Difference of the means, in standard deviations.")  # fmt: skip
+@_SEED
+def shift_command(
+    out: Path, n_rows: int, n_features: int, n_relevant: int, size: float, seed: int
+) -> None:
+    """R normal features have another mean in one of two equal classes, up or down."""
+    from srs_ooc.synth.shifted import Shift
+
+    _write(Shift(n_rows, n_features, n_relevant, seed, size), out)
+
+
+@synth_command.command("imbalance")
+@_OUT
+@_ROWS
+@_FEATURES
+@_RELEVANT
+@click.option("--size", type=float, default=0.8, show_default=True, metavar="SD",
+              help="Difference of the means, in standard deviations.")  # fmt: skip
+@click.option("--share", type=float, default=0.05, show_default=True, metavar="SHARE",
+              help="Share of the rows in the smaller class.")  # fmt: skip
+@_SEED
+def imbalance_command(
+    out: Path,
+    n_rows: int,
+    n_features: int,
+    n_relevant: int,
+    size: float,
+    share: float,
+    seed: int,
+) -> None:
+    """As `shift`, where one class has few rows."""
+    from srs_ooc.synth.shifted import Imbalance
+
+    _write(Imbalance(n_rows, n_features, n_relevant, seed, size, share), out)
+
+
+@synth_command.command("noise")
+@_OUT
+@_ROWS
+@_FEATURES
+@click.option("--blocks", is_flag=True, help="Features in correlated blocks, as `synth blocks`.")
+@_SEED
+def noise_command(out: Path, n_rows: int, n_features: int, blocks: bool, seed: int) -> None:
+    """Two equal classes that no feature tells anything of."""
+    from srs_ooc.synth.null import Noise
+
+    _write(Noise(n_rows, n_features, seed, blocks), out)
 
 
 _HELP = {
@@ -69,7 +168,7 @@ def _scenario_command(name: str) -> Callable[..., None]:
             if not exact:
                 raise UsageError("--rows: expected a number of rows (or --exact), found none.")
             n_rows = max(2, kind.n_cells(min(max(n_relevant, 1), MAX_RELEVANT)))
-        _write(kind(n_rows, n_features, n_relevant, seed, exact), n_relevant, out)
+        _write(kind(n_rows, n_features, n_relevant, seed, exact), out)
 
     return command
 
@@ -89,10 +188,11 @@ for _name, _help in _HELP.items():
     synth_command.command(_name, help=_help, epilog=_EPILOG)(_command)
 
 
-def _write(problem: "Problem", n_relevant: int, out: Path) -> None:
+def _write(problem: "Problem", out: Path) -> None:
     from srs_ooc.synth.output import truth_path, write_table
 
     write_table(problem, out)
+    n_relevant = len(problem.truth().relevant)
     click.echo(
         f"{out}: {problem.n_rows:,} rows, {problem.n_features:,} features, {n_relevant} relevant. "
         f"Truth: {truth_path(out)}"

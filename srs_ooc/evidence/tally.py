@@ -21,7 +21,7 @@ class Tally:
     importance : int64 (n_features,)
         Sum of MDI importances over the trees, in units of ``2**-36`` (Eq. 1 times their number).
     n_drawn : uint32 (n_features,)
-        Subspaces the feature was in.
+        Subspaces the feature was in, whatever the number of trees on each.
     n_better : uint32 (n_features,)
         Subspaces in which it was strictly more important than the probe.
     """

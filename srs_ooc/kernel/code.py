@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.kernel import _native
 
+NUMERIC, INTEGER, BOOLEAN, CATEGORICAL, CONSTANT = range(5)
+"""Kinds of feature."""
+
 
 @dataclass(frozen=True)
 class CodeFacts:
@@ -21,6 +24,8 @@ class CodeFacts:
         Codes in use: ``0 .. n_codes - 1``, the missing code not counted.
     exact : bool (m,)
         Equal codes mean equal values.
+    kinds : uint8 (m,)
+        What the values show: constant (or all missing), boolean (0 and 1), integer, or numeric.
     lows, highs : float64 (m, width)
         Lowest and highest value of each code, NaN past ``n_codes``; width 0 where not wanted.
     """
@@ -28,6 +33,7 @@ class CodeFacts:
     n_missing: NDArray[np.uint32]
     n_codes: NDArray[np.uint16]
     exact: NDArray[np.bool_]
+    kinds: NDArray[np.uint8]
     lows: NDArray[np.float64]
     highs: NDArray[np.float64]
 
@@ -61,10 +67,18 @@ def code_columns(
         np.empty(m, np.uint32),
         np.empty(m, np.uint16),
         np.empty(m, np.bool_),
+        np.empty(m, np.uint8),
         np.full((m, ranges), np.nan),
         np.full((m, ranges), np.nan),
     )
     _native.code_columns(
-        values, codes, facts.n_missing, facts.n_codes, facts.exact, facts.lows, facts.highs
+        values,
+        codes,
+        facts.n_missing,
+        facts.n_codes,
+        facts.exact,
+        facts.kinds,
+        facts.lows,
+        facts.highs,
     )
     return facts

@@ -86,10 +86,30 @@ def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
     return n_leaves * (56 + 5 * 20) + n_pairs * (8 + 5 * 9)
 
 
+def recorded_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
+    """Return the most bytes the record of one tree takes."""
+    n_leaves = limits.most_leaves(n_rows)
+    return 12 * n_leaves + 6 * min(n_rows, n_leaves * n_classes)
+
+
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32] | None, count: int
 ) -> NDArray[np.uint32]:
     """Draw ``count`` distinct integers below ``bound``, none of ``excluded``, in order drawn."""
     out = np.empty(count, dtype=np.uint32)
     _native.draw_distinct(key, bound, _NO_FEATURES if excluded is None else excluded, out)
+    return out
+
+
+def draw_blocks(
+    key: int, bound: int, block_size: int, excluded: NDArray[np.uint32] | None, count: int
+) -> NDArray[np.uint32]:
+    """Draw ``count`` distinct integers below ``bound`` by blocks of neighbours.
+
+    None is of ``excluded``; they are in the order drawn. Every integer not excluded is drawn with
+    probability ``count / (bound - len(excluded))``; see the reference for how.
+    """
+    out = np.empty(count, dtype=np.uint32)
+    given = _NO_FEATURES if excluded is None else excluded
+    _native.draw_blocks(key, bound, block_size, given, out)
     return out

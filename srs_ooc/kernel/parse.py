@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from srs_ooc.kernel import _native
 
 IGNORED, TARGET, ROW_ID = -1, -2, -3
-"""Slots of columns that are not features; a feature's slot is its row in the panel."""
+"""Slots of columns that are not features; a feature's slot is its row in the panel.
+
+Slots below :data:`IGNORED` are text columns, whose cells are kept as they are; more may follow."""
+
+UNKNOWN, NUMBERS, TEXTS, CATEGORIES, ONLY_NUMBERS = range(5)
+"""What the cells of a feature are: not known yet; numbers; texts, since the first cell that was not
+missing was one; texts whatever they look like; numbers, texts being refused at once."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +73,7 @@ class Texts:
     hashes: NDArray[np.uint64]
 
     def __iter__(self) -> Iterator[bytes]:
-        start = 0
-        for end in self.ends.tolist():
-            yield self.blob[start:end]
-            start = end
+        return split_texts(self.blob, self.ends)
 
 
 @dataclass(frozen=True)
@@ -80,8 +83,8 @@ class Problem:
     Attributes
     ----------
     fault : str
-        ``ragged``, ``not_a_number``, ``infinite``, ``missing_target``, ``too_many_classes``,
-        ``long_field``, ``open_quote`` or ``long_label``.
+        ``ragged``, ``not_a_number``, ``infinite``, ``many_categories``, ``long_field`` or
+        ``open_quote``.
     line : int
         Line of the file, from 1, on which the row starts.
     column : int
@@ -143,19 +146,26 @@ class HeaderReader:
 
 
 class TableReader:
-    """Reads rows into panels of float64, and labels and row ids aside.
+    """Reads rows into panels of float64, and text columns aside.
+
+    In the panel a missing cell is NaN, and a text the number of its category: its place among the
+    distinct texts of all features, in order of first appearance.
 
     Parameters
     ----------
     slots : int32 (n_columns,)
-        For each source column the panel row its numbers go to, or one of :data:`IGNORED`,
-        :data:`TARGET`, :data:`ROW_ID`.
+        For each source column the panel row its cells go to, :data:`IGNORED`, or a text column.
     dialect : Dialect
         How the table is written.
     place : (int, bool)
         Where the header ended: :attr:`HeaderReader.place`.
-    max_classes : int
-        More distinct labels than this are a fault.
+    kinds : uint8 (n_columns,), optional
+        :data:`UNKNOWN`, :data:`CATEGORIES` or :data:`ONLY_NUMBERS`, for each column; all are
+        numbers if not given.
+    by_row : bool
+        A row is a feature: its cells are of one kind, which is found out.
+    max_category_nbytes : int
+        Memory that the distinct texts of features may take.
     """
 
     def __init__(
@@ -163,10 +173,22 @@ class TableReader:
         slots: NDArray[np.int32],
         dialect: Dialect = PLAIN,
         place: tuple[int, bool] = (1, False),
-        max_classes: int = 10_000,
+        kinds: NDArray[np.uint8] | None = None,
+        *,
+        by_row: bool = False,
+        max_category_nbytes: int = 0,
     ) -> None:
         missing = None if dialect.missing is None else [text.encode() for text in dialect.missing]
-        self._native = _native.TableReader(slots, dialect.marks, missing, *place, max_classes)
+        cells = b"" if by_row else bytes([ONLY_NUMBERS]) * len(slots)
+        self._native = _native.TableReader(
+            slots,
+            dialect.marks,
+            missing,
+            *place,
+            cells if kinds is None else kinds.tobytes(),
+            by_row,
+            max_category_nbytes,
+        )
         self._slots = slots
         self._panel: NDArray[np.float64] | None = None
         self._fits_float32 = True
@@ -222,17 +244,26 @@ class TableReader:
 
     _infinite: Problem | None = None
 
-    def take_labels(self) -> NDArray[np.int32]:
-        """Return the classes of the rows read since the last call, numbered as they appeared."""
-        return np.frombuffer(self._native.take_labels(), np.int32)
+    def take_texts(self, slot: int) -> Texts:
+        """Return the cells of a text column of the rows read since the last call."""
+        return _texts(self._native.take_texts(IGNORED - 1 - slot))
 
-    def take_ids(self) -> Texts:
-        """Return the row ids read since the last call."""
-        return _texts(self._native.take_ids())
+    def take_lines(self) -> NDArray[np.int64]:
+        """Return the line of each row read since the last call, where there are text columns."""
+        return np.frombuffer(self._native.take_lines(), np.int64)
 
-    def classes(self) -> list[bytes]:
-        """Return the labels met, in order of first appearance."""
-        return self._native.classes()
+    def take_row_cells(self) -> NDArray[np.uint8]:
+        """Return what the cells of each row read since the last call are, if ``by_row``."""
+        return np.frombuffer(self._native.take_row_cells(), np.uint8)
+
+    def cells(self) -> NDArray[np.uint8]:
+        """Return what the cells of each column are."""
+        return np.frombuffer(self._native.cells(), np.uint8)
+
+    def categories(self) -> tuple[bytes, NDArray[np.uint64]]:
+        """Return the distinct texts of features, one after another, and where each ends."""
+        blob, ends = self._native.categories()
+        return blob, np.frombuffer(ends, np.uint64)
 
     @property
     def n_rows(self) -> int:
@@ -263,6 +294,49 @@ class TableReader:
     def problem(self) -> Problem | None:
         """Why reading stopped, if there was a fault."""
         return self._infinite or _problem(self._native.problem)
+
+
+class TextCoder:
+    """Numbers distinct texts in the order of their first appearance.
+
+    Parameters
+    ----------
+    max_nbytes : int
+        Memory that the distinct texts may take.
+    """
+
+    def __init__(self, max_nbytes: int) -> None:
+        self._native = _native.TextCoder(max_nbytes)
+
+    def __len__(self) -> int:
+        return self._native.size
+
+    @property
+    def cost(self) -> int:
+        """Memory that the texts count as, in bytes."""
+        return text_cost(0) * len(self) + text_cost(self._native.nbytes) - text_cost(0)
+
+    def code(self, blob: bytes, ends: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Return the number of each text; of fewer, where memory ended."""
+        return np.frombuffer(self._native.code(blob, ends), np.int32)
+
+    def texts(self) -> list[bytes]:
+        """Return the distinct texts, by number."""
+        blob, ends = self._native.texts()
+        return list(split_texts(blob, np.frombuffer(ends, np.uint64)))
+
+
+def text_cost(nbytes: int) -> int:
+    """Return what a distinct text of so many bytes counts as: kept, hashed, and sorted here."""
+    return 4 * nbytes + 128
+
+
+def split_texts(blob: bytes, ends: NDArray[np.uint64]) -> Iterator[bytes]:
+    """Yield the texts that lie one after another in ``blob``."""
+    start = 0
+    for end in ends.tolist():
+        yield blob[start:end]
+        start = end
 
 
 def hash_text(text: bytes) -> int:

@@ -43,6 +43,8 @@ class TreeWriter:
     ----------
     ledger : Ledger
         Open for writing.
+    per_iteration : int
+        How many trees an iteration has.
 
     Raises
     ------
@@ -50,9 +52,9 @@ class TreeWriter:
         If the file is shorter than the ledger says, is not one of trees, or cannot be written.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, per_iteration: int) -> None:
         self._path = ledger.run / TREES_FILE
-        self._n_trees = ledger.progress().iteration
+        self._n_trees = per_iteration * ledger.progress().iteration
         valid = int(ledger.meta(VALID))
         try:
             if valid == 0:
@@ -69,7 +71,7 @@ class TreeWriter:
         self.nbytes = valid
 
     def append(self, tree: bytes) -> None:
-        """Add the next iteration's tree."""
+        """Add the next tree."""
         head = _HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
         try:
             self._file.write(head)

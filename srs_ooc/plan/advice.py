@@ -1,12 +1,18 @@
 """What to run with, one reason each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from srs_ooc.plan.iterations import recommended_iterations
+from srs_ooc.plan.memory import MemoryPlan
+from srs_ooc.plan.speed import cold_seconds
 from srs_ooc.plan.subject import Subject
 from srs_ooc.spec import DEFAULT_ALPHA
 from srs_ooc.theory.settings import Setting
 from srs_ooc.theory.times import expected_time
+
+LONG_READ_NBYTES = 1 << 16
+MOST_BLOCK = 64
+"""Longer reads gain little (docs/benchmarks.md), and larger blocks have fewer companions."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,7 @@ class Advice:
     reason: str
 
 
-def advice_for(subject: Subject, read_mb: float) -> list[Advice]:
+def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Advice]:
     """Return the recommendations; what was asked for stands beside each."""
     spec = subject.spec
     n_iterations, why = recommended_iterations(subject)
@@ -36,10 +42,11 @@ def advice_for(subject: Subject, read_mb: float) -> list[Advice]:
         Advice(
             "trees_per_subspace",
             "1",
-            "1",
+            str(spec.trees_per_subspace),
             f"another tree sees the same company again; another subspace, {read_mb:.3g} MB to "
             "page in, shows each feature in a new one",
         ),
+        _draw_block(subject, memory),
         Advice(
             "judge",
             "probe",
@@ -49,6 +56,29 @@ def advice_for(subject: Subject, read_mb: float) -> list[Advice]:
             "again (it is cautious: read the ranking too)",
         ),
     ]
+
+
+def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
+    spec = subject.spec
+    planned = str(spec.draw_block)
+    if memory.mapped:
+        return Advice("draw_block", "1", planned, "the store stays in memory: reading costs little")
+    # Every power of two up to where a read is long enough.
+    size = 1
+    while size < MOST_BLOCK and size * subject.column_nbytes < LONG_READ_NBYTES:
+        size *= 2
+    size = min(size, spec.subspace_size)
+    single, blocks = (
+        1000 * cold_seconds(replace(spec, draw_block=g), subject.column_nbytes) for g in (1, size)
+    )
+    return Advice(
+        "draw_block",
+        str(size),
+        planned,
+        f"the store does not fit the cap: from a cold disk single features take about "
+        f"{single:,.0f} ms an iteration, blocks of {size} about {blocks:,.0f} ms, and each feature "
+        "is drawn as often (docs/theory.md, Blocks)",
+    )
 
 
 def _alpha(subject: Subject) -> Advice:

@@ -32,7 +32,8 @@ class DrawTimes:
     every : int or None
         For all features at once: enough by the lower bound.
     every_least : int or None
-        Fewer are not enough, by the upper bound; ``every`` or close below it.
+        Fewer are not enough, by the upper bound; ``every`` or close below it. None as well where
+        features are drawn by blocks.
     """
 
     n_draws: int

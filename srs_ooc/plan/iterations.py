@@ -1,5 +1,6 @@
 """How many iterations to run: T, from the run's identity and its table alone."""
 
+from dataclasses import replace
 from math import exp
 
 from srs_ooc.plan.draws import DrawTimes, draw_chance, draw_times, log_chance_below
@@ -20,7 +21,9 @@ def times_to_draw(subject: Subject) -> DrawTimes:
     spec = subject.spec
     held = floor_share(spec.alpha, spec.subspace_size)
     p = subject.shape.n_candidates
-    return draw_times(p, spec.subspace_size, held, spec.probe_min_draws + 1)
+    times = draw_times(p, spec.subspace_size, held, spec.probe_min_draws + 1)
+    # Neighbours drawn together are not negatively associated: no upper bound.
+    return times if spec.draw_block == 1 else replace(times, every_least=None)
 
 
 def recommended_iterations(subject: Subject) -> tuple[int, str]:

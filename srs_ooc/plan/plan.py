@@ -10,7 +10,7 @@ from srs_ooc.plan.draws import DrawTimes
 from srs_ooc.plan.iterations import recommended_iterations, times_to_draw
 from srs_ooc.plan.memory import MemoryPlan, memory_plan
 from srs_ooc.plan.sight import Sight, sight_of
-from srs_ooc.plan.speed import COLD_READS_PER_SECOND, Speed, estimated_speed, measured_speed
+from srs_ooc.plan.speed import Speed, cold_seconds, estimated_speed, measured_speed, n_reads
 from srs_ooc.plan.subject import Subject
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, settle
@@ -67,8 +67,13 @@ class Plan:
 
     @property
     def cold_seconds(self) -> float:
-        """Seconds of an iteration's reads from a cold disk, at a published rate."""
-        return self.subject.spec.subspace_size / COLD_READS_PER_SECOND
+        """Seconds of an iteration's reads from a cold disk, at published rates."""
+        return cold_seconds(self.subject.spec, self.subject.column_nbytes)
+
+    @property
+    def n_reads(self) -> int:
+        """About how many reads an iteration makes where the store is not mapped."""
+        return n_reads(self.subject.spec)
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,7 @@ def make_plan(subject: Subject, options: Options) -> Plan:
         times_to_draw(subject),
         degree_times(subject),
         sight_of(subject.class_counts, shape.n_candidates),
-        advice_for(subject, read_mb),
+        advice_for(subject, memory, read_mb),
         _alternatives(subject, options),
     )
 
@@ -156,6 +161,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "mapped": memory.mapped,
         "disk_mb": subject.codes_nbytes / MB,
         "read_mb_per_iteration": plan.read_nbytes / MB,
+        "reads_per_iteration": plan.n_reads,
         "seconds_per_iteration": plan.speed.seconds,
         "seconds_measured": plan.speed.measured,
         "seconds_how": plan.speed.how,

@@ -16,6 +16,8 @@ from srs_ooc.ledger import TransientLedger
 from srs_ooc.plan.memory import MemoryPlan
 from srs_ooc.plan.subject import Subject
 from srs_ooc.seeds import derive_array, scale_below
+from srs_ooc.sizes import ceil_div
+from srs_ooc.spec import RunSpec
 
 PROBE_SECONDS = 0.3
 PROBE_CELLS = 4_000_000
@@ -28,6 +30,8 @@ BOOKKEEPING_SECONDS = 7e-8
 """Published allowance for drawing, tallying and judging one feature, in one thread."""
 COLD_READS_PER_SECOND = 30_000
 """Published allowance for random reads from a cold solid-state disk."""
+COLD_NBYTES_PER_SECOND = 5e8
+"""Published allowance for the bytes they bring."""
 _PIECE = 1 << 13
 
 
@@ -48,6 +52,17 @@ class Speed:
     seconds: float
     measured: bool
     how: str
+
+
+def n_reads(spec: RunSpec) -> int:
+    """Return about how many reads page a subspace in where the store is not mapped."""
+    return ceil_div(spec.subspace_size, spec.draw_block)
+
+
+def cold_seconds(spec: RunSpec, column_nbytes: int) -> float:
+    """Return the seconds of an iteration's reads from a cold disk, at published rates."""
+    n_bytes = spec.subspace_size * column_nbytes
+    return n_reads(spec) / COLD_READS_PER_SECOND + n_bytes / COLD_NBYTES_PER_SECOND
 
 
 def measured_speed(subject: Subject) -> Speed:
@@ -117,9 +132,10 @@ def estimated_speed(
     n_looked_at = n_columns if spec.max_features == spec.subspace_size else spec.max_features
     growing *= max(1.0, n_looked_at / n_probed)
     growing *= shape.n_rows / n_rows * (log(shape.n_rows) / log(n_rows))  # rows times levels
+    growing *= spec.trees_per_subspace
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
     if not memory.mapped:
-        paging += READ_SECONDS * spec.subspace_size
+        paging += READ_SECONDS * n_reads(spec)
     bookkeeping = BOOKKEEPING_SECONDS * n_columns
     scaled = n_looked_at > n_probed or n_rows < shape.n_rows
     return Speed(

@@ -46,10 +46,15 @@ class Subject:
     @property
     def codes_nbytes(self) -> int:
         """Bytes of all codes on disk."""
+        return self.shape.n_features * self.column_nbytes
+
+    @property
+    def column_nbytes(self) -> int:
+        """Bytes of one feature's codes on disk."""
         n_rows = self.shape.n_rows
         if self.store is not None:
             n_rows = read_manifest(self.store).n_rows
-        return self.shape.n_features * n_rows * self.shape.code_nbytes
+        return n_rows * self.shape.code_nbytes
 
 
 def subject_of_numbers(

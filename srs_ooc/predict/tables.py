@@ -17,10 +17,11 @@ from srs_ooc.ledger.splits import SplitTable
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.formats.csv import CsvStream, check_utf8
 from srs_ooc.store.formats.dialect import TextForm
-from srs_ooc.store.formats.problems import MAX_CLASSES, raise_problem
+from srs_ooc.store.formats.problems import raise_problem
 from srs_ooc.store.formats.source import Source
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.reading import read_target
 from srs_ooc.store.values import ValuesReader
 
 _SHOWN = 5
@@ -175,20 +176,21 @@ class CsvTable:
             np.array(self._slots, np.int32),
             self._stream.dialect,
             place=self._stream.place,
-            max_classes=MAX_CLASSES,
         )
         values = np.empty((len(self._wanted), n_rows))
         reader.set_panel(values)
         ids: list[str] = []
-        labels: list[NDArray[np.int32]] = []
+        labels: list[str] = []
         done = 0
 
         def take() -> Panel | None:
             """Take what was read; return the panel if it is to be handed on."""
-            texts = reader.take_ids()
+            texts = reader.take_texts(ROW_ID)
             check_utf8(texts, f"{self._path}: the row ids")
             ids.extend(text.decode() for text in texts)
-            labels.append(reader.take_labels())
+            for label in reader.take_texts(TARGET):
+                labels.append(label.decode("utf-8", "replace"))
+            reader.take_lines()
             self._raise(reader.problem)
             return self._panel(reader, values, ids, labels, done) if reader.panel_is_full else None
 
@@ -216,14 +218,11 @@ class CsvTable:
         reader: TableReader,
         values: NDArray[np.float64],
         ids: list[str],
-        labels: list[NDArray[np.int32]],
+        labels: list[str],
         done: int,
     ) -> Panel:
         n_rows = reader.n_panel_rows
-        texts = None
-        if TARGET in self._found:
-            classes = [label.decode("utf-8", "replace") for label in reader.classes()]
-            texts = [classes[i] for part in labels for i in part.tolist()]
+        texts = labels if TARGET in self._found else None
         if ROW_ID not in self._found:
             ids = [str(done + i + 1) for i in range(n_rows)]
         panel = Panel(values, ids, texts)
@@ -337,7 +336,7 @@ def _row_facts(path: Path, n_rows: int) -> Iterator[tuple[int, list[str], list[s
     """Yield (first row, row ids, labels) of a store, ``n_rows`` at a time."""
     manifest = read_manifest(path)
     ids = iter(Names(path, manifest, "row_ids"))
-    target = read_array(path, manifest, "target")
+    target = read_target(path, manifest)
     for first in range(0, manifest.n_rows, n_rows):
         some = list(islice(ids, n_rows))
         codes = target[first : first + n_rows].tolist()

@@ -16,6 +16,7 @@ from srs_ooc.errors import StoreError, UsageError
 from srs_ooc.sizes import MB
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.reading import Categories, read_target
 from srs_ooc.store.values import ValuesReader
 
 _BLOCK_NBYTES = 8 * MB
@@ -26,7 +27,8 @@ def export_columns(store: Path, positions: NDArray[np.integer[Any]], out: Path) 
 
     The header is the name of the row ids (``row_id`` where rows are numbered), the names of the
     columns, and the name of the target. A value is the shortest decimal that reads back as the
-    same float64; a missing one is empty. Rows go through memory in bounded blocks.
+    same float64; a category is its text; a missing one is empty. Rows go through memory in
+    bounded blocks.
 
     Parameters
     ----------
@@ -118,15 +120,29 @@ def _write_rows(
             id_name = "_" + id_name
     writer.writerow([id_name, *header, manifest.target_name])
     del header
-    target = read_array(store, manifest, "target")
+    target, classes = read_target(store, manifest), manifest.classes
     ids = iter(Names(store, manifest, "row_ids"))
+    categories = _categories(store, manifest, positions)
     start = 0
     for block in _row_blocks(handle, manifest.n_rows, len(positions)):
-        labels = target[start : start + len(block)].tolist()
+        targets = target[start : start + len(block)].tolist()
         start += len(block)
-        for row, label in zip(block, labels, strict=True):
-            cells = map(_text, row.tolist())
-            writer.writerow([next(ids), *cells, manifest.classes[label]])
+        for row, item in zip(block, targets, strict=True):
+            cells = [
+                _text(value) if texts is None or value != value else texts[int(value)]  # noqa: PLR0124
+                for value, texts in zip(row.tolist(), categories, strict=True)
+            ]
+            writer.writerow([next(ids), *cells, classes[item] if classes else _text(item)])
+
+
+def _categories(
+    store: Path, manifest: Manifest, positions: NDArray[np.int64]
+) -> list[list[str] | None]:
+    """Return the categories of the columns at source positions; None where one has none."""
+    sources = np.asarray(read_array(store, manifest, "positions"), np.int64)
+    order = np.argsort(sources)
+    categories = Categories(store, manifest)
+    return [categories.of(int(order[position])) for position in positions.tolist()]
 
 
 def _row_blocks(handle: int, n_rows: int, n_columns: int) -> Iterator[NDArray[np.float64]]:

@@ -22,8 +22,9 @@ _PIECE = 1 << 13
 class FeatureRecord:
     """One feature's line; None where the judge or the draws do not define a value.
 
-    ``importance`` is total MDI / times drawn (what ``rank`` follows), ``importance_ensemble``
-    total MDI / iterations (Eq. 1), ``p_better`` the share of draws in which it beat the probe,
+    ``importance`` is total MDI / trees grown on subspaces it was in (what ``rank`` follows),
+    ``importance_ensemble`` total MDI / all trees (Eq. 1), ``n_drawn`` the subspaces it was in,
+    ``p_better`` the share of them in which it beat the probe, over all trees of the subspace,
     ``entered`` the iteration after which it entered F, counted from 1.
     """
 
@@ -58,7 +59,9 @@ class Reading:
 
     def __init__(self, ledger: Ledger, store: Path) -> None:
         manifest = read_manifest(store)
-        self._has_probe = spec_of(ledger).judge == "probe"
+        spec = spec_of(ledger)
+        self._has_probe = spec.judge == "probe"
+        self._unit = float(spec.trees_per_subspace << IMPORTANCE_BITS)
         self._tally = Tally(manifest.n_features)
         self._kept = KeptSet(manifest.n_features)
         self.n_iterations = ledger.load(self._tally, self._kept).iteration
@@ -104,9 +107,9 @@ class Reading:
         return members[by_rank]
 
     def _importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return total MDI / times drawn, -1 where never drawn."""
+        """Return total MDI / trees it could be in, -1 where never drawn."""
         n_drawn = self._tally.n_drawn[features]
-        total = self._tally.importance[features] / float(1 << IMPORTANCE_BITS)
+        total = self._tally.importance[features] / self._unit
         out = np.full(len(n_drawn), -1.0)
         np.divide(total, n_drawn, out=out, where=n_drawn > 0)
         return out
@@ -125,7 +128,7 @@ class Reading:
 
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
         n_drawn = int(self._tally.n_drawn[stored])
-        total = int(self._tally.importance[stored]) / float(1 << IMPORTANCE_BITS)
+        total = int(self._tally.importance[stored]) / self._unit
         better = int(self._tally.n_better[stored])
         return FeatureRecord(
             name=self.name(stored),

@@ -30,6 +30,8 @@ class Status:
     min_samples_leaf: int
     seed: int
     round_size: int
+    draw_block: int
+    trees_per_subspace: int
     rows: str
     excluded: str
     memory_mb: int
@@ -64,6 +66,8 @@ def status_of(ledger: Ledger) -> Status:
         min_samples_leaf=spec.min_samples_leaf,
         seed=spec.seed,
         round_size=spec.round_size,
+        draw_block=spec.draw_block,
+        trees_per_subspace=spec.trees_per_subspace,
         rows=spec.rows,
         excluded=spec.excluded,
         memory_mb=int(ledger.meta("memory_mb")),

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.native import draw_distinct
+from srs_ooc.kernel.native import draw_blocks, draw_distinct
 from srs_ooc.seeds import Purpose, derive
 from srs_ooc.shares import floor_share
 
@@ -13,7 +13,9 @@ class SequentialRandomSubspace:
 
     |R| = min(floor(alpha q), |F|), without replacement; with alpha = 0 this is Random Subspace.
     C is the first q - |R| members, not in R, of a random sequence over V that the iteration's key
-    fixes alone, whatever F is; R has a stream of its own.
+    fixes alone, whatever F is; R has a stream of its own. With ``draw_block`` above 1 the sequence
+    goes by blocks of neighbours in stored order, so that C is read in fewer and longer pieces; each
+    feature not in R is in C with the same probability either way (docs/theory.md).
 
     Parameters
     ----------
@@ -25,6 +27,8 @@ class SequentialRandomSubspace:
         Share of the subspace held for kept features, as decimal text: floor(alpha q) is exact.
     candidates : uint32 (n_candidates,), optional
         Stored positions of V, ascending, where some features are excluded.
+    draw_block : int
+        g: how many neighbours in V a block has; 1 is Algorithm 1.
     """
 
     def __init__(
@@ -33,8 +37,10 @@ class SequentialRandomSubspace:
         subspace_size: int,
         alpha: str,
         candidates: NDArray[np.uint32] | None = None,
+        draw_block: int = 1,
     ) -> None:
         self.n_candidates, self.subspace_size = n_candidates, subspace_size
+        self.draw_block = draw_block
         self.n_held = floor_share(alpha, subspace_size)
         self.candidates = candidates
 
@@ -48,12 +54,17 @@ class SequentialRandomSubspace:
         if self.candidates is not None:
             excluded = np.searchsorted(self.candidates, retained).astype(np.uint32)
         n_fresh = self.subspace_size - len(retained)
-        fresh = draw_distinct(derive(key, Purpose.SEQUENCE), self.n_candidates, excluded, n_fresh)
+        fresh = self._fresh(derive(key, Purpose.SEQUENCE), excluded, n_fresh)
         if self.candidates is not None:
             fresh = self.candidates[fresh]
         subspace = np.concatenate([retained, fresh])
         subspace.sort()
         return subspace
+
+    def _fresh(self, key: int, excluded: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
+        if self.draw_block == 1:
+            return draw_distinct(key, self.n_candidates, excluded, count)
+        return draw_blocks(key, self.n_candidates, self.draw_block, excluded, count)
 
     def _retained(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
         size = min(self.n_held, len(kept))

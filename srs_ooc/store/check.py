@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from srs_ooc.errors import StoreError
-from srs_ooc.store.layout import SMALL_ARRAYS, Shape, require_file, values_chunk, verify_file
+from srs_ooc.store.layout import Shape, require_file, values_chunk, verify_file
 from srs_ooc.store.manifest import Manifest, chunk_file
 from srs_ooc.store.names import map_array
 
@@ -20,7 +20,7 @@ def check_files(path: Path, manifest: Manifest) -> None:
         Naming the first file that is missing or of another size.
     """
     check_chunks(path, manifest)
-    for name in SMALL_ARRAYS:
+    for name in manifest.small_arrays:
         map_array(path, manifest, name)
     if manifest.values_dtype is not None:
         _check_values(path, manifest)

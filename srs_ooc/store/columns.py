@@ -16,6 +16,7 @@ from srs_ooc.store.check import check_chunks
 from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
 
 _ALL_ROWS = np.zeros(0, dtype=np.int32)
+_NO_FAMILIES = np.zeros(0, dtype=np.int32)
 
 
 class ColumnStore:
@@ -60,6 +61,8 @@ class ColumnStore:
             view = mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
             os.close(descriptor)
             if hasattr(mmap, "MADV_RANDOM"):
+                # It fits and will be wanted: one long read now, then pages are met at random.
+                view.madvise(mmap.MADV_WILLNEED)
                 view.madvise(mmap.MADV_RANDOM)
             self._maps.append(view)
             addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
@@ -67,18 +70,25 @@ class ColumnStore:
         self._descriptors = np.array(descriptors, dtype=np.int32)
 
     def gather(
-        self, features: NDArray[np.uint32], block: Block, rows: NDArray[np.int32] | None = None
+        self,
+        items: NDArray[np.uint32],
+        block: Block,
+        rows: NDArray[np.int32] | None = None,
+        families: NDArray[np.int32] | None = None,
     ) -> None:
-        """Page the codes of ``features`` into the first columns of ``block``, without the GIL.
+        """Page the codes of ``items`` into the first columns of ``block``, without the GIL.
 
         Parameters
         ----------
-        features : uint32 (n,)
-            Stored positions; ascending ones are read with the fewest requests.
+        items : uint32 (n,)
+            Stored positions; ascending ones are read with the fewest requests. With p features,
+            item ``m p + f`` is the decoy of feature f in family m, counted from 1.
         block : Block
             With room for them, and as many rows as are kept.
         rows : int32 (n_kept,), optional
             Rows of the store to keep, in this order; default all.
+        families : int32 (n_families, n_kept), optional
+            The row of the block that a decoy of each family takes at each row: involutions.
 
         Raises
         ------
@@ -86,15 +96,36 @@ class ColumnStore:
             If a chunk file cannot be read to its expected end.
         """
         manifest = self.manifest
-        shape = (manifest.chunk_features, manifest.n_rows, _ALL_ROWS if rows is None else rows)
+        pairs = _NO_FAMILIES if families is None else families.reshape(-1)
+        kept = _ALL_ROWS if rows is None else rows
+        shape = (manifest.n_features, pairs, manifest.chunk_features, manifest.n_rows, kept)
         layout = (block.code_nbytes, block.tiled, block.codes)
         try:
             if self.mapped:
-                _native.gather_mapped(self._addresses, features, *shape, *layout)
+                _native.gather_mapped(self._addresses, items, *shape, *layout)
             else:
-                _native.gather_files(self._descriptors, features, *shape, *layout)
+                _native.gather_files(self._descriptors, items, *shape, *layout)
         except RuntimeError as error:
             raise StoreError(f"{self.path}: {error}. The store is damaged.") from error
+
+    def advise(self, features: NDArray[np.uint32]) -> int:
+        """Ask the system to read columns of a store that is not mapped, and do not wait for them.
+
+        Parameters
+        ----------
+        features : uint32 (n,)
+            Stored positions; ascending ones take the fewest requests.
+
+        Returns
+        -------
+        int
+            How many requests were made; columns less than a page apart share one.
+        """
+        manifest = self.manifest
+        column_nbytes = manifest.n_rows * manifest.code_nbytes
+        return _native.advise_files(
+            self._descriptors, features, manifest.chunk_features, column_nbytes
+        )
 
     def close(self) -> None:
         """Close the files; maps go when nothing refers to them."""

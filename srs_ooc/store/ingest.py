@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.atomic import published_folder
 from srs_ooc.errors import BudgetError, InputError, StoreError
-from srs_ooc.kernel.parse import TableReader, Texts
+from srs_ooc.kernel.parse import CATEGORIES, TEXTS, TableReader, TextCoder
 from srs_ooc.sizes import MB, describe_nbytes, megabytes
+from srs_ooc.store.categories import FeatureKinds
 from srs_ooc.store.formats.csv import (
     CsvStream,
     Estimate,
@@ -25,24 +27,22 @@ from srs_ooc.store.formats.csv import (
 )
 from srs_ooc.store.formats.dialect import name_of
 from srs_ooc.store.formats.pieces import PieceReader
-from srs_ooc.store.formats.problems import MAX_CLASSES, raise_problem
+from srs_ooc.store.formats.problems import raise_problem
 from srs_ooc.store.formats.source import Source, settle_source
+from srs_ooc.store.kept_columns import kept_columns
+from srs_ooc.store.kinds import cells_of
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.memory import IngestPlan, plan_ingest, smallest_cap
-from srs_ooc.store.publishing import (
-    IngestOptions,
-    class_order,
-    load_libraries,
-    words_for_the_disk,
-)
+from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
+from srs_ooc.store.row_facts import RowColumns, RowFacts, wording_of
+from srs_ooc.store.scratch_array import ScratchArray
 from srs_ooc.store.spool import PanelSpool
-from srs_ooc.store.table import Progress, StoreForm, TableFacts
+from srs_ooc.store.table import Progress, StoreForm
 from srs_ooc.store.texts import TextSpool
 from srs_ooc.store.writer import write_store
 
-_BLOCK = 1 << 18
 _N_DECODERS = 2  # a look at the file is taken while another reader waits at its first row
 
 
@@ -103,7 +103,8 @@ class _RowsRead:
     """What reading the rows left, the reader and its panel being gone."""
 
     spool: PanelSpool
-    labels: list[bytes]
+    cells: NDArray[np.uint8]
+    categories: tuple[bytes, NDArray[np.uint64]]
     values_dtype: str
     source: dict[str, Any]
     separator: str
@@ -126,19 +127,13 @@ class _Ingest:
         self._options, self._progress = options, progress
         self._stack = stack
         self._header = stack.enter_context(TextSpool(scratch, "header"))
-        self._ids = stack.enter_context(TextSpool(scratch, "ids"))
-        self._labels = scratch / "labels"
+        self._columns = stack.enter_context(contextlib.closing(RowColumns(scratch)))
+        self._lines = ScratchArray(scratch / "lines", np.int64)
 
     def run(self) -> Manifest:
         self._check_decoder()
         stream = CsvStream(self._source, self._options.text, self._header.append)
-        roles = choose_roles(
-            self._source,
-            self._header,
-            self._options.target,
-            self._options.row_ids,
-            self._options.ignore,
-        )
+        roles = choose_roles(self._source, self._header, self._options)
         plan = self._plan(roles, stream)
         check_distinct(
             self._source,
@@ -146,11 +141,14 @@ class _Ingest:
             "column names",
             "Rename them in the header.",
         )
-        rows = self._read(stream, roles, plan)
-        if roles.row_ids is not None:
-            check_distinct(self._source, self._ids, "row ids", "Mend them, or leave --row-ids out.")
-        facts, target = self._settle_classes(roles, rows)
-        return self._write(rows, plan, roles, facts, target)
+        forced = self._options.kinds.settle(self._source, self._header)
+        rows = self._read(stream, roles, plan, forced)
+        wording = wording_of(self._options.text, self._where)
+        by_row = self._columns.settle(self._source, wording, self._options)
+        return self._write(rows, plan, roles, by_row, forced)
+
+    def _where(self, row: int) -> str:
+        return f"{self._source}, line {self._lines[row : row + 1][0]}"
 
     def _form(self, values_dtype: str) -> StoreForm:
         kept = values_dtype if self._options.keep_values else None
@@ -205,9 +203,15 @@ class _Ingest:
                 f"{describe_nbytes(free)}. Free some space, or put the store on another disk."
             )
 
-    def _read(self, stream: CsvStream, roles: Roles, plan: IngestPlan) -> _RowsRead:
+    def _read(
+        self, stream: CsvStream, roles: Roles, plan: IngestPlan, forced: NDArray[np.uint8]
+    ) -> _RowsRead:
         reader = TableReader(
-            roles.slots(), stream.dialect, place=stream.place, max_classes=MAX_CLASSES
+            roles.slots(),
+            stream.dialect,
+            place=stream.place,
+            kinds=cells_of(forced),
+            max_category_nbytes=plan.category_nbytes,
         )
         spool = self._stack.enter_context(
             PanelSpool(self._scratch / "panels", roles.n_features, plan.panel_rows)
@@ -218,16 +222,9 @@ class _Ingest:
             spool.flush(reader.n_panel_rows)
             reader.set_panel(spool.panel)
 
-        with self._labels.open("wb") as labels:
-
-            def take_rows(classes: NDArray[np.int32], ids: Texts) -> None:
-                labels.write(classes.tobytes())
-                check_utf8(ids, f"{self._source}: the row ids")
-                self._ids.append(ids)
-
-            for _ in read_rows(stream, reader, take_rows, panel_full):
-                if self._progress:
-                    self._progress("reading", stream.pieces.n_used, stream.pieces.nbytes)
+        for _ in read_rows(stream, reader, self._row_taker(roles), panel_full):
+            if self._progress:
+                self._progress("reading", stream.pieces.n_used, stream.pieces.nbytes)
         raise_problem(
             self._source, reader.problem, roles.n_columns, self._header.describe, stream.dialect
         )
@@ -242,61 +239,74 @@ class _Ingest:
             "crc32": pieces.crc32,
         }
         dtype = "float32" if reader.fits_float32 else "float64"
-        return _RowsRead(spool, reader.classes(), dtype, source, stream.dialect.separator)
+        return _RowsRead(
+            spool, reader.cells(), reader.categories(), dtype, source, stream.dialect.separator
+        )
 
-    def _settle_classes(
-        self, roles: Roles, rows: _RowsRead
-    ) -> tuple[TableFacts, NDArray[np.int32]]:
-        assert roles.target is not None
-        name = self._header.get(roles.target).decode()
-        labels = _decode_labels(self._source, name, rows.labels)
-        if len(labels) < 2:
-            raise InputError(
-                f"{self._source}: expected a target of at least two classes, found only "
-                f"{labels[0]!r} in column {name!r}. Name another column with --target."
-            )
-        order = class_order(labels)
-        rank = np.empty(len(order), np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        target = np.memmap(self._labels, np.int32, "r+")
-        for start in range(0, len(target), _BLOCK):
-            target[start : start + _BLOCK] = rank[target[start : start + _BLOCK]]
+    def _row_taker(self, roles: Roles) -> Callable[[TableReader], None]:
+        """Return what takes the texts of the rows read from a reader."""
+        spools = [
+            (slot, what, self._columns.open(what, self._header.get(column).decode()))
+            for what, column, slot in roles.texts()
+        ]
+
+        def take(reader: TableReader) -> None:
+            self._lines.append(reader.take_lines())
+            for slot, what, spool in spools:
+                texts = reader.take_texts(slot)
+                if what == "row_ids":
+                    check_utf8(texts, f"{self._source}: the row ids")
+                spool.append(texts)
+
+        return take
+
+    def _inferred(self, rows: _RowsRead) -> dict[str, Any]:
         inferred = {"target": "last column"} if self._options.target is None else {}
-        if self._options.text.separator is None and rows.separator != ",":
+        if self._options.text.separator is None:
             inferred["separator"] = name_of(rows.separator)
-        row_ids = None if roles.row_ids is None else self._header.get(roles.row_ids).decode()
-        classes = tuple(labels[i] for i in order)
-        return TableFacts(name, classes, row_ids, inferred, rows.source), target
+        return inferred
+
+    def _kinds(
+        self, rows: _RowsRead, roles: Roles, forced: NDArray[np.uint8], plan: IngestPlan
+    ) -> FeatureKinds:
+        columns = roles.stored_columns()
+        pool = TextCoder(plan.category_nbytes)
+        pool.code(*rows.categories)
+        is_text = np.isin(rows.cells, (TEXTS, CATEGORIES))
+        return FeatureKinds(
+            forced[columns],
+            is_text[columns],
+            pool,
+            lambda feature: f"{self._header.describe(int(columns[feature]))} of {self._source}",
+        )
 
     def _write(
         self,
         rows: _RowsRead,
         plan: IngestPlan,
         roles: Roles,
-        facts: TableFacts,
-        target: NDArray[np.int32],
+        by_row: RowFacts,
+        forced: NDArray[np.uint8],
     ) -> Manifest:
-        spool, form = rows.spool, self._form(rows.values_dtype)
-        shape = Shape(spool.n_rows, spool.n_features)
-        batch, n_threads = plan.writing(shape, form)
+        assert roles.target is not None
+        name = self._header.get(roles.target).decode()
+        form = self._form(rows.values_dtype)
+        kinds = self._kinds(rows, roles, forced, plan)
+        held = kinds.held_nbytes()
+        shape = Shape(rows.spool.n_rows, rows.spool.n_features)
+        drops_rows = bool(by_row.kept.n_dropped)
+        batch, n_threads = plan.writing(shape, form, held, drops_rows=drops_rows)
         return write_store(
             self._folder,
-            spool,
-            target,
-            facts,
+            kept_columns(rows.spool, by_row.kept),
+            by_row.target.values,
+            by_row.facts(name, self._inferred(rows), rows.source),
             self._header.blocks(roles.special),
-            row_ids=None if roles.row_ids is None else self._ids.blocks(),
+            row_ids=by_row.row_ids,
+            row_arrays=by_row.arrays,
+            kinds=kinds,
             form=form,
             batch_features=batch,
             n_threads=n_threads,
             progress=self._progress,
         )
-
-
-def _decode_labels(source: Source, name: str, labels: list[bytes]) -> list[str]:
-    try:
-        return [label.decode() for label in labels]
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{source}, column {name!r}: expected labels as UTF-8 text. Convert the file to UTF-8."
-        ) from None

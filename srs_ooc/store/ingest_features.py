@@ -11,6 +11,8 @@ import psutil
 from srs_ooc.atomic import published_folder
 from srs_ooc.errors import BudgetError, InputError, StoreError, UsageError
 from srs_ooc.sizes import MB, describe_nbytes, megabytes
+from srs_ooc.store.formats import Table
+from srs_ooc.store.formats.covariates import CovariateTable
 from srs_ooc.store.formats.csv import CsvStream, estimate
 from srs_ooc.store.formats.feature_rows import (
     FeatureRows,
@@ -22,20 +24,34 @@ from srs_ooc.store.formats.samples import Samples, read_samples, unmatched
 from srs_ooc.store.formats.source import Source, settle_source
 from srs_ooc.store.ingest_table import Apart, TableIngest
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.memory import smallest_cap
+from srs_ooc.store.memory import CATEGORY_NBYTES, SLACK_NBYTES, smallest_cap
 from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
 from srs_ooc.store.roles import check_distinct
+from srs_ooc.store.row_columns import Wording
+from srs_ooc.store.row_facts import wording_of
 from srs_ooc.store.table import Progress
 from srs_ooc.store.texts import TextSpool
 
 
 @dataclass(frozen=True)
 class SampleTable:
-    """Where the labels of samples are: a file, and the names of its columns."""
+    """Where it is said what samples are: a file, and the names of its columns.
+
+    Weights, strata and groups are named by the options of the ingest.
+    """
 
     path: Path
     id_name: str
     target_name: str
+    covariates: tuple[str, ...] = ()
+
+    def wanted(self, options: IngestOptions) -> list[tuple[str, str]]:
+        """Return for each column but the ids the option that names it, and its name."""
+        named = [("--target", self.target_name)]
+        named += [("--weights", options.weights)] if options.weights else []
+        named += [("--strata", name) for name in options.strata]
+        named += [("--groups", options.groups)] if options.groups else []
+        return named + [("--covariates", name) for name in self.covariates]
 
 
 def ingest_features_as_rows(
@@ -69,53 +85,85 @@ def ingest_features_as_rows(
         scratch = folder / "scratch"
         scratch.mkdir()
         source = settle_source(table, scratch)
-        labels = read_samples(
-            Source.file(samples.path), options.text, samples.id_name, samples.target_name
-        )
+        wanted = samples.wanted(options)
+        pheno = Source.file(samples.path)
+        table_of_samples = read_samples(pheno, options.text, samples.id_name, wanted)
         with contextlib.ExitStack() as stack:
             spools = [stack.enter_context(TextSpool(scratch, name)) for name in ("samples", "rows")]
             stream = open_stream(source, options.text, spools[0])
             check_distinct(source, spools[0], "sample ids", "Rename them in the header.")
             ids = list(SpooledNames(spools[0]))[1:]
-            apart = _join(source, labels, samples, ids)
-            kept = np.array([sample in labels.labels for sample in ids])
-            _check_room(source, stream, folder, len(kept), options)
+            found = table_of_samples.cells
+            matched = [sample for sample in ids if sample in found]
+            _check_matched(source, table_of_samples, samples, ids, matched)
+            kept = np.array([sample in found for sample in ids])
+            room = _check_room(source, stream, folder, len(kept), options)
 
             def tell(done: int, total: int) -> None:
                 if progress:
                     progress("reading", done, total)
 
-            opened = FeatureRows(stream, spools[0], kept, scratch, spools[1], tell)
+            features = FeatureRows(stream, spools[0], kept, scratch, spools[1], tell, room)
+            wording = wording_of(
+                options.text, lambda row: f"{pheno}, line {table_of_samples.lines[matched[row]]}"
+            )
+            opened = _with_covariates(features, table_of_samples, wanted, matched, wording)
+            apart = _apart(table_of_samples, wanted, samples, ids, matched)
             pieces = stream.pieces
             origin = {"name": source.name, "nbytes": pieces.n_read, "crc32": pieces.crc32}
-            work = TableIngest(
-                opened, source, folder, replace(options, target=None), progress, stack
-            )
-            manifest = work.run(apart, {"format": opened.format, **origin})
+            settled = replace(options, target=None, weights=None, strata=(), groups=None)
+            work = TableIngest(opened, source, folder, settled, progress, stack)
+            manifest = work.run(apart, {"format": features.format, **origin}, wording)
         shutil.rmtree(scratch)
     return manifest
 
 
-def _join(source: Source, labels: Samples, samples: SampleTable, ids: list[str]) -> Apart:
-    matched = [sample for sample in ids if sample in labels.labels]
+def _check_matched(
+    source: Source, found: Samples, samples: SampleTable, ids: list[str], matched: list[str]
+) -> None:
     if not matched:
         raise InputError(
             f"{source}: expected sample ids as in column {samples.id_name!r} of {samples.path} "
-            f"({', '.join(map(repr, list(labels.labels)[:3]))}, ...), found none of them among "
+            f"({', '.join(map(repr, list(found.cells)[:3]))}, ...), found none of them among "
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
-    return Apart(
-        target=[labels.labels[sample] for sample in matched],
-        row_ids=matched,
-        target_name=samples.target_name,
-        row_id_name=samples.id_name,
-        inferred=unmatched(labels, ids),
-    )
+
+
+def _apart(
+    found: Samples,
+    wanted: list[tuple[str, str]],
+    samples: SampleTable,
+    ids: list[str],
+    matched: list[str],
+) -> Apart:
+    """Return what the sample table says of the rows, in the order of the matrix."""
+    columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(samples.id_name, matched)]}
+    for place, (option, name) in enumerate(wanted):
+        if option != "--covariates":
+            cells = [found.cells[sample][place] for sample in matched]
+            columns.setdefault(option.removeprefix("--"), []).append((name, cells))
+    return Apart(columns=columns, inferred=unmatched(found, ids))
+
+
+def _with_covariates(
+    features: FeatureRows,
+    found: Samples,
+    wanted: list[tuple[str, str]],
+    matched: list[str],
+    wording: Wording,
+) -> Table:
+    """Return the features and, after them, the covariates of the sample table."""
+    places = [i for i, (option, _) in enumerate(wanted) if option == "--covariates"]
+    if not places:
+        return features
+    columns = [[found.cells[sample][place].encode() for sample in matched] for place in places]
+    return CovariateTable(features, [wanted[place][1] for place in places], columns, wording)
 
 
 def _check_room(
     source: Source, stream: CsvStream, folder: Path, n_samples: int, options: IngestOptions
-) -> None:
+) -> int:
+    """Return the memory left for the texts of categories, in bytes."""
     resident, cap = psutil.Process().memory_info().rss, options.memory_nbytes
     needs = {"reading": needed_nbytes(n_samples) + 2 * stream.pieces.decoder_nbytes}
     least = smallest_cap(resident, needs)
@@ -132,3 +180,5 @@ def _check_room(
             f"{folder.parent}: expected about {describe_nbytes(needed)} of free disk for scratch, "
             f"found {describe_nbytes(free)}. Free some space, or put the store on another disk."
         )
+    spare = int(cap - resident - SLACK_NBYTES - needs["reading"])
+    return max(0, min(CATEGORY_NBYTES, spare // 2))

@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -15,18 +15,25 @@ from numpy.typing import NDArray
 
 from srs_ooc.atomic import published_folder
 from srs_ooc.errors import InputError, StoreError
+from srs_ooc.kernel.code import CATEGORICAL
+from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.sizes import MB, describe_nbytes
+from srs_ooc.store.categories import FeatureKinds
 from srs_ooc.store.formats import Table
 from srs_ooc.store.formats.opening import is_binary, open_file, open_object
 from srs_ooc.store.ingest import ingest_csv
-from srs_ooc.store.labels import code_labels, lines_of, list_of, texts_given
+from srs_ooc.store.kept_columns import NumbersAsTexts, kept_columns
+from srs_ooc.store.kinds import ForcedKinds
+from srs_ooc.store.labels import item_blocks, lines_of, list_of, spool_items, texts_given
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.memory import plan_ingest
+from srs_ooc.store.memory import IngestPlan, plan_ingest
 from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
+from srs_ooc.store.row_columns import Wording
+from srs_ooc.store.row_facts import RowColumns, same_length
 from srs_ooc.store.spool import PanelSpool, anonymous_array
-from srs_ooc.store.table import ColumnSource, Progress, StoreForm, TableFacts
+from srs_ooc.store.table import ColumnSource, Progress, StoreForm
 from srs_ooc.store.texts import TextSpool, texts_of
 from srs_ooc.store.writer import write_store
 
@@ -42,6 +49,12 @@ def ingest(
     names: Any = None,
     row_ids: Any = None,
     ignore: Sequence[str] = (),
+    task: str = "auto",
+    missing_target: str = "drop",
+    kinds: Mapping[str, str] | None = None,
+    weights: Any = None,
+    strata: Any = None,
+    groups: Any = None,
     memory_mb: float = 512,
     code_dtype: str = "uint8",
     keep_values: bool = True,
@@ -57,13 +70,26 @@ def ingest(
     store : path
         The store to make; it appears complete or not at all.
     target : str or sequence (n_rows,), optional
-        Name of the column of class labels, or the labels; the last column if not given.
+        Name of the column of class labels or numbers, or those; the last column if not given.
     names : path or sequence of str (n_columns,), optional
         Names of the columns where the table has none; f0, f1, ... if not given.
     row_ids : str or sequence (n_rows,), optional
         Name of the column of row ids, or the ids; rows are numbered from 1 if not given.
     ignore : sequence of str
         Columns to leave out.
+    task : {'auto', 'classification', 'regression'}
+        What the target is; found out if ``auto``.
+    missing_target : {'drop', 'refuse'}
+        Whether rows without a target are left out, or refused.
+    kinds : mapping of str to str, optional
+        Kinds (``numeric``, ``integer``, ``boolean``, ``categorical``) of columns by name; the
+        others are found out.
+    weights : str or sequence (n_rows,), optional
+        Name of the column of weights, positive finite numbers, or those.
+    strata : str, tuple of str, or sequence (n_rows,), optional
+        Names of the columns whose tuples are the strata, or the strata.
+    groups : str or sequence (n_rows,), optional
+        Name of the column of groups, or the groups.
     memory_mb : float
         Cap on the resident memory of the whole process, the table in memory included, in
         megabytes (10^6 bytes).
@@ -88,15 +114,56 @@ def ingest(
     BudgetError
         If the memory cap cannot hold the work.
     """
+    names_of_strata = (strata,) if isinstance(strata, str) else strata
+    by_name = isinstance(names_of_strata, tuple)
     options = IngestOptions(
         target=target if isinstance(target, str) else None,
         row_ids=row_ids if isinstance(row_ids, str) else None,
         ignore=ignore,
+        task=task,
+        missing_target=missing_target,
+        kinds=ForcedKinds(tuple((kinds or {}).items())),
+        weights=weights if isinstance(weights, str) else None,
+        strata=names_of_strata if by_name else (),
+        groups=groups if isinstance(groups, str) else None,
         memory_nbytes=int(memory_mb * MB),
         code_dtype=code_dtype,
         keep_values=keep_values,
     )
-    return ingest_any(table, Path(store), options, progress, apart=(target, names, row_ids))
+    given = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
+    given["strata"] = None if by_name else strata
+    apart = Apart(
+        names=names,
+        columns={
+            what: [(what.replace("_", " "), item)]
+            for what, item in given.items()
+            if item is not None and not isinstance(item, str)
+        },
+    )
+    return ingest_any(table, Path(store), options, progress, apart=apart)
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What of a table is not in it.
+
+    Attributes
+    ----------
+    names : sequence of str or path, or None
+        Names of the columns.
+    columns : dict
+        By what they are (target, row_ids, weights, strata, groups), the names and the items of
+        columns; items in a file by its path.
+    inferred : dict
+        For the manifest.
+    """
+
+    names: Any = None
+    columns: Mapping[str, Sequence[tuple[str, Any]]] = field(default_factory=dict)
+    inferred: dict[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.names is not None or bool(self.columns)
 
 
 def ingest_any(
@@ -105,14 +172,13 @@ def ingest_any(
     options: IngestOptions,
     progress: Progress | None = None,
     *,
-    apart: tuple[Any, Any, Any] = (None, None, None),
+    apart: Apart | None = None,
 ) -> Manifest:
     """Ingest a file or object; ``apart`` holds labels, names and row ids that are not in it."""
-    given = [None if isinstance(item, str) else item for item in apart]
-    target, names, row_ids = (lines_of(item) if isinstance(item, Path) else item for item in given)
+    apart = apart or Apart()
     path = Path(table) if isinstance(table, str | Path) else None
     if path is not None and not is_binary(path):
-        if any(item is not None for item in given):
+        if apart:
             raise InputError(
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
                 "columns, or give them apart only for arrays."
@@ -129,7 +195,7 @@ def ingest_any(
             source = {"name": path.name, **_fingerprint(path)}
         with contextlib.ExitStack() as stack:
             work = TableIngest(opened, path or "the table", folder, options, progress, stack)
-            manifest = work.run(Apart(target, names, row_ids), {"format": opened.format} | source)
+            manifest = work.run(apart, {"format": opened.format} | source)
         shutil.rmtree(scratch)
     return manifest
 
@@ -140,18 +206,6 @@ def _fingerprint(path: Path) -> dict[str, int]:
         while data := file.read(1 << 18):
             crc32, nbytes = zlib.crc32(data, crc32), nbytes + len(data)
     return {"nbytes": nbytes, "crc32": crc32}
-
-
-@dataclass(frozen=True)
-class Apart:
-    """What of a table is not in it: labels, names and row ids, and what they are called."""
-
-    target: Any = None
-    names: Any = None
-    row_ids: Any = None
-    target_name: str = "target"
-    row_id_name: str = "row ids"
-    inferred: dict[str, Any] = field(default_factory=dict)
 
 
 class TableIngest:
@@ -169,34 +223,41 @@ class TableIngest:
         self._table, self._what, self._folder = table, what, folder
         self._options, self._progress, self._stack = options, progress, stack
         self._header = stack.enter_context(TextSpool(folder / "scratch", "header"))
-        self._ids = stack.enter_context(TextSpool(folder / "scratch", "ids"))
+        self._rows = stack.enter_context(contextlib.closing(RowColumns(folder / "scratch")))
 
-    def run(self, apart: Apart, source: dict[str, Any]) -> Manifest:
-        """Do it; ``source`` is for the manifest."""
+    def run(self, apart: Apart, source: dict[str, Any], wording: Wording | None = None) -> Manifest:
+        """Do it; ``source`` is for the manifest, ``wording`` says how row columns are read."""
         n_rows, n_columns = self._table.shape
         inferred = self._name_columns(apart.names, n_columns) | apart.inferred
-        roles = choose_roles(
-            self._what,
-            self._header,
-            self._options.target,
-            self._options.row_ids,
-            self._options.ignore,
-            has_target=apart.target is None,
-        )
+        has_target = "target" not in apart.columns
+        roles = choose_roles(self._what, self._header, self._options, has_target=has_target)
         check_distinct(self._what, self._header, "column names", "Rename them.")
-        if roles.target is not None and self._options.target is None:
+        if has_target and self._options.target is None:
             inferred["target"] = "last column"
-        codes, facts = self._settle_target(apart, roles)
-        id_name = self._settle_ids(apart, roles)
-        facts = replace(facts, row_id_name=id_name, inferred=inferred, source=source)
-        columns, form, batch, n_threads = self._prepare(roles, Shape(n_rows, roles.n_features))
+        forced = self._options.kinds.settle(self._what, self._header)
+        name = self._spool_rows(apart, roles)
+        wording = wording or Wording(lambda row: f"{self._what}, row {row + 1}")
+        by_row = self._rows.settle(self._what, wording, self._options)
+        plan = self._plan(roles, Shape(n_rows, roles.n_features))
+        kinds = self._kinds(roles, forced, plan)
+        columns, form = self._prepare(roles, plan, kinds)
+        drops_rows = bool(by_row.kept.n_dropped)
+        held = kinds.held_nbytes() + plan.category_nbytes // 2
+        batch, n_threads = plan.writing(
+            Shape(n_rows, roles.n_features),
+            form,
+            held if kinds.is_text.any() else 0,
+            drops_rows=drops_rows,
+        )
         return write_store(
             self._folder,
-            columns,
-            codes,
-            facts,
+            kept_columns(columns, by_row.kept),
+            by_row.target.values,
+            by_row.facts(name, inferred, source),
             self._header.blocks(roles.special),
-            row_ids=None if id_name is None else self._ids.blocks(),
+            row_ids=by_row.row_ids,
+            row_arrays=by_row.arrays,
+            kinds=kinds,
             form=form,
             batch_features=batch,
             n_threads=n_threads,
@@ -204,7 +265,7 @@ class TableIngest:
         )
 
     def _name_columns(self, names: Any, n_columns: int) -> dict[str, Any]:
-        given = self._table.names if names is None else list_of(names)
+        given = self._table.names if names is None else items_of(names)
         texts: Iterator[str]
         if given is None:
             texts = (f"f{i}" for i in range(n_columns))
@@ -213,53 +274,70 @@ class TableIngest:
         _spool(self._header, texts)
         return {"names": "f0, f1, ..."} if given is None else {}
 
-    def _settle_target(self, apart: Apart, roles: Roles) -> tuple[NDArray[np.int32], TableFacts]:
-        if roles.target is None:
-            name, what, items = apart.target_name, "the target", list_of(apart.target)
-        else:
-            name = self._header.get(roles.target).decode()
-            what = f"{self._what}, column {name!r}"
-            items = self._table.items(roles.target)
-        codes, labels = code_labels(what, items, self._table.shape[0])
-        return codes, TableFacts(name, tuple(labels))
+    def _spool_rows(self, apart: Apart, roles: Roles) -> str:
+        """Spool all that is known of the rows; return the name of the target."""
+        names = {}
+        for what, column, _ in roles.texts():
+            name = names[what] = self._header.get(column).decode()
+            spool_items(self._rows.open(what, name), self._table.items(column))
+        for what, columns in apart.columns.items():
+            for name, given in columns:
+                spool, items = self._rows.open(what, name), items_of(given)
+                same_length(name, len(items), self._table.shape[0])
+                spool_items(spool, item_blocks(items))
+                names[what] = name
+        return names["target"]
 
-    def _settle_ids(self, apart: Apart, roles: Roles) -> str | None:
-        if roles.row_ids is not None:
-            name, items = (
-                self._header.get(roles.row_ids).decode(),
-                self._table.items(roles.row_ids),
-            )
-        elif apart.row_ids is not None:
-            name, items = apart.row_id_name, list_of(apart.row_ids)
-        else:
-            return None
-        _spool(self._ids, texts_given("row ids", items, self._table.shape[0]))
-        check_distinct(self._what, self._ids, "row ids", "Mend them, or leave them out.")
-        return name
+    def _kinds(self, roles: Roles, forced: NDArray[np.uint8], plan: IngestPlan) -> FeatureKinds:
+        columns = roles.stored_columns()
+        in_table = self._table.text_columns
+        is_text = np.zeros(len(columns), np.bool_) if in_table is None else in_table[columns]
+        pool = self._table.pool or TextCoder(plan.category_nbytes)
+        return FeatureKinds(
+            forced[columns],
+            is_text | (forced[columns] == CATEGORICAL),
+            pool,
+            lambda feature: f"{self._header.describe(int(columns[feature]))} of {self._what}",
+        )
 
-    def _prepare(self, roles: Roles, shape: Shape) -> tuple[ColumnSource, StoreForm, int, int]:
-        """Return the columns, checked, and how to write them."""
-        options = self._options
-        wide = StoreForm(options.code_dtype, "float64" if options.keep_values else None)
-        self._check_disk(shape, wide)
+    def _plan(self, roles: Roles, shape: Shape) -> IngestPlan:
+        self._check_disk(shape, self._wide)
         resident = psutil.Process().memory_info().rss
         resident += 3 * 8 * (roles.n_columns if self._table.by_rows else shape.n_rows)
         resident += self._table.work_nbytes
-        plan = plan_ingest(options.memory_nbytes, resident, roles.n_columns, shape, wide)
-        columns = _Columns(self._table, self._what, self._header, roles.stored_columns())
+        cap = self._options.memory_nbytes
+        return plan_ingest(cap, resident, roles.n_columns, shape, self._wide)
+
+    @property
+    def _wide(self) -> StoreForm:
+        options = self._options
+        return StoreForm(options.code_dtype, "float64" if options.keep_values else None)
+
+    def _prepare(
+        self, roles: Roles, plan: IngestPlan, kinds: FeatureKinds
+    ) -> tuple[ColumnSource, StoreForm]:
+        """Return the columns, checked, and how to keep them."""
+        columns = _Columns(self._table, self._what, self._header, roles.stored_columns(), kinds)
         source: ColumnSource = columns
         if self._table.by_rows:
             path = self._folder / "scratch" / "panels"
-            spool = self._stack.enter_context(
-                PanelSpool(path, shape.n_features, min(plan.panel_rows, shape.n_rows))
-            )
+            panel_rows = min(plan.panel_rows, columns.n_rows)
+            spool = self._stack.enter_context(PanelSpool(path, columns.n_features, panel_rows))
             columns.spool(spool, self._progress)
             source = spool
         else:
             columns.check(self._progress)
         narrow = "float32" if columns.fits_float32 else "float64"
-        form = replace(wide, values_dtype=narrow if options.keep_values else None)
-        return source, form, *plan.writing(shape, form)
+        form = replace(self._wide, values_dtype=narrow if self._options.keep_values else None)
+        in_table = self._table.text_columns
+        are_numbers = (
+            kinds.is_text.copy()
+            if in_table is None
+            else kinds.is_text & ~in_table[roles.stored_columns()]
+        )
+        return NumbersAsTexts(
+            source, are_numbers, kinds.pool
+        ) if are_numbers.any() else source, form
 
     def _check_disk(self, shape: Shape, form: StoreForm) -> None:
         per_cell = form.code_nbytes + 8 * (self._options.keep_values + self._table.by_rows)
@@ -272,6 +350,13 @@ class TableIngest:
             )
 
 
+def items_of(given: Any) -> Any:
+    """Return what is given apart: the lines of a file, or the items themselves."""
+    if isinstance(given, Path):
+        return lines_of(given)
+    return given if hasattr(given, "__getitem__") else list_of(given)
+
+
 def _spool(spool: TextSpool, texts: Iterator[str]) -> None:
     while block := list(islice(texts, _N_TEXTS)):
         spool.append(texts_of(block))
@@ -281,9 +366,15 @@ class _Columns:
     """The features of a table in stored order: a ``ColumnSource`` where it is read by columns."""
 
     def __init__(
-        self, table: Table, what: object, header: TextSpool, columns: NDArray[np.intp]
+        self,
+        table: Table,
+        what: object,
+        header: TextSpool,
+        columns: NDArray[np.intp],
+        kinds: FeatureKinds,
     ) -> None:
         self._table, self._what, self._header, self._columns = table, what, header, columns
+        self._pool = kinds.pool
         self.n_rows, self.n_features = table.shape[0], len(columns)
         self.fits_float32 = True
 
@@ -292,7 +383,7 @@ class _Columns:
         out = anonymous_array((stop - start, self.n_rows))
         for first, last in _pieces(stop - start, self.n_rows):
             positions = self._columns[start + first : start + last]
-            out[first:last] = self._table.read(positions)
+            out[first:last] = self._table.read(positions, self._pool)
         return out
 
     def check(self, progress: Progress | None) -> None:
@@ -300,14 +391,14 @@ class _Columns:
         in_order = np.sort(self._columns)
         for first, last in _pieces(self.n_features, self.n_rows):
             positions = in_order[first:last]
-            self._look(self._table.read(positions), 0, positions, by_rows=False)
+            self._look(self._table.read(positions, self._pool), 0, positions, by_rows=False)
             _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
 
     def spool(self, spool: PanelSpool, progress: Progress | None) -> None:
         """Read all rows, in panels that turn them into columns."""
         panel_rows, filled = spool.panel.shape[1], 0
         for first, last in _pieces(self.n_rows, self._table.shape[1], panel_rows):
-            rows = self._table.read(np.arange(first, last))[:, self._columns]
+            rows = self._table.read(np.arange(first, last), self._pool)[:, self._columns]
             self._look(rows, first, self._columns, by_rows=True)
             spool.panel[:, filled : filled + len(rows)] = rows.T
             filled += len(rows)

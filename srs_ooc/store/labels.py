@@ -1,16 +1,16 @@
-"""Labels, names and row ids given apart from a table: as sequences, arrays or files."""
+"""Labels, names and row ids of arrays and frames, or apart from a table, as texts in blocks."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
-from srs_ooc.store.formats.problems import MAX_CLASSES
-from srs_ooc.store.publishing import class_order
+from srs_ooc.store.texts import TextSpool, texts_of
+
+_BLOCK = 1 << 14
 
 
 def list_of(given: Any) -> list[Any]:
@@ -58,46 +58,17 @@ def lines_of(path: Path) -> list[Any]:
         ) from error
 
 
-def code_labels(
-    what: str, items: Sequence[Any], n_rows: int
-) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the class of each row, and the labels of the classes in order.
+def item_blocks(given: Any) -> Iterator[list[Any]]:
+    """Yield the items of a list, array, series or column, some at a time."""
+    for start in range(0, len(given), _BLOCK):
+        part = given.iloc if hasattr(given, "iloc") else given
+        yield list_of(part[start : start + _BLOCK])
 
-    Raises
-    ------
-    InputError
-        If the labels are not as many as the rows, one is missing, or there are fewer than two
-        classes or too many.
-    """
-    if len(items) != n_rows:
-        raise InputError(
-            f"{what}: expected {n_rows} class labels, one for each row, found {len(items)}. "
-            "Give as many labels as rows."
-        )
-    numbers: dict[str, int] = {}
-    target = np.empty(n_rows, np.int32)
-    for row, text in enumerate(map(text_of, items)):
-        if not text:
-            raise InputError(
-                f"{what}, row {row + 1}: expected a class label, found none. Remove the row, or "
-                "fill its label in."
-            )
-        target[row] = numbers.setdefault(text, len(numbers))
-        if len(numbers) > MAX_CLASSES:
-            raise InputError(
-                f"{what}, row {row + 1}: expected a target of at most {MAX_CLASSES} classes, found "
-                f"more ({text!r} is one). Name a column of class labels."
-            )
-    if len(numbers) < 2:
-        raise InputError(
-            f"{what}: expected a target of at least two classes, found only {next(iter(numbers))!r}"
-            ". Name another column, or give other labels."
-        )
-    labels = list(numbers)
-    order = class_order(labels)
-    rank = np.empty(len(order), np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    return rank[target], [labels[i] for i in order]
+
+def spool_items(spool: TextSpool, blocks: Iterable[list[Any]]) -> None:
+    """Append items as texts; a missing one is empty."""
+    for block in blocks:
+        spool.append(texts_of(text_of(item) or "" for item in block))
 
 
 def texts_given(what: str, items: Collection[Any], expected: int) -> Iterator[str]:

@@ -19,6 +19,14 @@ VALUES_CHUNK_NBYTES = 2 * MB
 
 SMALL_ARRAYS = {
     "target": "<i4",
+    "target_values": "<f8",
+    "weights": "<f8",
+    "strata": "<i4",
+    "groups": "<i4",
+    "kinds": "|u1",
+    "categories_first": "<u4",
+    "categories_bytes": "|u1",
+    "categories_offsets": "<u8",
     "positions": "<u4",
     "n_missing": "<u4",
     "n_codes": "<u2",
@@ -28,6 +36,9 @@ SMALL_ARRAYS = {
     "row_ids_bytes": "|u1",
     "row_ids_offsets": "<u8",
 }
+"""Dtypes of the arrays that are one chunk file each; a store holds those that it needs."""
+
+ROW_ARRAYS = ("target", "target_values", "weights", "strata", "groups")
 
 
 @dataclass(frozen=True)
@@ -39,9 +50,9 @@ class Shape:
 
     def length_of(self, name: str) -> int:
         """Return the length of a small array of fixed length."""
-        if name in ("target", "row_ids_offsets"):
+        if name in (*ROW_ARRAYS, "row_ids_offsets"):
             return self.n_rows + (name == "row_ids_offsets")
-        return self.n_features + (name == "names_offsets")
+        return self.n_features + (name in ("names_offsets", "categories_first"))
 
 
 def small_file(path: Path, name: str) -> Path:

@@ -5,7 +5,11 @@ A store is one Zarr v3 group. Its manifest is the attribute ``srs_ooc`` of the g
 ========================  ======================================================================
 ``format``                version of this layout (:data:`FORMAT`)
 ``n_rows``, ``n_features``  shape of the table
-``task``, ``classes``, ``class_counts``  what the target is; labels as text, in code order
+``task``                  ``classification`` or ``regression``
+``classes``, ``class_counts``  labels as text, in code order, and rows of each; else empty
+``n_dropped_rows``        rows of the source left out, having no target
+``row_columns``           names of the source's columns of ``weights``, ``strata``, ``groups``
+``kind_counts``           features of each kind
 ``code_dtype``            ``uint8`` or ``uint16``; the largest code means missing
 ``chunk_features``        features per chunk file of ``codes``
 ``values_dtype``          ``float32``, ``float64``, or null where only codes are kept
@@ -19,9 +23,16 @@ Arrays of the group (features in stored order unless said otherwise):
 
 ==================  ==========================================================================
 ``codes``           (n_features, n_rows) ordinal codes, uncompressed, chunks of whole features
-``values``          (n_features, n_rows) original values, zstd; only where ``values_dtype``
+``values``          (n_features, n_rows) original values, zstd; only where ``values_dtype``; of a
+                    categorical feature the codes
 ``code_lows``, ``code_highs``  (n_features, n_codes) value range of each code; only without values
-``target``          (n_rows,) int32 class codes
+``target``          (n_rows,) int32 class codes; only of a classification
+``target_values``   (n_rows,) float64 targets; only of a regression
+``weights``         (n_rows,) float64, positive; these three only where given
+``strata``, ``groups``  (n_rows,) int32 codes of distinct texts or tuples of texts
+``kinds``           (n_features,) uint8: 0 numeric, 1 integer, 2 boolean, 3 categorical, 4 constant
+``categories_first``  (n_features + 1,) uint32 first category of each feature; only with kind 3
+``categories_bytes``, ``categories_offsets``  UTF-8 texts of the categories, in code order
 ``positions``       (n_features,) uint32 source position of each stored feature
 ``n_missing``       (n_features,) uint32 missing cells
 ``n_codes``         (n_features,) uint16 codes in use, the missing code not counted
@@ -39,8 +50,9 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.errors import StoreError
+from srs_ooc.store.layout import SMALL_ARRAYS
 
-FORMAT = 1
+FORMAT = 2
 ATTRIBUTE = "srs_ooc"
 
 
@@ -53,6 +65,9 @@ class Manifest:
     task: str
     classes: tuple[str, ...]
     class_counts: tuple[int, ...]
+    n_dropped_rows: int
+    row_columns: dict[str, list[str]]
+    kind_counts: dict[str, int]
     code_dtype: str
     chunk_features: int
     values_dtype: str | None
@@ -65,6 +80,11 @@ class Manifest:
     source: dict[str, Any]
     checksums: dict[str, int]
     format: int = FORMAT
+
+    @property
+    def small_arrays(self) -> list[str]:
+        """Return the names of the small arrays that the store holds."""
+        return [name for name in SMALL_ARRAYS if f"{name}/c/0" in self.checksums]
 
     @property
     def code_nbytes(self) -> int:

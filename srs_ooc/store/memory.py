@@ -15,8 +15,15 @@ PANEL_NBYTES = 64 * MB
 BATCH_NBYTES = 64 * MB
 """More memory than this gains nothing, unless rows or features are very long."""
 
+CATEGORY_NBYTES = 32 * MB
+"""Memory that is left for the texts of categories, where the cap is large enough."""
+
+CATEGORY_WORK_NBYTES = 10 * MB
+"""Memory of turning texts into categories, beyond the texts."""
+
 _NBYTES_PER_COLUMN_ORDERING = 24  # keys, their order, positions
-_NBYTES_PER_COLUMN_READING = 12  # slots twice (ours, the reader's), positions
+_NBYTES_PER_COLUMN_READING = 14  # slots twice (ours, the reader's), positions, kinds twice
+_NBYTES_PER_ROW = 3  # which rows are kept, twice, and a row's place
 _NBYTES_PER_ROW_ID = 8  # hashes, sorted in place
 
 
@@ -30,14 +37,36 @@ class IngestPlan:
         Rows of a panel.
     spare_nbytes : int
         What the cap leaves beyond the process and its slack, in bytes.
+    category_nbytes : int
+        Memory for the texts of categorical features, in bytes; held to the end.
     """
 
     panel_rows: int
     spare_nbytes: int
+    category_nbytes: int
 
-    def writing(self, shape: Shape, form: StoreForm) -> tuple[int, int]:
-        """Return the features of a batch and the threads of the last stage."""
-        return fit_batch(shape, form, self.spare_nbytes - _writing_nbytes(shape))
+    def writing(
+        self, shape: Shape, form: StoreForm, held_nbytes: int = 0, *, drops_rows: bool = False
+    ) -> tuple[int, int]:
+        """Return the features of a batch and the threads of the last stage.
+
+        ``held_nbytes`` are held besides; with ``drops_rows`` each batch is copied once more.
+
+        Raises
+        ------
+        BudgetError
+            If that is more than the cap leaves.
+        """
+        free = self.spare_nbytes - _writing_nbytes(shape) - held_nbytes
+        extra = 8 if drops_rows else 0
+        least = batch_nbytes(shape, form, smallest_batch(shape, form), 1, extra)
+        if (extra or held_nbytes) and least > free:
+            raise BudgetError(
+                f"leaving rows without a target out, and keeping categories, takes "
+                f"{megabytes(least - free):g} MB more than the cap leaves. Raise --memory-mb by "
+                f"{ceil_div(least - free, MB) + 1}, or remove those rows first."
+            )
+        return fit_batch(shape, form, free, extra)
 
 
 def smallest_batch(shape: Shape, form: StoreForm) -> int:
@@ -48,21 +77,24 @@ def smallest_batch(shape: Shape, form: StoreForm) -> int:
     return values_chunk(shape, 4 if form.values_dtype == "float32" else 8)[0]
 
 
-def batch_nbytes(shape: Shape, form: StoreForm, batch: int, n_threads: int) -> int:
-    """Return the memory of coding and writing ``batch`` features at a time, in bytes."""
-    per_cell = 8 + (4 if form.values_dtype == "float32" else 0) + form.code_nbytes
+def batch_nbytes(shape: Shape, form: StoreForm, batch: int, n_threads: int, extra: int = 0) -> int:
+    """Return the memory of coding and writing ``batch`` features at a time, in bytes.
+
+    ``extra`` bytes a cell are held besides.
+    """
+    per_cell = extra + 8 + (4 if form.values_dtype == "float32" else 0) + form.code_nbytes
     sorting = n_threads * (16 * shape.n_rows + 8 * min(shape.n_rows, max_codes(form.code_dtype)))
     compressing = n_threads * 3 * VALUES_CHUNK_NBYTES
     ranges = 2 * 8 * batch * form.n_ranges(shape)
     return batch * shape.n_rows * per_cell + sorting + compressing + ranges
 
 
-def fit_batch(shape: Shape, form: StoreForm, nbytes: int) -> tuple[int, int]:
+def fit_batch(shape: Shape, form: StoreForm, nbytes: int, extra: int = 0) -> tuple[int, int]:
     """Return the features of a batch and the threads that fit into ``nbytes``."""
     step = smallest_batch(shape, form)
-    n_threads = 2 if batch_nbytes(shape, form, step, 2) <= nbytes else 1
-    least = batch_nbytes(shape, form, step, n_threads)
-    per_step = batch_nbytes(shape, form, 2 * step, n_threads) - least
+    n_threads = 2 if batch_nbytes(shape, form, step, 2, extra) <= nbytes else 1
+    least = batch_nbytes(shape, form, step, n_threads, extra)
+    per_step = batch_nbytes(shape, form, 2 * step, n_threads, extra) - least
     n_steps = 1 + max(0, min(nbytes, max(BATCH_NBYTES, least)) - least) // per_step
     return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads
 
@@ -79,7 +111,7 @@ def stage_needs(n_columns: int, shape: Shape, form: StoreForm) -> dict[str, int]
 
 
 def _writing_nbytes(shape: Shape) -> int:
-    return _NBYTES_PER_COLUMN_READING * shape.n_features + 4 * shape.n_rows
+    return _NBYTES_PER_COLUMN_READING * shape.n_features + _NBYTES_PER_ROW * shape.n_rows
 
 
 def smallest_cap(resident: int, needs: dict[str, int]) -> int:
@@ -121,5 +153,11 @@ def plan_ingest(
         )
     spare = cap - resident - SLACK_NBYTES
     row_nbytes = 8 * shape.n_features
-    room = min(spare - _NBYTES_PER_COLUMN_READING * n_columns, max(PANEL_NBYTES, 16 * row_nbytes))
-    return IngestPlan(max(1, min(room // row_nbytes, shape.n_rows)), spare)
+    room = spare - _NBYTES_PER_COLUMN_READING * n_columns
+    wanted = max(PANEL_NBYTES, 16 * row_nbytes)
+    for_panel = min(wanted, room - min(CATEGORY_NBYTES, room // 4))
+    panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))
+    held_later = batch_nbytes(shape, form, smallest_batch(shape, form), 1, 8)
+    room_later = spare - _writing_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
+    category_nbytes = max(0, min(room - panel_rows * row_nbytes, room_later))
+    return IngestPlan(panel_rows, spare, category_nbytes)

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.store.layout import SMALL_ARRAYS, Shape, dtype_of, values_chunk
+from srs_ooc.store.layout import Shape, dtype_of, values_chunk
 from srs_ooc.store.manifest import ATTRIBUTE, Manifest
 
 
 def write_metadata(
-    folder: Path, manifest: Manifest, text_nbytes: dict[str, int], n_ranges: int
+    folder: Path, manifest: Manifest, lengths: dict[str, int], n_ranges: int
 ) -> None:
     """Describe the chunk files already in ``folder`` as one Zarr v3 group.
 
@@ -20,8 +20,8 @@ def write_metadata(
         The store being written.
     manifest : Manifest
         Becomes the group's attribute.
-    text_nbytes : dict
-        Length of each ``*_bytes`` array.
+    lengths : dict
+        Length of each small array that the shape does not tell.
     n_ranges : int
         Columns of ``code_lows`` and ``code_highs``; 0 where there are none.
     """
@@ -42,8 +42,8 @@ def write_metadata(
         filters=None,
         dimension_names=("feature", "row"),
     )
-    for name in SMALL_ARRAYS:
-        length = text_nbytes.get(name) or shape.length_of(name)
+    for name in manifest.small_arrays:
+        length = lengths.get(name) or shape.length_of(name)
         group.create_array(
             name,
             shape=(length,),

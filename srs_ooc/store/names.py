@@ -44,6 +44,8 @@ def map_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
     if name.endswith("_bytes"):
         offsets = map_array(path, manifest, name.removesuffix("bytes") + "offsets")
         length = max(1, int(offsets[-1]))
+    elif name == "categories_offsets":
+        length = int(map_array(path, manifest, "categories_first")[-1]) + 1
     else:
         length = Shape(manifest.n_rows, manifest.n_features).length_of(name)
     dtype, file = dtype_of(name), small_file(path, name)

@@ -1,16 +1,16 @@
-"""What every ingest shares: options, the order of classes, words for a disk that refuses."""
+"""What every ingest shares: options, words for a disk that refuses."""
 
 import contextlib
 import errno
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from srs_ooc.atomic import SCRATCH_SUFFIX
 from srs_ooc.errors import StoreError
 from srs_ooc.sizes import MB
 from srs_ooc.store.formats.dialect import TextForm
+from srs_ooc.store.kinds import ForcedKinds
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -22,7 +22,17 @@ class IngestOptions:
     Attributes
     ----------
     target : str or None
-        Column of class labels; the last one if None.
+        Column of the target; the last one if None.
+    task : {'auto', 'classification', 'regression'}
+        What the target is; found out if auto.
+    missing_target : {'drop', 'refuse'}
+        What becomes of rows without a target.
+    kinds : ForcedKinds
+        Kinds of feature that are not to be found out.
+    weights, groups : str or None
+        Columns of weights and of groups of rows.
+    strata : sequence of str
+        Columns whose tuples are the strata.
     row_ids : str or None
         Column of row ids; rows are numbered from 1 if None.
     ignore : sequence of str
@@ -38,6 +48,12 @@ class IngestOptions:
     """
 
     target: str | None = None
+    task: str = "auto"
+    missing_target: str = "drop"
+    kinds: ForcedKinds = field(default_factory=ForcedKinds)
+    weights: str | None = None
+    strata: Sequence[str] = ()
+    groups: str | None = None
     row_ids: str | None = None
     ignore: Sequence[str] = ()
     memory_nbytes: int = 512 * MB
@@ -81,13 +97,3 @@ def words_for_the_disk(target_path: Path) -> Iterator[None]:
             f"{target_path}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists and can be written."
         ) from error
-
-
-def class_order(labels: list[str]) -> list[int]:
-    """Return the order of labels: numerical if all are numbers, else as text."""
-    keys: list[Any]
-    try:
-        keys = [(float(label), label) for label in labels]
-    except ValueError:
-        keys = list(labels)
-    return sorted(range(len(labels)), key=keys.__getitem__)

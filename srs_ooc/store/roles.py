@@ -1,6 +1,5 @@
-"""Which column of a source is what: target, row ids, ignored, or a feature."""
+"""Which column of a source is what: target, row ids, weights, ..., ignored, or a feature."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError, UsageError
 from srs_ooc.kernel.parse import IGNORED, ROW_ID, TARGET
-from srs_ooc.store.table import stored_positions
+from srs_ooc.store.publishing import IngestOptions
+from srs_ooc.store.table import ROW_COLUMNS, stored_positions
 from srs_ooc.store.texts import TextSpool
 
 _SHOWN = 5
@@ -28,17 +28,28 @@ class Roles:
         The row ids.
     ignored : frozenset of int
         Columns left out.
+    others : tuple of (str, int)
+        Columns of weights, strata and groups, each with what it is.
     """
 
     n_columns: int
     target: int | None
     row_ids: int | None
     ignored: frozenset[int]
+    others: tuple[tuple[str, int], ...] = ()
 
     @property
     def special(self) -> frozenset[int]:
         """The columns that are no features."""
-        return self.ignored | {i for i in (self.target, self.row_ids) if i is not None}
+        return self.ignored | {column for _, column, _ in self.texts()}
+
+    def texts(self) -> list[tuple[str, int, int]]:
+        """Return (what it is, column, slot) of each column that is read as text."""
+        named = [("target", self.target, TARGET), ("row_ids", self.row_ids, ROW_ID)]
+        found = [(what, column, slot) for what, column, slot in named if column is not None]
+        return found + [
+            (what, column, ROW_ID - 1 - i) for i, (what, column) in enumerate(self.others)
+        ]
 
     @property
     def n_features(self) -> int:
@@ -61,21 +72,13 @@ class Roles:
         place[stored_positions(self.n_features)] = np.arange(self.n_features, dtype=np.int32)
         slots[is_feature] = place
         slots[list(self.ignored)] = IGNORED
-        if self.target is not None:
-            slots[self.target] = TARGET
-        if self.row_ids is not None:
-            slots[self.row_ids] = ROW_ID
+        for _, column, slot in self.texts():
+            slots[column] = slot
         return slots
 
 
 def choose_roles(
-    source: object,
-    header: TextSpool,
-    target: str | None,
-    row_ids: str | None,
-    ignore: Sequence[str],
-    *,
-    has_target: bool = True,
+    source: object, header: TextSpool, options: IngestOptions, *, has_target: bool = True
 ) -> Roles:
     """Find the columns that were named; without ``has_target`` the target is none of them.
 
@@ -86,21 +89,29 @@ def choose_roles(
     UsageError
         If one column is named for two roles.
     """
-    last = len(header) - 1
-    default = last if has_target else None
-    target_column = default if target is None else _find(source, header, target, "--target")
-    id_column = None if row_ids is None else _find(source, header, row_ids, "--row-ids")
-    named = {"--target": target_column, "--row-ids": id_column}
-    ignored = frozenset(_find(source, header, name, "--ignore") for name in ignore)
-    for option, column in named.items():
-        others = {o for o, c in named.items() if c == column and o != option}
-        if column is not None and (column in ignored or others):
-            other = "--ignore" if column in ignored else min(others)
+    asked = [("--target", "target", options.target), ("--row-ids", "row_ids", options.row_ids)]
+    asked += [("--weights", "weights", options.weights), ("--groups", "groups", options.groups)]
+    asked += [("--strata", "strata", name) for name in options.strata]
+    named = [
+        (option, what, _find(source, header, name, option))
+        for option, what, name in asked
+        if name is not None
+    ]
+    if has_target and options.target is None:
+        named.insert(0, ("--target", "target", len(header) - 1))
+    ignored = frozenset(_find(source, header, name, "--ignore") for name in options.ignore)
+    taken = dict.fromkeys(ignored, "--ignore")
+    for option, _, column in named:
+        if column in taken:
             raise UsageError(
                 f"expected each column in one role, found column {header.describe(column)} as "
-                f"{option} and {other}. Name the target with --target."
+                f"{option} and {taken[column]}. Name the target with --target."
             )
-    roles = Roles(len(header), target_column, id_column, ignored)
+        taken[column] = option
+    single = {what: column for _, what, column in named}
+    others = tuple((what, column) for _, what, column in named if what in ROW_COLUMNS)
+    target, row_ids = single.get("target"), single.get("row_ids")
+    roles = Roles(len(header), target, row_ids, ignored, others)
     if roles.n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "

@@ -1,6 +1,6 @@
 """What a table is to the store: columns that can be read in stored order, and facts about them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from srs_ooc.kernel.code import max_codes
 from srs_ooc.seeds import Purpose, derive_array, key_of
 from srs_ooc.store.layout import Shape
-from srs_ooc.store.texts import text_blocks
 
 ORDER_KEY = key_of(Purpose.STORE_ORDER)
 """Key of the random order of features on disk: a constant, so equal tables give equal stores."""
+
+ROW_COLUMNS = ("weights", "strata", "groups")
+"""What a store may know of its rows besides target and row ids."""
 
 _BLOCK = 1 << 16
 
@@ -51,9 +53,13 @@ class TableFacts:
     target_name : str
         Name of the target.
     classes : tuple of str
-        Labels, in class order.
+        Labels, in class order; none of a regression.
     row_id_name : str or None
         Name of the column of row ids; None where rows are numbered.
+    n_dropped_rows : int
+        Rows of the source left out.
+    row_columns : dict
+        Names of the columns of weights, strata and groups, where there are such.
     inferred, source : dict
         What was inferred, and where the table came from; JSON-ready.
     """
@@ -61,6 +67,8 @@ class TableFacts:
     target_name: str
     classes: tuple[str, ...]
     row_id_name: str | None = None
+    n_dropped_rows: int = 0
+    row_columns: dict[str, list[str]] = field(default_factory=dict)
     inferred: dict[str, Any] = field(default_factory=dict)
     source: dict[str, Any] = field(default_factory=dict)
 
@@ -102,8 +110,3 @@ def stored_positions(n_features: int) -> NDArray[np.uint32]:
         stop = min(start + _BLOCK, n_features)
         keys[start:stop] = derive_array(ORDER_KEY, np.arange(start, stop))
     return np.argsort(keys, kind="stable").astype(np.uint32)
-
-
-def numbered_rows(n_rows: int) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
-    """Yield the row ids ``1 .. n_rows`` as blocks of texts."""
-    return text_blocks(str(row) for row in range(1, n_rows + 1))

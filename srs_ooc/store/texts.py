@@ -25,20 +25,21 @@ def text_blocks(texts: Iterable[str]) -> Iterator[tuple[bytes, NDArray[np.uint64
         pieces.append(text.encode())
         nbytes += len(pieces[-1])
         if len(pieces) == BLOCK or nbytes >= BLOCK_NBYTES:
-            yield _joined(pieces)
+            yield joined(pieces)
             pieces, nbytes = [], 0
     if pieces:
-        yield _joined(pieces)
+        yield joined(pieces)
 
 
 def texts_of(texts: Iterable[str]) -> Texts:
     """Return texts encoded and hashed, as a reader would hand them over."""
     pieces = [text.encode() for text in texts]
-    blob, ends = _joined(pieces)
+    blob, ends = joined(pieces)
     return Texts(blob, ends, np.array([hash_text(piece) for piece in pieces], np.uint64))
 
 
-def _joined(pieces: list[bytes]) -> tuple[bytes, NDArray[np.uint64]]:
+def joined(pieces: list[bytes]) -> tuple[bytes, NDArray[np.uint64]]:
+    """Return texts one after another, and where each ends."""
     lengths = np.fromiter(map(len, pieces), np.uint64, len(pieces))
     return b"".join(pieces), np.cumsum(lengths, dtype=np.uint64)
 
@@ -112,9 +113,14 @@ class TextSpool:
         return None
 
     def _positions_of(self, hashes: NDArray[np.uint64]) -> Iterator[int]:
+        for start, block in self.hash_blocks():
+            yield from (start + np.flatnonzero(np.isin(block, hashes))).tolist()
+
+    def hash_blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
+        """Yield (first position, hashes) of some texts at a time."""
         for start in range(0, self._n, BLOCK):
             block = self._read("hashes", start, min(BLOCK, self._n - start), "u8")
-            yield from (start + np.flatnonzero(np.isin(block, hashes))).tolist()
+            yield start, block.astype(np.uint64)
 
     def duplicates(self, limit: int = 3) -> list[tuple[int, int]]:
         """Return up to ``limit`` pairs of positions that hold equal texts.
@@ -169,4 +175,4 @@ def _without(
 ) -> tuple[bytes, NDArray[np.uint64]]:
     starts = [0, *ends.tolist()]
     pieces = [blob[starts[i] : starts[i + 1]] for i in range(len(ends)) if i not in positions]
-    return _joined(pieces)
+    return joined(pieces)

@@ -1,6 +1,6 @@
 """From columns to a complete store, in one bounded pass."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Self
@@ -9,35 +9,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
-from srs_ooc.kernel.code import CodeFacts, code_columns
+from srs_ooc.kernel.code import CATEGORICAL, CodeFacts, code_columns
 from srs_ooc.sizes import MB, ceil_div
+from srs_ooc.store.categories import CategoryCoder, FeatureKinds
 from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small, write_texts
+from srs_ooc.store.kinds import FREE, NAMES, first_misfit
 from srs_ooc.store.layout import Shape, codes_chunk_features
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.memory import fit_batch
 from srs_ooc.store.metadata import write_metadata
+from srs_ooc.store.scratch_array import ScratchArray, blocks_of
 from srs_ooc.store.table import (
     ORDER_KEY,
     ColumnSource,
     Progress,
     StoreForm,
     TableFacts,
-    numbered_rows,
     stored_positions,
 )
-from srs_ooc.store.texts import TextBlocks
+from srs_ooc.store.texts import TextBlocks, text_blocks
 
-_BLOCK = 1 << 18
+RowArray = ScratchArray | NDArray[Any]
+"""An item for each row; of several dtypes."""
 
 
 def write_store(
     folder: Path,
     columns: ColumnSource,
-    target: NDArray[np.int32],
+    target: RowArray,
     facts: TableFacts,
     names: TextBlocks,
     *,
     row_ids: TextBlocks | None = None,
+    row_arrays: Mapping[str, RowArray] | None = None,
+    kinds: FeatureKinds | None = None,
     form: StoreForm | None = None,
     batch_features: int | None = None,
     n_threads: int = 2,
@@ -51,14 +56,18 @@ def write_store(
         Where the store's files go (see :func:`srs_ooc.atomic.published_folder`).
     columns : ColumnSource
         The values, in the order of :func:`srs_ooc.store.table.stored_positions`.
-    target : int32 (n_rows,)
-        Class of each row.
+    target : int32 or float64 (n_rows,)
+        Class of each row; of a regression the number.
     facts : TableFacts
         Names, classes and origin of the table.
     names : TextBlocks
         Feature names in source order.
     row_ids : TextBlocks, optional
         Row ids; ``1 .. n_rows`` if not given.
+    row_arrays : mapping, optional
+        ``weights`` (float64), ``strata`` and ``groups`` (int32), each (n_rows,).
+    kinds : FeatureKinds, optional
+        Which features are texts, and which kinds are forced; all are numbers if not given.
     form : StoreForm, optional
         How to keep the table; uint8 codes and float64 values if not given.
     batch_features : int, optional
@@ -72,26 +81,32 @@ def write_store(
     Raises
     ------
     InputError
-        If a value does not survive the round trip through a float32 ``values_dtype``, or the texts
-        are not as many as the features and rows.
+        If a value does not survive the round trip through a float32 ``values_dtype``, the texts
+        are not as many as the features and rows, or a feature is not of the kind that is forced.
     """
     form = form or StoreForm()
     shape = Shape(columns.n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
     with ThreadPoolExecutor(n_threads) as pool:
-        with _ColumnsWriter(folder, shape, form, pool, n_threads) as work:
+        with _ColumnsWriter(folder, shape, form, pool, n_threads, kinds) as work:
             _write_columns(work, columns, batch, progress)
         checksums = work.checksums
-    ids = numbered_rows(shape.n_rows) if row_ids is None else row_ids
-    text_sums, text_nbytes = _write_texts(folder, shape, names, ids)
-    checksums |= write_small(folder, "positions", [stored_positions(shape.n_features)])
-    checksums |= write_small(folder, "target", _blocks(target)) | text_sums
+    ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
+    text_sums, lengths = _write_texts(folder, shape, names, ids)
+    checksums |= write_small(folder, "positions", [stored_positions(shape.n_features)]) | text_sums
+    is_regression = target.dtype.kind == "f"
+    by_row = {"target_values" if is_regression else "target": target} | dict(row_arrays or {})
+    for name, array in by_row.items():
+        checksums |= write_small(folder, name, blocks_of(array))
     manifest = Manifest(
         n_rows=shape.n_rows,
         n_features=shape.n_features,
-        task="classification",
+        task="regression" if is_regression else "classification",
         classes=facts.classes,
-        class_counts=_class_counts(target, len(facts.classes)),
+        class_counts=() if is_regression else _class_counts(target, len(facts.classes)),
+        n_dropped_rows=facts.n_dropped_rows,
+        row_columns=facts.row_columns,
+        kind_counts=work.kind_counts(),
         code_dtype=form.code_dtype,
         chunk_features=work.chunk_features,
         values_dtype=form.values_dtype,
@@ -104,7 +119,7 @@ def write_store(
         source=facts.source,
         checksums=checksums,
     )
-    write_metadata(folder, manifest, text_nbytes, form.n_ranges(shape))
+    write_metadata(folder, manifest, lengths | work.lengths, form.n_ranges(shape))
     return manifest
 
 
@@ -135,22 +150,24 @@ def _write_texts(
     return checksums, nbytes
 
 
-def _class_counts(target: NDArray[np.int32], n_classes: int) -> tuple[int, ...]:
+def _class_counts(target: RowArray, n_classes: int) -> tuple[int, ...]:
     counts = np.zeros(n_classes, np.int64)
-    for block in _blocks(target):
+    for block in blocks_of(target):
         counts += np.bincount(block, minlength=n_classes)
     return tuple(counts.tolist())
-
-
-def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    return (array[start : start + _BLOCK] for start in range(0, len(array), _BLOCK))
 
 
 class _ColumnsWriter:
     """Codes batches of features and writes all that is kept of them."""
 
     def __init__(
-        self, folder: Path, shape: Shape, form: StoreForm, pool: Executor, n_threads: int
+        self,
+        folder: Path,
+        shape: Shape,
+        form: StoreForm,
+        pool: Executor,
+        n_threads: int,
+        kinds: FeatureKinds | None,
     ) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
         self.column_nbytes = shape.n_rows * form.code_nbytes
@@ -158,6 +175,12 @@ class _ColumnsWriter:
         self.n_missing = np.empty(shape.n_features, np.uint32)
         self._n_codes = np.empty(shape.n_features, np.uint16)
         self._exact = np.empty(shape.n_features, np.bool_)
+        self._kinds = np.empty(shape.n_features, np.uint8)
+        self._given = kinds
+        self._categories: CategoryCoder | None = None
+        if kinds is not None and kinds.is_text.any():
+            self._categories = CategoryCoder(folder, kinds, form.code_dtype)
+        self.lengths: dict[str, int] = {}
         self._folder, self._form, self._pool = folder, form, pool
         self._n_threads, self._n_ranges = n_threads, form.n_ranges(shape)
         self._codes = CodesWriter(folder, shape, self.chunk_features, form.missing_code)
@@ -169,6 +192,8 @@ class _ColumnsWriter:
 
     def write(self, start: int, values: NDArray[Any]) -> None:
         """Write the features from ``start`` on, given their values (m, n_rows)."""
+        if self._categories is not None:
+            self._categories.code(start, values)
         if self._form.values_dtype == "float32":
             values = _as_float32(values)
         codes = np.empty(values.shape, self._form.code_dtype)
@@ -194,6 +219,34 @@ class _ColumnsWriter:
         self.n_missing[start:stop] = facts.n_missing
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
+        self._kinds[start:stop] = facts.kinds
+        if self._given is not None:
+            self._settle_kinds(self._given, start, stop)
+
+    def _settle_kinds(self, given: FeatureKinds, start: int, stop: int) -> None:
+        found, forced = self._kinds[start:stop], given.forced[start:stop]
+        is_text = given.is_text[start:stop]
+        misfit = first_misfit(found, np.where(is_text, FREE, forced))
+        if misfit is not None:
+            raise InputError(
+                f"column {given.describe(start + misfit)}: expected {NAMES[forced[misfit]]} values "
+                f"as --kind says, found {NAMES[found[misfit]]} ones. Leave --kind out, or mend the "
+                "column."
+            )
+        found[...] = np.where(forced == FREE, found, forced)
+        found[is_text] = CATEGORICAL
+
+    def kind_counts(self) -> dict[str, int]:
+        """Return the features of each kind, by its name."""
+        counts = np.bincount(self._kinds, minlength=len(NAMES)).tolist()
+        return dict(zip(NAMES, counts, strict=True))
+
+    def _write_categories(self, coder: CategoryCoder) -> None:
+        firsts = np.zeros(len(self._kinds) + 1, np.int64)
+        np.cumsum(np.where(self._kinds == CATEGORICAL, self._n_codes, 0), out=firsts[1:])
+        self.lengths = {"categories_bytes": coder.nbytes, "categories_offsets": int(firsts[-1]) + 1}
+        self.checksums |= coder.checksums
+        self.checksums |= write_small(self._folder, "categories_first", [firsts])
 
     def __enter__(self) -> Self:
         return self
@@ -201,13 +254,19 @@ class _ColumnsWriter:
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
             self._codes.abandon()
+            if self._categories is not None:
+                self._categories.abandon()
             return
         self._codes.close()
         self.checksums |= self._codes.checksums
+        if self._categories is not None:
+            self._categories.close()
+            self._write_categories(self._categories)
         for name, array in (
             ("n_missing", self.n_missing),
             ("n_codes", self._n_codes),
             ("exact", self._exact),
+            ("kinds", self._kinds),
         ):
             self.checksums |= write_small(self._folder, name, [array])
 

@@ -15,10 +15,18 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import UsageError
 from srs_ooc.seeds import Purpose, derive, derive_array, key_of
 from srs_ooc.synth.normal import hash_grid, noise_cells, normals, uniforms
-from srs_ooc.synth.problem import Cells, Truth, check_shape, distinct_places, pieces, to_cells
+from srs_ooc.synth.problem import (
+    Cells,
+    Truth,
+    check_relevant,
+    check_shape,
+    distinct_places,
+    find_planted,
+    pieces,
+    to_cells,
+)
 
 MAX_CLUSTERS = 32
 MAX_RELEVANT = 1000
@@ -79,12 +87,7 @@ class Madelon:
 
     def __post_init__(self) -> None:
         check_shape(self.n_rows, self.n_features, self.seed)
-        most = min(self.n_features, MAX_RELEVANT)
-        if not 1 <= self.n_relevant <= most:
-            raise UsageError(
-                f"--relevant: expected 1 to {most} (at most --features and at most "
-                f"{MAX_RELEVANT}), found {self.n_relevant}."
-            )
+        check_relevant(self.n_relevant, self.n_features, MAX_RELEVANT)
 
     @property
     def n_informative(self) -> int:
@@ -94,14 +97,11 @@ class Madelon:
     def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         out = noise_cells(self._key(_Part.NOISE), start, stop, columns)
-        order = np.argsort(self.positions)
-        places = np.searchsorted(self.positions, columns, sorter=order)
-        which = order[np.minimum(places, self.n_relevant - 1)]
-        at = np.flatnonzero(self.positions[which] == columns)
+        at, which = find_planted(self.positions, columns)
         if len(at):
             for low, high in pieces(stop - start, 4 * self.n_relevant):
                 values = self._relevant(start + low, start + high)
-                out[low:high, at] = to_cells(values[:, which[at]])
+                out[low:high, at] = to_cells(values[:, which])
         return out
 
     def labels(self, start: int, stop: int) -> NDArray[np.uint8]:

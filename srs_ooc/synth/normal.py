@@ -1,5 +1,6 @@
-"""Counter-based random numbers for tables: hashes of (key, row, column), made normal."""
+"""Counter-based random numbers for tables: hashes of (key, row, column), made normal or heavy."""
 
+from collections.abc import Callable
 from functools import cache
 from statistics import NormalDist
 
@@ -60,10 +61,27 @@ def normals(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     return tails
 
 
-def noise_cells(key: int, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
-    """Return standard normal cells of some rows: int32 (stop - start, len(columns)).
+def heavy(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Map hashes to float64 of half Student's t with 2 degrees of freedom, by inversion.
 
-    A cell depends on the key, its row and its column only. Work goes in tiles that stay in cache.
+    Its variance is infinite; one value in 400 is beyond the largest cell.
+    """
+    v = ((hashes >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-51 - 1.0
+    values: NDArray[np.float64] = v / np.sqrt(2.0 * (1.0 - v) * (1.0 + v))
+    return values
+
+
+def noise_cells(
+    key: int,
+    start: int,
+    stop: int,
+    columns: NDArray[np.uint32],
+    shape: Callable[[NDArray[np.uint64]], NDArray[np.float64]] = normals,
+) -> Cells:
+    """Return cells of some rows: int32 (stop - start, len(columns)), standard normal by default.
+
+    A cell depends on the key, its row and its column only; ``shape`` maps hashes to values. Work
+    goes in tiles that stay in cache.
     """
     out = np.empty((stop - start, len(columns)), dtype=np.int32)
     row_numbers = np.arange(start, stop, dtype=np.uint64)
@@ -72,5 +90,5 @@ def noise_cells(key: int, start: int, stop: int, columns: NDArray[np.uint32]) ->
     for top in range(0, stop - start, height):
         for left in range(0, len(columns), width):
             part = slice(top, top + height), slice(left, left + width)
-            out[part] = to_cells(normals(hash_grid(key, row_numbers[part[0]], columns[part[1]])))
+            out[part] = to_cells(shape(hash_grid(key, row_numbers[part[0]], columns[part[1]])))
     return out

@@ -35,10 +35,14 @@ class Truth:
         Source positions of the features that carry information on the target, ascending.
     roles : dict of str to tuple of int
         The relevant features by what they are, such as ``informative`` and ``redundant``.
+    blocks : tuple of tuple of int
+        Features that stand in for one another, a tuple for each block with a cause; empty where
+        each relevant feature stands for itself.
     """
 
     relevant: tuple[int, ...]
     roles: dict[str, tuple[int, ...]]
+    blocks: tuple[tuple[int, ...], ...] = ()
 
 
 class Problem(Protocol):
@@ -120,10 +124,36 @@ def distinct_places(key: int, n_places: int, n_features: int) -> NDArray[np.uint
     return np.array(list(drawn), dtype=np.uint32)
 
 
+def find_planted(
+    positions: NDArray[np.uint32], columns: NDArray[np.uint32]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find which of the ``columns`` asked for are planted at ``positions``, both distinct.
+
+    Returns
+    -------
+    at, which : intp (n_found,)
+        Places in ``columns``, ascending, and the place in ``positions`` of each.
+    """
+    order = np.argsort(positions)
+    places = np.searchsorted(positions, columns, sorter=order)
+    which = order[np.minimum(places, len(positions) - 1)]
+    at = np.flatnonzero(positions[which] == columns)
+    return at, which[at]
+
+
+def check_relevant(n_relevant: int, n_features: int, most: int) -> None:
+    """Raise UsageError unless so many relevant features can be planted."""
+    if not 1 <= n_relevant <= min(n_features, most):
+        raise UsageError(
+            f"--relevant: expected 1 to {min(n_features, most)} (at most --features and at most "
+            f"{most}), found {n_relevant}."
+        )
+
+
 def describe(problem: Problem) -> dict[str, Any]:
     """Return the JSON-ready record that is written beside a table: problem, parameters, truth."""
     truth = problem.truth()
-    return {
+    record: dict[str, Any] = {
         "problem": problem.name,
         "parameters": dataclasses.asdict(problem),  # type: ignore[call-overload]
         "target": TARGET_NAME,
@@ -133,6 +163,9 @@ def describe(problem: Problem) -> dict[str, Any]:
             for role, positions in truth.roles.items()
         },
     }
+    if truth.blocks:
+        record["blocks"] = [[feature_name(i) for i in block] for block in truth.blocks]
+    return record
 
 
 def pieces(n_rows: int, width: int) -> list[tuple[int, int]]:

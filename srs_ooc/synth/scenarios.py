@@ -22,7 +22,15 @@ from numpy.typing import NDArray
 from srs_ooc.errors import UsageError
 from srs_ooc.seeds import Purpose, derive_array, key_of, scale_below
 from srs_ooc.synth.normal import noise_cells
-from srs_ooc.synth.problem import STEPS, Cells, Truth, check_shape, distinct_places
+from srs_ooc.synth.problem import (
+    STEPS,
+    Cells,
+    Truth,
+    check_relevant,
+    check_shape,
+    distinct_places,
+    find_planted,
+)
 
 MAX_RELEVANT = 16
 _PLACES, _CELL, _NOISE = 1, 2, 3
@@ -63,12 +71,7 @@ class Scenario(ABC):
 
     def __post_init__(self) -> None:
         check_shape(self.n_rows, self.n_features, self.seed)
-        most = min(self.n_features, MAX_RELEVANT)
-        if not 1 <= self.n_relevant <= most:
-            raise UsageError(
-                f"--relevant: expected 1 to {most} (at most --features and at most "
-                f"{MAX_RELEVANT}), found {self.n_relevant}."
-            )
+        check_relevant(self.n_relevant, self.n_features, MAX_RELEVANT)
         n_cells = self.n_cells(self.n_relevant)
         if self.exact and self.n_rows % n_cells:
             raise UsageError(
@@ -93,11 +96,8 @@ class Scenario(ABC):
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         out = self._irrelevant(start, stop, columns)
         numbers = self._cells(start, stop)
-        order = np.argsort(self.positions)
-        places = np.searchsorted(self.positions, columns, sorter=order)
-        which = order[np.minimum(places, self.n_relevant - 1)]
-        at = np.flatnonzero(self.positions[which] == columns)
-        out[:, at] = STEPS * ((numbers[:, None] >> which[at]) & 1)
+        at, which = find_planted(self.positions, columns)
+        out[:, at] = STEPS * ((numbers[:, None] >> which) & 1)
         return out
 
     def labels(self, start: int, stop: int) -> NDArray[np.uint8]:

@@ -60,7 +60,7 @@ def test_ingest_then_inspect(tmp_path, run):
     status, out, err = run("ingest", make(tmp_path, GOOD), store, "--row-ids", "id")
     assert (status, err) == (0, "")
     assert "3 rows x 2 features" in out
-    assert "target: 'y', the last column (2 classes)" in out
+    assert "target: 'y', the last column (classification, 2 classes)" in out
     assert "missing: 1 cells in 1 features" in out
     status, out, _ = run("inspect", store, "--verify")
     assert status == 0
@@ -97,7 +97,11 @@ BAD_TABLES = {
     "overflow": ("a,b,y\n1,1e999,u\n1,2,v\n", ["line 2", "column 'b'", "'1e999'", "finite"]),
     "duplicate names": ("a,b,a,b,y\n1,2,3,4,u\n", ["distinct column names", "'a' at 1 and 3"]),
     "one class": ("a,y\n1,u\n2,u\n", ["at least two classes", "only 'u'", "column 'y'"]),
-    "missing label": ("a,y\n1,u\n2,\n", ["line 3", "column 'y'", "class label", "an empty cell"]),
+    "one label": ("a,y\n1,u\n2,\n", ["at least two classes", "only 'u'", "column 'y'"]),
+    "no label": ("a,y\n1,\n2,\n", ["at least two classes", "found none", "column 'y'"]),
+    "ids as a feature": ("id,a,y\nr,1,u\ns,2,v\n", ["'id'", "2 different texts", "--row-ids"]),
+    "decimal commas": ("a;y\n1,5;u\n2,5;v\n", ["line 2", "'1,5'", "--decimal comma"]),
+    "text before a number": ("a,y\n,u\noops,v\n3,u\n", ["line 3", "'oops'", "--kind"]),
     "no feature": ("y\nu\nv\n", ["at least one feature"]),
     "open quote": ('a,y\n1,u\n2,"v\n', ["line 3", "quote that opens here"]),
     "not UTF-8": (b"a\xff,y\n1,u\n2,v\n", ["the header", "expected UTF-8"]),
@@ -250,8 +254,8 @@ def test_inspect_refuses_what_is_no_store_or_not_whole(tmp_path, run):
     chunk.unlink()
     assert_refused(run("inspect", store), "codes/c/0/0", "no file")
     metadata = store / "zarr.json"
-    metadata.write_text(metadata.read_text().replace('"format": 1', '"format": 7'))
-    assert_refused(run("inspect", store), "expected store format 1, found 7")
+    metadata.write_text(metadata.read_text().replace('"format": 2', '"format": 7'))
+    assert_refused(run("inspect", store), "expected store format 2, found 7")
 
 
 def test_a_pipe_is_refused_at_once_and_standard_input_is_named(tmp_path, run):

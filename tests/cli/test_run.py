@@ -74,6 +74,36 @@ def test_features_are_ranked_and_counted(folder):
     assert len(table) == 121
 
 
+def test_importance_is_a_mean_over_trees_and_draws_count_subspaces(folder, tmp_path):
+    """With several trees on a subspace: the scale of the means is that of one tree on each."""
+    records = {}
+    for n_trees in (1, 5):
+        run = tmp_path / f"{n_trees}.run"
+        options = ("--alpha", 0, "--iterations", 200, "--trees-per-subspace", n_trees)
+        srs_ooc("run", folder / "t.zarr", "--out", run, "--q", 25, *options)
+        records[n_trees] = json_of("features", run, "--json")
+    one, five = ({r["name"]: r for r in records[n]} for n in (1, 5))
+    assert {f: r["n_drawn"] for f, r in one.items()} == {f: r["n_drawn"] for f, r in five.items()}
+    sums = [sum(r["importance_ensemble"] for r in records[n]) for n in (1, 5)]
+    assert sums[0] == pytest.approx(sums[1], rel=0.02)  # a tree explains all there is to explain
+    for record in five.values():
+        whole = record["importance"] * record["n_drawn"] / 200
+        assert record["importance_ensemble"] == pytest.approx(whole)
+
+
+def test_blocks_larger_than_a_subspace_are_refused_and_the_size_is_the_runs_own(folder, tmp_path):
+    run, store = tmp_path / "blocks.run", folder / "t.zarr"
+    message = error_of("run", store, "--out", run, "--q", 25, "--draw-block", 26)
+    assert "from 1 to 25" in message
+    assert not run.exists()
+    srs_ooc("run", store, "--out", run, *QUICK, "--draw-block", 10)
+    assert json_of("status", run, "--json")["draw_block"] == 10
+    assert "drawn by blocks of 10" in srs_ooc("status", run).stdout
+    assert "draw-block 10 (asked for: 9)" in error_of("run", store, "--out", run, "--draw-block", 9)
+    for name in ("--draw-block", "--trees-per-subspace"):
+        assert "expected a whole number" in error_of("run", store, "--out", "no.run", name, 0)
+
+
 def test_features_never_drawn_come_last_with_nulls(folder, tmp_path):
     run = tmp_path / "short.run"
     srs_ooc("run", folder / "t.zarr", "--out", run, "--iterations", 1, "--q", 5)

@@ -85,3 +85,31 @@ def test_scenarios_refuse_what_cannot_be(
     assert exit_.value.code == 2
     assert message in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameters"),
+    [
+        (["blocks", "--relevant", "2"], {"n_relevant": 2, "block_size": 20, "correlation": 0.9}),
+        (["blocks", "--relevant", "3", "--block-size", "4", "--correlation", "0.5"],
+         {"n_relevant": 3, "block_size": 4, "correlation": 0.5}),
+        (["linear", "--relevant", "3"], {"n_relevant": 3}),
+        (["shift", "--relevant", "3", "--size", "2"], {"n_relevant": 3, "size": 2.0}),
+        (["imbalance", "--relevant", "3", "--share", "0.2"],
+         {"n_relevant": 3, "size": 0.8, "share": 0.2}),
+        (["noise"], {"blocks": False}),
+        (["noise", "--blocks"], {"blocks": True}),
+    ],
+)  # fmt: skip
+def test_options_reach_the_problem(
+    tmp_path: Path, arguments: list[str], parameters: dict[str, object]
+) -> None:
+    out = tmp_path / "t.csv"
+    name, *options = arguments
+    sizes = ["--rows", "30", "--features", "45", "--seed", "7"]
+    result = invoke(name, str(out), *sizes, *options)
+    assert result.exit_code == 0, result.output
+    truth = json.loads((tmp_path / "t.csv.truth.json").read_text())
+    assert truth["problem"] == name
+    assert truth["parameters"] == {"n_rows": 30, "n_features": 45, "seed": 7} | parameters
+    assert f"{len(truth['relevant'])} relevant" in result.output

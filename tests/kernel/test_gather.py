@@ -6,6 +6,7 @@ from blocks import block_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from srs_ooc.evidence.involutions import involution
 from srs_ooc.kernel import _native
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.reference import shuffled
@@ -37,26 +38,35 @@ def chunks(tmp_path_factory):
 @given(
     st.sampled_from([1, 2]),
     st.sampled_from([1, 15, 16, 64, 201]),
-    st.lists(st.integers(0, 90), min_size=1, max_size=91, unique=True),
+    st.integers(0, 2),
+    st.data(),
     st.booleans(),
     st.booleans(),
     st.booleans(),
     st.booleans(),
 )
-def test_gather_equals_indexing(chunks, width, n_rows, features, ordered, tiled, mapped, subset):
+def test_gather_equals_indexing(
+    chunks, width, n_rows, n_families, data, ordered, tiled, mapped, subset
+):
     codes, parts, files = chunks[width, n_rows]
-    features = np.array(sorted(features) if ordered else features, dtype=np.uint32)
+    drawn = data.draw(
+        st.lists(st.integers(0, 91 * (1 + n_families) - 1), min_size=1, max_size=250, unique=True)
+    )
+    items = np.array(sorted(drawn) if ordered else drawn, dtype=np.uint32)
     rows = np.arange(0, n_rows, 2, dtype=np.int32) if subset else np.zeros(0, dtype=np.int32)
     n_kept = len(rows) if subset else n_rows
-    block = Block(len(features), n_kept, width, tiled=tiled)
+    block = Block(len(items), n_kept, width, tiled=tiled)
+    families = np.array([involution(m, n_kept) for m in range(n_families)], dtype=np.int32)
+    shape = (91, families.reshape(-1), 7, n_rows, rows, width, tiled)
     if mapped:
         addresses = np.array([part.ctypes.data for part in parts], dtype=np.uint64)
-        _native.gather_mapped(addresses, features, 7, n_rows, rows, width, tiled, block.codes)
+        _native.gather_mapped(addresses, items, *shape, block.codes)
     else:
         descriptors = np.array([file.fileno() for file in files], dtype=np.int32)
-        _native.gather_files(descriptors, features, 7, n_rows, rows, width, tiled, block.codes)
-    expected = codes[features][:, rows] if subset else codes[features]
-    np.testing.assert_array_equal(block.as_columns(), expected)
+        _native.gather_files(descriptors, items, *shape, block.codes)
+    kept = codes[:, rows] if subset else codes
+    everything = np.concatenate([kept, *(kept[:, family] for family in families)])
+    np.testing.assert_array_equal(block.as_columns(), everything[items])
 
 
 @pytest.mark.parametrize("tiled", [True, False])
@@ -86,12 +96,18 @@ def test_features_and_rows_outside_the_store_are_refused():
     addresses = np.array([part.ctypes.data], dtype=np.uint64)
     block = Block(1, 5, 1, tiled=True)
     none = np.zeros(0, dtype=np.int32)
-    beyond = np.array([7], dtype=np.uint32)
-    with pytest.raises(ValueError, match="beyond the last chunk"):
-        _native.gather_mapped(addresses, beyond, 7, 5, none, 1, True, block.codes)
-    first, rows = np.array([0], dtype=np.uint32), np.array([5], dtype=np.int32)
+    first, decoy = np.array([0], dtype=np.uint32), np.array([7], dtype=np.uint32)
+    outside = np.array([5], dtype=np.int32)
+    with pytest.raises(ValueError, match="feature 7 is beyond the last chunk"):
+        _native.gather_mapped(addresses, first, 8, none, 7, 5, none, 1, True, block.codes)
+    with pytest.raises(ValueError, match="item 7 is of no family"):
+        _native.gather_mapped(addresses, decoy, 7, none, 7, 5, none, 1, True, block.codes)
+    with pytest.raises(ValueError, match="decoy's row 5"):
+        _native.gather_mapped(
+            addresses, decoy, 7, np.repeat(outside, 5), 7, 5, none, 1, True, block.codes
+        )
     with pytest.raises(ValueError, match="row 5"):
-        _native.gather_mapped(addresses, first, 7, 5, rows, 1, True, block.codes)
+        _native.gather_mapped(addresses, first, 7, none, 7, 5, outside, 1, True, block.codes)
 
 
 def test_a_file_cut_short_is_an_error(tmp_path):
@@ -102,6 +118,8 @@ def test_a_file_cut_short_is_an_error(tmp_path):
         _native.gather_files(
             np.array([handle.fileno()], dtype=np.int32),
             np.arange(4, dtype=np.uint32),
+            4,
+            np.zeros(0, dtype=np.int32),
             4,
             10,
             np.zeros(0, dtype=np.int32),

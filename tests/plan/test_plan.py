@@ -101,12 +101,39 @@ def test_degrees_are_those_of_the_theory():
 def test_advice_gives_a_reason_for_everything():
     plan = make_plan(subject(alpha="0", judge="positive"), Options(alpha="0", judge="positive"))
     advice = {item.name: item for item in plan.advice}
-    assert list(advice) == ["iterations", "alpha", "max_features", "trees_per_subspace", "judge"]
+    assert list(advice) == [
+        "iterations", "alpha", "max_features", "trees_per_subspace", "draw_block", "judge",
+    ]  # fmt: skip
     assert all(len(item.reason) > 20 for item in plan.advice)
     assert (advice["alpha"].value, advice["alpha"].planned) == ("0.5", "0")
     assert (advice["judge"].value, advice["judge"].planned) == ("probe", "positive")
     whole = make_plan(subject(n_features=90), Options())
     assert {item.name: item.value for item in whole.advice}["alpha"] == "0"
+
+
+def test_blocks_are_advised_where_the_store_does_not_fit_the_cap():
+    def planned(**options):
+        made = make_plan(
+            subject(n_features=2_000_000, memory_mb=250, **options), Options(**options)
+        )
+        return made, {item.name: item for item in made.advice}
+
+    single, advice = planned(subspace_size="1000")
+    assert not single.memory.mapped
+    assert (advice["draw_block"].value, advice["draw_block"].planned) == ("64", "1")
+    blocks, advice = planned(subspace_size="1000", draw_block=64, trees_per_subspace=2)
+    assert (advice["draw_block"].value, advice["draw_block"].planned) == ("64", "64")
+    assert advice["trees_per_subspace"].planned == "2"
+    assert (single.n_reads, blocks.n_reads) == (1000, 16)
+    assert blocks.cold_seconds < single.cold_seconds / 10
+    assert single.draws.every == blocks.draws.every
+    assert blocks.draws.every_least is None
+    assert planned(subspace_size="20")[1]["draw_block"].value == "20"
+    fitting = {item.name: item for item in make_plan(subject(), Options()).advice}
+    assert fitting["draw_block"].value == "1"
+    # Columns of 200 kB are long reads by themselves.
+    tall = make_plan(subject(200_000, 20_000, memory_mb=2000, subspace_size="20"), Options())
+    assert {item.name: item.value for item in tall.advice}["draw_block"] == "1"
 
 
 def test_twice_the_memory_is_planned_as_a_run_with_it_would_be():

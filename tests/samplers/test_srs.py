@@ -20,18 +20,20 @@ from srs_ooc.seeds import Purpose, derive
     st.sampled_from(["0", "0.1", "0.29", "0.5", "0.999", "1"]),
     st.integers(0, 50),
     st.integers(0, 2**64 - 1),
+    st.integers(1, 40),
 )
-def test_a_subspace_holds_r_of_f_and_fresh_others(n_features, q, alpha, n_kept, key):
+def test_a_subspace_holds_r_of_f_and_fresh_others(n_features, q, alpha, n_kept, key, g):
     q, n_kept = min(q, n_features), min(n_kept, n_features)
+    g = min(g, q)
     kept = np.random.default_rng(n_kept).permutation(n_features)[:n_kept].astype(np.uint32)
-    sampler = SequentialRandomSubspace(n_features, q, alpha)
+    sampler = SequentialRandomSubspace(n_features, q, alpha, draw_block=g)
     subspace = sampler.propose(kept, key)
     assert len(np.unique(subspace)) == q
     assert (np.diff(subspace.astype(np.int64)) > 0).all()
     n_retained = min(int(Fraction(alpha) * q // 1), n_kept)
     assert len(np.intersect1d(subspace, kept)) >= n_retained
     sequence = draw_distinct(derive(key, Purpose.SEQUENCE), n_features, np.zeros(0, np.uint32), q)
-    if n_retained == 0:
+    if n_retained == 0 and g == 1:
         np.testing.assert_array_equal(np.sort(sequence), subspace)
 
 
@@ -40,11 +42,12 @@ def test_floor_of_alpha_q_is_taken_on_the_decimal_text():
     assert SequentialRandomSubspace(1000, 100, "0.29").n_held == 29
 
 
-def test_r_and_c_are_uniform():
+@pytest.mark.parametrize("g", [1, 7])
+def test_r_and_c_are_uniform(g):
     """Every member of F, and every other feature, is drawn equally often (alpha q < |F|)."""
     kept = np.arange(0, 40, 2, dtype=np.uint32)
     counts = np.zeros(100)
-    sampler = SequentialRandomSubspace(100, 20, "0.5")
+    sampler = SequentialRandomSubspace(100, 20, "0.5", draw_block=g)
     n = 6000
     for key in range(n):
         counts[sampler.propose(kept, derive(11, key))] += 1
@@ -56,9 +59,10 @@ def test_r_and_c_are_uniform():
         assert np.abs(counts[members] - n * p).max() < 4.5 * spread
 
 
-def test_excluded_features_are_never_drawn():
+@pytest.mark.parametrize("g", [1, 6])
+def test_excluded_features_are_never_drawn(g):
     candidates = np.arange(1, 100, 3, dtype=np.uint32)
-    sampler = SequentialRandomSubspace(len(candidates), 20, "0.5", candidates)
+    sampler = SequentialRandomSubspace(len(candidates), 20, "0.5", candidates, g)
     kept = candidates[:7]
     for key in range(50):
         subspace = sampler.propose(kept, key)

@@ -8,7 +8,7 @@ import pytest
 
 from srs_ooc.errors import StoreError
 from srs_ooc.store.check import check_files, verify_checksums
-from srs_ooc.store.ingest import ingest_csv
+from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.values import ValuesReader
@@ -17,12 +17,14 @@ from srs_ooc.store.values import ValuesReader
 @pytest.fixture
 def store(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("a,b,y\n1,2,u\n3,,v\n5,6,u\n")
-    ingest_csv(path, tmp_path / "t.zarr")
+    path.write_text("a,b,w,s,y\n1,p,2,k,u\n3,,1,k,v\n5,p,1,l,u\n")
+    options = IngestOptions(target="y", weights="w", strata=("s",))
+    ingest_csv(path, tmp_path / "t.zarr", options)
     return tmp_path / "t.zarr"
 
 
-FILES = ["codes/c/0/0", *(f"{name}/c/0" for name in SMALL_ARRAYS)]
+ABSENT = ("target_values", "groups")
+FILES = ["codes/c/0/0", *(f"{name}/c/0" for name in SMALL_ARRAYS if name not in ABSENT)]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -70,7 +72,7 @@ def test_other_versions_other_groups_and_no_store(store, tmp_path):
     record = json.loads(metadata.read_text())
     record["attributes"]["srs_ooc"]["format"] = 99
     metadata.write_text(json.dumps(record))
-    with pytest.raises(StoreError, match="expected store format 1, found 99"):
+    with pytest.raises(StoreError, match="expected store format 2, found 99"):
         read_manifest(store)
     del record["attributes"]["srs_ooc"]
     metadata.write_text(json.dumps(record))

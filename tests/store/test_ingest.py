@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from srs_ooc.kernel.code import code_columns
 from srs_ooc.seeds import Purpose, derive_array, key_of
 from srs_ooc.store.check import verify_checksums
+from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.ingest import IngestOptions, ingest_csv
-from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import chunk_file, read_manifest
 from srs_ooc.store.names import Names, read_array
 
@@ -65,7 +65,7 @@ def assert_holds(store: Path, names: list[str], values: np.ndarray, labels: list
     assert [manifest.classes[c] for c in group["target"][:]] == labels
     assert manifest.class_counts == tuple(labels.count(c) for c in manifest.classes)
     assert list(Names(store, manifest, "names")) == names
-    for name in SMALL_ARRAYS:
+    for name in manifest.small_arrays:
         np.testing.assert_array_equal(group[name][:], read_array(store, manifest, name))
     raw = b"".join((store / chunk_file(i)).read_bytes() for i in range(manifest.n_chunks))
     assert raw[: codes.nbytes] == codes.tobytes()
@@ -121,7 +121,13 @@ def test_equal_bytes_give_an_equal_store_and_other_bytes_another(tmp_path):
 
 def test_roles_row_ids_and_class_order(tmp_path):
     path = make(tmp_path, "\ufeffid , y,a,junk,b\nr1,10,1,x,2\n r2 ,9,3,,4\nr3,-1.5,5,z,6\n")
-    options = IngestOptions(target="y", row_ids="id", ignore=["junk"])
+    options = IngestOptions(
+        target="y",
+        row_ids="id",
+        ignore=["junk"],
+        task="classification",
+        text=TextForm(separator=","),
+    )
     manifest = ingest_csv(path, tmp_path / "t.zarr", options)
     assert manifest.classes == ("-1.5", "9", "10")
     assert (manifest.target_name, manifest.row_id_name) == ("y", "id")
@@ -133,7 +139,11 @@ def test_roles_row_ids_and_class_order(tmp_path):
 def test_defaults_last_column_numbered_rows_text_order(tmp_path):
     path = make(tmp_path, "a,y\n1,10\n2,9\n3,x\n")
     manifest = ingest_csv(path, tmp_path / "t.zarr")
-    assert manifest.inferred == {"target": "last column"}
+    assert manifest.inferred == {
+        "target": "last column",
+        "separator": "comma",
+        "task": "classification: its values are texts",
+    }
     assert manifest.classes == ("10", "9", "x")
     assert list(Names(tmp_path / "t.zarr", manifest, "row_ids")) == ["1", "2", "3"]
 

@@ -16,8 +16,18 @@ SMALL = {
     "madelon": {"n_rows": 97, "n_features": 60, "n_relevant": 20, "seed": 3},
     "chain": {"n_rows": 96, "n_features": 60, "n_relevant": 3, "seed": 3, "exact": True},
     "clique": {"n_rows": 90, "n_features": 60, "n_relevant": 4, "seed": 3, "exact": False},
+    "blocks": {
+        "n_rows": 97, "n_features": 61, "n_relevant": 3, "seed": 3, "block_size": 7,
+        "correlation": 0.8,
+    },
+    "linear": {"n_rows": 97, "n_features": 60, "n_relevant": 5, "seed": 3},
+    "shift": {"n_rows": 97, "n_features": 60, "n_relevant": 5, "seed": 3, "size": 2.0},
+    "imbalance": {
+        "n_rows": 97, "n_features": 60, "n_relevant": 5, "seed": 3, "size": 2.0, "share": 0.2,
+    },
+    "noise": {"n_rows": 97, "n_features": 60, "seed": 3, "blocks": True},
     "marginal": {"n_rows": 128, "n_features": 60, "n_relevant": 4, "seed": 3, "exact": True},
-}
+}  # fmt: skip
 
 
 @pytest.fixture(params=sorted(PROBLEMS))

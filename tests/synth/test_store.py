@@ -37,7 +37,7 @@ def test_the_store_equals_the_ingested_text(tmp_path: Path, ending: str) -> None
     assert [name for name in direct if direct[name] != ingested[name]] == []
     one, other = (read_manifest(tmp_path / f"{name}.zarr") for name in ("direct", "ingested"))
     differing = {key for key, value in one.to_json().items() if value != other.to_json()[key]}
-    assert differing == {"source"}
+    assert differing == {"source", "inferred"}
 
 
 def test_the_store_holds_names_values_and_truth(tmp_path: Path) -> None:

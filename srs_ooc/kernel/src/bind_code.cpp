@@ -16,8 +16,8 @@ template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::
 
 template <class Value, class Code>
 void code_columns(Matrix<const Value> values, Matrix<Code> codes, Vector<std::uint32_t> n_missing,
-                  Vector<std::uint16_t> n_codes, Vector<bool> exact, Matrix<double> lows,
-                  Matrix<double> highs) {
+                  Vector<std::uint16_t> n_codes, Vector<bool> exact, Vector<std::uint8_t> kinds,
+                  Matrix<double> lows, Matrix<double> highs) {
     const std::size_t n_columns = values.shape(0), n_rows = values.shape(1);
     const std::size_t width = lows.shape(1); // 0: ranges are not wanted
     nb::gil_scoped_release release;
@@ -28,6 +28,7 @@ void code_columns(Matrix<const Value> values, Matrix<Code> codes, Vector<std::ui
         n_missing.data()[j] = facts.n_missing;
         n_codes.data()[j] = facts.n_codes;
         exact.data()[j] = facts.exact;
+        kinds.data()[j] = facts.kind;
         if (width) coder.ranges(lows.data() + j * width, highs.data() + j * width);
     }
 }
@@ -35,7 +36,7 @@ void code_columns(Matrix<const Value> values, Matrix<Code> codes, Vector<std::ui
 template <class Value, class Code> void bind_one(nb::module_ &module) {
     module.def("code_columns", &code_columns<Value, Code>, "values"_a.noconvert(),
                "codes"_a.noconvert(), "n_missing"_a.noconvert(), "n_codes"_a.noconvert(),
-               "exact"_a.noconvert(), "lows"_a.noconvert(), "highs"_a.noconvert());
+               "exact"_a.noconvert(), "kinds"_a.noconvert(), "lows"_a.noconvert(), "highs"_a.noconvert());
 }
 
 } // namespace

@@ -5,8 +5,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -41,8 +43,18 @@ template <typename Code> struct Square; // as many columns as a 16-byte register
 template <> struct Square<uint8_t> { using R = Bytes; static constexpr int N = 16, ROUNDS = 4; };
 template <> struct Square<uint16_t> { using R = Shorts; static constexpr int N = 8, ROUNDS = 3; };
 
+// Where the lines of a tile go: in order, or, for decoys, each to its partner's place.
+struct InOrder {
+    int64_t operator()(int64_t row) const { return row; }
+};
+struct Swapped {
+    const int32_t *partners;
+    int64_t operator()(int64_t row) const { return partners[row]; }
+};
+
 // N columns x N rows: interleaving first and second halves log2(N) times is a transposition.
-template <typename Code> inline void transpose_square(const Code *const *columns, int64_t row, Code *out) {
+template <typename Code, typename Place>
+inline void transpose_square(const Code *const *columns, int64_t row, Code *tile, const Place place) {
     using S = Square<Code>;
     using R = typename S::R;
     R a[S::N], b[S::N];
@@ -59,12 +71,12 @@ template <typename Code> inline void transpose_square(const Code *const *columns
         for (int i = 0; i < S::N; ++i) a[i] = b[i];
     }
 #pragma GCC unroll 16
-    for (int i = 0; i < S::N; ++i) *reinterpret_cast<R *>(out + i * TILE) = a[i];
+    for (int i = 0; i < S::N; ++i) *reinterpret_cast<R *>(tile + place(row + i) * TILE) = a[i];
 }
 
 // Lay 64 columns out row by row; the next tile's columns are asked for meanwhile (they lie at random).
-template <typename Code>
-void fill_tile(const Code *const *columns, const Code *const *next, int64_t n_rows, Code *tile) {
+template <typename Code, typename Place>
+void fill_tile(const Code *const *columns, const Code *const *next, int64_t n_rows, Code *tile, const Place place) {
     constexpr int N = Square<Code>::N;
     constexpr int64_t LINE = 64 / static_cast<int64_t>(sizeof(Code));
     int64_t row = 0;
@@ -73,17 +85,20 @@ void fill_tile(const Code *const *columns, const Code *const *next, int64_t n_ro
             const int64_t share = TILE * N / LINE, from = row % LINE / N * share;
             for (int64_t l = from; l < from + share; ++l) __builtin_prefetch(next[l] + row, 0, 2);
         }
-        for (int l = 0; l < TILE; l += N) transpose_square(columns + l, row, tile + row * TILE + l);
+        for (int l = 0; l < TILE; l += N) transpose_square(columns + l, row, tile + l, place);
     }
     for (; row < n_rows; ++row)
-        for (int l = 0; l < TILE; ++l) tile[row * TILE + l] = columns[l][row];
+        for (int l = 0; l < TILE; ++l) tile[place(row) * TILE + l] = columns[l][row];
 }
 
 // ---- where columns come from -------------------------------------------------------------------
 
 struct Request {
-    const uint32_t *features;
-    int64_t n_features;   // of the block
+    const uint32_t *items;
+    int64_t n_items;      // columns of the block
+    int64_t n_features;   // of the store: item m n_features + f is feature f in family m, 0 the feature itself
+    const int32_t *families; // [n_families][n_kept] row that a decoy of each family takes at each row
+    int64_t n_families;
     int64_t chunk_features;
     int64_t n_rows;       // of the store
     const int32_t *rows;  // rows to keep, or null for all
@@ -91,6 +106,10 @@ struct Request {
     int64_t code_nbytes;
     bool tiled;
     uint8_t *out;
+
+    int64_t feature(int64_t i) const { return items[i] % n_features; }
+    int64_t family(int64_t i) const { return items[i] / n_features; }
+    const int32_t *partners(int64_t family) const { return families + (family - 1) * n_kept; }
 };
 
 class Mapped { // chunk files mapped into memory
@@ -100,7 +119,7 @@ class Mapped { // chunk files mapped into memory
     void load(int64_t first, int64_t n, const uint8_t **columns) {
         const int64_t column_nbytes = request_.n_rows * request_.code_nbytes;
         for (int64_t i = 0; i < n; ++i) {
-            const int64_t feature = request_.features[first + i];
+            const int64_t feature = request_.feature(first + i);
             const auto *chunk = reinterpret_cast<const uint8_t *>(addresses_[feature / request_.chunk_features]);
             columns[i] = chunk + (feature % request_.chunk_features) * column_nbytes;
         }
@@ -119,9 +138,9 @@ class Files { // chunk files read into a staging area, neighbours in one read
     void load(int64_t first, int64_t n, const uint8_t **columns) {
         const int64_t column_nbytes = request_.n_rows * request_.code_nbytes;
         for (int64_t i = 0; i < n;) {
-            const int64_t feature = request_.features[first + i], chunk = feature / request_.chunk_features;
+            const int64_t feature = request_.feature(first + i), chunk = feature / request_.chunk_features;
             int64_t run = 1;
-            while (i + run < n && request_.features[first + i + run] == feature + run &&
+            while (i + run < n && request_.feature(first + i + run) == feature + run &&
                    (feature + run) / request_.chunk_features == chunk)
                 ++run;
             uint8_t *target = staging_.data() + i * column_nbytes;
@@ -161,31 +180,55 @@ void keep_rows(const Request &request, int64_t n, const Code **columns, std::vec
     }
 }
 
+// Copy the decoys of a tile that also holds other columns, rows permuted, and point `columns` there.
+template <typename Code>
+void permute_decoys(const Request &request, int64_t first, int64_t n, const Code **columns, std::vector<Code> &permuted) {
+    permuted.resize(static_cast<size_t>(TILE * request.n_kept));
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t family = request.family(first + i);
+        if (family == 0) continue;
+        const int32_t *partners = request.partners(family);
+        Code *target = permuted.data() + i * request.n_kept;
+        for (int64_t r = 0; r < request.n_kept; ++r) target[r] = columns[i][partners[r]];
+        columns[i] = target;
+    }
+}
+
 template <typename Code, typename Source> void fill(const Request &request, Source source) {
-    std::vector<Code> kept(request.rows ? static_cast<size_t>(TILE * request.n_kept) : 0);
+    std::vector<Code> kept(request.rows ? static_cast<size_t>(TILE * request.n_kept) : 0), permuted;
     const std::vector<Code> empty(request.tiled ? static_cast<size_t>(request.n_kept) : 0);
     const Code *columns[2][TILE];
     auto *out = reinterpret_cast<Code *>(request.out);
     const auto load = [&](int64_t first, const Code **target) {
-        const int64_t n = request.n_features - first < TILE ? request.n_features - first : TILE;
+        const int64_t n = request.n_items - first < TILE ? request.n_items - first : TILE;
         source.load(first, n, reinterpret_cast<const uint8_t **>(target));
         for (int64_t i = n; i < TILE; ++i) target[i] = empty.data();
         return n;
     };
     const bool ahead = Source::in_place && !request.rows;
-    if (request.n_features > 0) load(0, columns[0]);
-    for (int64_t first = 0, turn = 0; first < request.n_features; first += TILE, turn ^= 1) {
+    if (request.n_items > 0) load(0, columns[0]);
+    for (int64_t first = 0, turn = 0; first < request.n_items; first += TILE, turn ^= 1) {
         const Code **now = columns[turn], **next = columns[turn ^ 1];
-        const int64_t n = request.n_features - first < TILE ? request.n_features - first : TILE;
-        const bool more = first + TILE < request.n_features;
+        const int64_t n = request.n_items - first < TILE ? request.n_items - first : TILE;
+        const bool more = first + TILE < request.n_items;
         if (first > 0 && !ahead) load(first, now);
         if (more && ahead) load(first + TILE, next);
         if (request.rows) keep_rows(request, n, now, kept);
-        if (request.tiled) {
-            fill_tile<Code>(now, more && ahead ? next : nullptr, request.n_kept, out + first * request.n_kept);
-        } else {
+        int64_t family = request.family(first); // of the whole tile: items of a family are mostly together
+        for (int64_t i = 1; i < n; ++i)
+            if (request.family(first + i) != family) family = -1;
+        if (family < 0 || (family > 0 && !request.tiled)) {
+            permute_decoys(request, first, n, now, permuted);
+            family = 0;
+        }
+        Code *target = out + first * request.n_kept;
+        if (!request.tiled) {
             for (int64_t i = 0; i < n; ++i)
-                std::memcpy(out + (first + i) * request.n_kept, now[i], static_cast<size_t>(request.n_kept) * sizeof(Code));
+                std::memcpy(target + i * request.n_kept, now[i], static_cast<size_t>(request.n_kept) * sizeof(Code));
+        } else if (family > 0) { // an involution: where a row comes from is where it goes
+            fill_tile<Code>(now, more && ahead ? next : nullptr, request.n_kept, target, Swapped{request.partners(family)});
+        } else {
+            fill_tile<Code>(now, more && ahead ? next : nullptr, request.n_kept, target, InOrder{});
         }
     }
 }
@@ -195,11 +238,13 @@ template <typename Source> void fill_any(const Request &request, Source source) 
     else fill<uint16_t>(request, std::move(source));
 }
 
-Request make_request(Vector<const uint32_t> &features, int64_t chunk_features, int64_t n_rows,
-                     Vector<const int32_t> &rows, int64_t code_nbytes, bool tiled, Vector<uint8_t> &out, size_t n_chunks) {
+Request make_request(Vector<const uint32_t> &items, int64_t n_features, Vector<const int32_t> &families,
+                     int64_t chunk_features, int64_t n_rows, Vector<const int32_t> &rows, int64_t code_nbytes, bool tiled,
+                     Vector<uint8_t> &out, size_t n_chunks) {
     Request request{};
-    request.features = features.data();
-    request.n_features = static_cast<int64_t>(features.size());
+    request.items = items.data();
+    request.n_items = static_cast<int64_t>(items.size());
+    request.n_features = n_features;
     request.chunk_features = chunk_features;
     request.n_rows = n_rows;
     request.rows = rows.size() ? rows.data() : nullptr;
@@ -207,30 +252,72 @@ Request make_request(Vector<const uint32_t> &features, int64_t chunk_features, i
     request.code_nbytes = code_nbytes;
     request.tiled = tiled;
     request.out = out.data();
-    const int64_t columns = tiled ? (request.n_features + TILE - 1) / TILE * TILE : request.n_features;
+    request.families = families.data();
+    request.n_families = request.n_kept > 0 ? static_cast<int64_t>(families.size()) / request.n_kept : 0;
+    const int64_t columns = tiled ? (request.n_items + TILE - 1) / TILE * TILE : request.n_items;
     if (static_cast<int64_t>(out.size()) < columns * request.n_kept * code_nbytes)
         throw std::invalid_argument("the block is smaller than its rows times its columns");
-    for (int64_t i = 0; i < request.n_features; ++i)
-        if (request.features[i] / chunk_features >= static_cast<int64_t>(n_chunks))
-            throw std::invalid_argument("feature " + std::to_string(request.features[i]) + " is beyond the last chunk");
+    if (n_features < 1 || (n_features - 1) / chunk_features >= static_cast<int64_t>(n_chunks))
+        throw std::invalid_argument("feature " + std::to_string(n_features - 1) + " is beyond the last chunk");
+    for (int64_t i = 0; i < request.n_items; ++i)
+        if (request.family(i) > request.n_families)
+            throw std::invalid_argument("item " + std::to_string(request.items[i]) + " is of no family");
+    for (size_t i = 0; i < families.size(); ++i)
+        if (families.data()[i] < 0 || families.data()[i] >= request.n_kept)
+            throw std::invalid_argument("a decoy's row " + std::to_string(families.data()[i]) + " is not in the block");
     for (size_t i = 0; i < rows.size(); ++i)
         if (rows.data()[i] < 0 || rows.data()[i] >= n_rows)
             throw std::invalid_argument("row " + std::to_string(rows.data()[i]) + " is not in the store");
     return request;
 }
 
-void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> features, int64_t chunk_features,
-                   int64_t n_rows, Vector<const int32_t> rows, int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
-    const Request request = make_request(features, chunk_features, n_rows, rows, code_nbytes, tiled, out, addresses.size());
+void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> items, int64_t n_features,
+                   Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows, int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
+    const Request request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled, out, addresses.size());
     nb::gil_scoped_release released;
     fill_any(request, Mapped(request, addresses.data()));
 }
 
-void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> features, int64_t chunk_features,
-                  int64_t n_rows, Vector<const int32_t> rows, int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
-    const Request request = make_request(features, chunk_features, n_rows, rows, code_nbytes, tiled, out, descriptors.size());
+void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> items, int64_t n_features,
+                   Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows, int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
+    const Request request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled, out, descriptors.size());
     nb::gil_scoped_release released;
     fill_any(request, Files(request, descriptors.data()));
+}
+
+// ---- reading ahead -----------------------------------------------------------------------------
+
+constexpr int64_t PAGE_NBYTES = 4096; // columns less than a page apart are asked for together
+
+inline void ask_for(int descriptor, int64_t offset, int64_t nbytes) {
+#if defined(POSIX_FADV_WILLNEED)
+    posix_fadvise(descriptor, offset, nbytes, POSIX_FADV_WILLNEED);
+#elif defined(F_RDADVISE)
+    radvisory advice{offset, static_cast<int>(nbytes)};
+    fcntl(descriptor, F_RDADVISE, &advice);
+#endif
+}
+
+// Ask the system to read columns, ascending ones in the fewest requests, and do not wait for them; how many requests.
+int64_t advise_files(Vector<const int32_t> descriptors, Vector<const uint32_t> features, int64_t chunk_features,
+                     int64_t column_nbytes) {
+    nb::gil_scoped_release released;
+    const auto n = static_cast<int64_t>(features.size()), n_chunks = static_cast<int64_t>(descriptors.size());
+    int64_t n_requests = 0;
+    for (int64_t i = 0; i < n;) {
+        const int64_t chunk = features.data()[i] / chunk_features;
+        if (chunk >= n_chunks) throw std::invalid_argument("a feature is beyond the last chunk");
+        const int64_t begin = features.data()[i] % chunk_features * column_nbytes;
+        int64_t end = begin + column_nbytes;
+        for (++i; i < n && features.data()[i] / chunk_features == chunk; ++i) {
+            const int64_t next = features.data()[i] % chunk_features * column_nbytes;
+            if (next < begin || next >= end + PAGE_NBYTES) break;
+            end = std::max(end, next + column_nbytes);
+        }
+        ask_for(descriptors.data()[chunk], begin, end - begin);
+        ++n_requests;
+    }
+    return n_requests;
 }
 
 // ---- the probe ---------------------------------------------------------------------------------
@@ -266,10 +353,11 @@ void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int
 } // namespace
 
 void bind_gather(nb::module_ &module) {
-    module.def("gather_mapped", &gather_mapped, "addresses"_a, "features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a,
-               "code_nbytes"_a, "tiled"_a, "out"_a);
-    module.def("gather_files", &gather_files, "descriptors"_a, "features"_a, "chunk_features"_a, "n_rows"_a, "rows"_a,
-               "code_nbytes"_a, "tiled"_a, "out"_a);
+    module.def("gather_mapped", &gather_mapped, "addresses"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
+               "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a);
+    module.def("gather_files", &gather_files, "descriptors"_a, "items"_a, "n_features"_a, "families"_a, "chunk_features"_a,
+               "n_rows"_a, "rows"_a, "code_nbytes"_a, "tiled"_a, "out"_a);
+    module.def("advise_files", &advise_files, "descriptors"_a, "features"_a, "chunk_features"_a, "column_nbytes"_a);
     module.def("copy_shuffled", &copy_shuffled, "block"_a, "n_columns"_a, "n_rows"_a, "code_nbytes"_a, "tiled"_a,
                "source"_a, "target"_a, "key"_a);
 }

@@ -11,6 +11,7 @@ namespace {
 
 using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Slots = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ends = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Panel = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T> nb::bytes raw(const std::vector<T> &items) {
@@ -39,9 +40,9 @@ nb::tuple take_texts(srs::Texts &texts) {
 }
 
 nb::object describe(const srs::Problem &problem) {
-    static const char *const names[] = {"none", "ragged", "not_a_number", "infinite",
-                                        "missing_target", "too_many_classes", "long_field",
-                                        "open_quote", "long_label"};
+    static const char *const names[] = {"none",       "ragged",          "not_a_number",
+                                        "infinite",   "many_categories", "long_field",
+                                        "open_quote"};
     if (problem.fault == srs::Fault::none) return nb::none();
     return nb::make_tuple(names[static_cast<int>(problem.fault)], problem.line, problem.column,
                           raw(problem.text));
@@ -82,10 +83,12 @@ class HeaderReader : public Reader<srs::HeaderSink> {
 class TableReader : public Reader<srs::TableSink> {
   public:
     TableReader(Slots slots, nb::bytes marks, nb::object missing, std::int64_t line,
-                bool after_return, std::size_t max_classes)
+                bool after_return, nb::bytes kinds, bool by_row, std::size_t max_category_nbytes)
         : Reader(dialect_of(marks), line, after_return,
                  std::vector<std::int32_t>(slots.data(), slots.data() + slots.size()),
-                 dialect_of(marks), missing_of(missing, dialect_of(marks).point), max_classes) {}
+                 dialect_of(marks), missing_of(missing, dialect_of(marks).point),
+                 std::vector<std::uint8_t>(kinds.c_str(), kinds.c_str() + kinds.size()), by_row,
+                 max_category_nbytes) {}
 
     void set_panel(Panel panel) {
         panel_ = panel; // keeps the memory alive
@@ -98,13 +101,14 @@ class TableReader : public Reader<srs::TableSink> {
                               raw(taken.ends), raw(taken.bytes));
     }
 
-    nb::bytes take_labels() { return raw(std::exchange(sink.labels, {})); }
-    nb::tuple take_ids() { return take_texts(sink.ids); }
-
-    nb::list classes() const {
-        nb::list all;
-        for (const std::string &label : sink.classes) all.append(raw(label));
-        return all;
+    nb::tuple take_texts(std::size_t column) {
+        return ::take_texts(column < sink.texts.size() ? sink.texts[column] : none_);
+    }
+    nb::bytes take_lines() { return raw(std::exchange(sink.lines, {})); }
+    nb::bytes take_row_cells() { return raw(std::exchange(sink.row_cells, {})); }
+    nb::bytes cells() const { return raw(sink.cells); }
+    nb::tuple categories() const {
+        return nb::make_tuple(raw(sink.categories.bytes), raw(sink.categories.ends));
     }
 
     std::int64_t n_rows() const { return sink.n_rows; }
@@ -113,6 +117,33 @@ class TableReader : public Reader<srs::TableSink> {
 
   private:
     Panel panel_;
+    srs::Texts none_;
+};
+
+class TextCoder {
+  public:
+    explicit TextCoder(std::size_t max_nbytes) : pool_(max_nbytes) {}
+
+    // The number of each text; fewer where there is no room for the next.
+    nb::bytes code(nb::bytes blob, Ends ends) {
+        std::vector<std::int32_t> numbers;
+        numbers.reserve(ends.size());
+        std::size_t start = 0;
+        for (std::size_t i = 0; i < ends.size(); start = ends.data()[i++]) {
+            const std::int64_t number =
+                pool_.number_of({blob.c_str() + start, ends.data()[i] - start});
+            if (number < 0) break;
+            numbers.push_back(static_cast<std::int32_t>(number));
+        }
+        return raw(numbers);
+    }
+
+    std::size_t size() const { return pool_.ends.size(); }
+    std::size_t nbytes() const { return pool_.bytes.size(); }
+    nb::tuple texts() const { return nb::make_tuple(raw(pool_.bytes), raw(pool_.ends)); }
+
+  private:
+    srs::TextPool pool_;
 };
 
 nb::object parse_decimal(nb::bytes text) {
@@ -137,21 +168,31 @@ void bind_parse(nb::module_ &module) {
         .def_prop_ro("after_return", &HeaderReader::after_return)
         .def_prop_ro("problem", &HeaderReader::problem);
     nb::class_<TableReader>(module, "TableReader")
-        .def(nb::init<Slots, nb::bytes, nb::object, std::int64_t, bool, std::size_t>(), "slots"_a,
-             "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a, "max_classes"_a)
+        .def(nb::init<Slots, nb::bytes, nb::object, std::int64_t, bool, nb::bytes, bool,
+                      std::size_t>(),
+             "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a, "kinds"_a,
+             "by_row"_a, "max_category_nbytes"_a)
         .def("set_panel", &TableReader::set_panel, "panel"_a.noconvert())
         .def("feed", &TableReader::feed, "data"_a, "start"_a)
         .def("finish", &TableReader::finish)
         .def("take_deferred", &TableReader::take_deferred)
-        .def("take_labels", &TableReader::take_labels)
-        .def("take_ids", &TableReader::take_ids)
-        .def("classes", &TableReader::classes)
+        .def("take_texts", &TableReader::take_texts, "column"_a)
+        .def("take_lines", &TableReader::take_lines)
+        .def("take_row_cells", &TableReader::take_row_cells)
+        .def("cells", &TableReader::cells)
+        .def("categories", &TableReader::categories)
         .def_prop_ro("n_rows", &TableReader::n_rows)
         .def_prop_ro("panel_row", &TableReader::panel_row)
         .def_prop_ro("column", &TableReader::column)
         .def_prop_ro("line", &TableReader::line)
         .def_prop_ro("fits_float32", &TableReader::fits_float32)
         .def_prop_ro("problem", &TableReader::problem);
+    nb::class_<TextCoder>(module, "TextCoder")
+        .def(nb::init<std::size_t>(), "max_nbytes"_a)
+        .def("code", &TextCoder::code, "blob"_a, "ends"_a)
+        .def("texts", &TextCoder::texts)
+        .def_prop_ro("nbytes", &TextCoder::nbytes)
+        .def_prop_ro("size", &TextCoder::size);
     module.def("parse_decimal", &parse_decimal, "text"_a);
     module.def("hash_text", [](nb::bytes text) { return srs::hash_text(text.c_str(), text.size()); },
                "text"_a);

@@ -67,10 +67,13 @@ template <class Key> std::size_t n_edges_up_to(const Key *edges, std::size_t n, 
     return static_cast<std::size_t>(base - edges) + (*base <= key);
 }
 
+enum Kind : std::uint8_t { kNumeric, kInteger, kBoolean, kCategorical, kConstant };
+
 struct ColumnFacts {
     std::uint32_t n_missing;
     std::uint16_t n_codes;
     bool exact;
+    std::uint8_t kind; // what the values show; never kCategorical
 };
 
 // Codes columns one at a time; holds the scratch they share.
@@ -100,7 +103,7 @@ template <class Value, class Code> class ColumnCoder {
                                                              to_key(values[i])));
         const std::size_t n_codes = n_valid_ ? edges_.size() + 1 : 0;
         return {static_cast<std::uint32_t>(n_rows - n_valid_), static_cast<std::uint16_t>(n_codes),
-                exact};
+                exact, kind()};
     }
 
     // Lowest and highest value of each code of the column coded last.
@@ -119,6 +122,17 @@ template <class Value, class Code> class ColumnCoder {
     }
 
   private:
+    Kind kind() const {
+        if (n_valid_ == 0 || sorted_[0] == sorted_[n_valid_ - 1]) return kConstant;
+        for (std::size_t i = 0; i < n_valid_; ++i) {
+            const Value value = from_key<Value>(sorted_[i]);
+            if (value != std::floor(value)) return kNumeric;
+        }
+        const Value low = from_key<Value>(sorted_[0]), high = from_key<Value>(sorted_[n_valid_ - 1]);
+        const bool is_boolean = low == 0 && high == 1; // both whole: nothing lies between
+        return is_boolean ? kBoolean : kInteger;
+    }
+
     // Edges at the distinct values if those fit (true), else at the quantiles.
     bool find_edges() {
         edges_.clear();

@@ -3,26 +3,20 @@
 
 #include "csv_tokens.hpp"
 #include "exact_number.hpp"
+#include "text_pool.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace srs {
 
-constexpr std::int32_t kIgnored = -1, kTarget = -2, kRowId = -3; // other slots are stored features
+constexpr std::int32_t kIgnored = -1; // other negative slots: -2 - k is text column k
 
-inline std::uint64_t hash_text(const char *text, std::size_t size) { // FNV-1a, then SplitMix64's mix
-    std::uint64_t x = 0xCBF29CE484222325u;
-    for (std::size_t i = 0; i < size; ++i)
-        x = (x ^ static_cast<unsigned char>(text[i])) * 0x100000001B3u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
+// What the cells of a feature are; found at its first cell that is not missing, unless said.
+enum Cells : std::uint8_t { kUnknown, kNumbers, kTexts, kCategories, kOnlyNumbers };
 
 inline std::string_view trimmed(const char *text, std::size_t size) {
     const char *end = text + size;
@@ -84,10 +78,7 @@ struct Texts {
     }
 };
 
-enum class Fault {
-    none, ragged, not_a_number, infinite, missing_target, too_many_classes, long_field, open_quote,
-    long_label
-};
+enum class Fault { none, ragged, not_a_number, infinite, many_categories, long_field, open_quote };
 
 struct Problem {
     Fault fault = Fault::none;
@@ -121,10 +112,16 @@ class TableSink {
         std::string bytes;
     };
 
+    // by_row: a row is a feature, so that its cells are of one kind; else a column is one.
     TableSink(std::vector<std::int32_t> slots, Dialect dialect, MissingTexts missing,
-              std::size_t max_classes)
-        : slots_(std::move(slots)), dialect_(dialect), is_missing_(std::move(missing)),
-          max_classes_(max_classes) {}
+              std::vector<std::uint8_t> kinds, bool by_row, std::size_t max_category_nbytes)
+        : categories(max_category_nbytes), cells(std::move(kinds)), slots_(std::move(slots)),
+          dialect_(dialect), is_missing_(std::move(missing)), by_row_(by_row) {
+        std::int32_t least = kIgnored;
+        for (const std::int32_t slot : slots_) least = std::min(least, slot);
+        texts.resize(static_cast<std::size_t>(kIgnored - least));
+        cells.resize(by_row ? 1 : slots_.size(), kUnknown);
+    }
 
     void set_panel(double *panel, std::int64_t n_rows) {
         panel_ = panel;
@@ -137,14 +134,14 @@ class TableSink {
 
     const char *number(std::int64_t column, const char *p, const char *end) {
         const std::int32_t at = slot(column);
-        if (at < 0) return nullptr;
+        if (at < 0 || cells_at(column) == kCategories) return nullptr;
         Decimal decimal;
         const char *stop = scan_decimal(p, end, decimal, dialect_.point);
         if (!stop || stop == end) return nullptr;
         if (*stop != dialect_.separator && *stop != '\n' && *stop != '\r') return nullptr;
         const std::string_view text(p, static_cast<std::size_t>(stop - p));
         if (is_missing_.has_number() && is_missing_(text)) return nullptr;
-        put_decimal(at, column, decimal, text);
+        put_number(at, column, decimal, text);
         return stop;
     }
 
@@ -152,26 +149,33 @@ class TableSink {
         const std::int32_t at = slot(column);
         if (at == kIgnored) return;
         const std::string_view text = trimmed(data, size);
-        if (at == kRowId) return ids.add(text);
-        if (at == kTarget) return put_label(column, text);
-        Decimal decimal;
+        if (at < kIgnored) return texts[static_cast<std::size_t>(kIgnored - 1 - at)].add(text);
         if (is_missing_(text)) return put(at, std::numeric_limits<double>::quiet_NaN());
+        if (cells_at(column) == kCategories) return put_category(at, column, text);
+        Decimal decimal;
         const char *end = text.data() + text.size();
         if (scan_decimal(text.data(), end, decimal, dialect_.point) == end)
-            put_decimal(at, column, decimal, text);
+            put_number(at, column, decimal, text);
+        else if (is_infinity(text))
+            complain(Fault::infinite, column, text);
         else
-            complain(is_infinity(text) ? Fault::infinite : Fault::not_a_number, column, text);
+            put_text(at, column, text);
     }
 
-    void row_start(std::int64_t line) { line_ = line; }
+    void row_start(std::int64_t line) {
+        line_ = line;
+        if (by_row_) cells[0] = kUnknown;
+    }
 
     // A ragged row is reported before a bad cell in it: the cells of a shifted row mislead.
     void row_end(std::int64_t n_fields, std::int64_t line) {
-        pending_.line = line;
+        if (pending_.line == 0) pending_.line = line;
         if (n_fields != static_cast<std::int64_t>(slots_.size()))
             problem = {Fault::ragged, line, n_fields, ""};
         else if (pending_.fault != Fault::none)
             problem = pending_;
+        if (texts.size()) lines.push_back(line);
+        if (by_row_) row_cells.push_back(static_cast<char>(cells[0]));
         ++row_;
         ++n_rows;
     }
@@ -181,9 +185,11 @@ class TableSink {
     }
     void open_quote(std::int64_t line) { problem = {Fault::open_quote, line, 0, ""}; }
 
-    Texts ids;
-    std::vector<std::int32_t> labels;   // class number of each row, in order of first appearance
-    std::vector<std::string> classes;
+    std::vector<Texts> texts;           // of the text columns
+    std::vector<std::int64_t> lines;    // of the rows, where there are text columns
+    TextPool categories;                // texts of features; a cell holds the number of its text
+    std::vector<std::uint8_t> cells;    // of the columns; by_row of the row alone
+    std::string row_cells;              // by_row: of each row
     Deferred deferred;
     Problem problem;
     std::int64_t n_rows = 0;
@@ -191,8 +197,6 @@ class TableSink {
     std::int64_t row() const { return row_; }
 
   private:
-    static constexpr std::size_t kLongestLabel = 1000; // labels are kept in memory
-
     std::int32_t slot(std::int64_t column) const {
         return column < static_cast<std::int64_t>(slots_.size()) ? slots_[column] : kIgnored;
     }
@@ -221,15 +225,56 @@ class TableSink {
         deferred.ends.push_back(deferred.bytes.size());
     }
 
-    void put_label(std::int64_t column, std::string_view text) {
-        if (is_missing_(text)) complain(Fault::missing_target, column, text);
-        if (text.size() > kLongestLabel) return complain(Fault::long_label, column, text);
-        const auto found = class_of_.try_emplace(std::string(text), classes.size());
-        if (found.second) {
-            classes.emplace_back(text);
-            if (classes.size() > max_classes_) complain(Fault::too_many_classes, column, text);
-        }
-        labels.push_back(static_cast<std::int32_t>(found.first->second));
+    std::uint8_t &cells_at(std::int64_t column) { return cells[by_row_ ? 0 : column]; }
+
+    void put_number(std::int32_t at, std::int64_t column, const Decimal &decimal,
+                    std::string_view text) {
+        std::uint8_t &kind = cells_at(column);
+        if (kind == kUnknown) kind = kNumbers;
+        if (kind == kTexts) return complain_of_first(column);
+        put_decimal(at, column, decimal, text);
+    }
+
+    // A text where no cell was a number so far; 1,5 for 1.5 is not taken for one.
+    void put_text(std::int32_t at, std::int64_t column, std::string_view text) {
+        std::uint8_t &kind = cells_at(column);
+        Decimal decimal;
+        const char *end = text.data() + text.size(), other = dialect_.point == '.' ? ',' : '.';
+        const bool is_other = scan_decimal(text.data(), end, decimal, other) == end;
+        if (kind == kNumbers || kind == kOnlyNumbers || text.empty() ||
+            (kind == kUnknown && is_other))
+            return complain(Fault::not_a_number, column, text);
+        const bool is_first = kind == kUnknown;
+        kind = kTexts;
+        put_category(at, column, text);
+        if (is_first) note_first(column, text);
+    }
+
+    void put_category(std::int32_t at, std::int64_t column, std::string_view text) {
+        const std::int64_t number = categories.number_of(text);
+        if (number < 0) return complain(Fault::many_categories, column, text);
+        put(at, static_cast<double>(number));
+    }
+
+    // Where the first text of a feature stood, should a number follow.
+    void note_first(std::int64_t column, std::string_view text) {
+        if (first_texts_.empty() && !categories.reserve(8 * cells.size()))
+            return complain(Fault::many_categories, column, text);
+        first_texts_.resize(cells.size());
+        first_lines_.resize(cells.size());
+        const std::size_t i = by_row_ ? 0 : static_cast<std::size_t>(column);
+        const std::int64_t number = categories.number_of(text);
+        first_texts_[i] = static_cast<std::uint32_t>(std::max<std::int64_t>(number, 0));
+        first_lines_[i] = static_cast<std::uint32_t>(line_);
+        first_column_ = column;
+    }
+
+    void complain_of_first(std::int64_t column) {
+        if (pending_.fault != Fault::none) return;
+        const std::size_t i = by_row_ ? 0 : static_cast<std::size_t>(column);
+        complain(Fault::not_a_number, by_row_ ? first_column_ : column,
+                 categories.text(first_texts_[i]));
+        pending_.line = first_lines_[i];
     }
 
     void complain(Fault fault, std::int64_t column, std::string_view text) {
@@ -240,10 +285,11 @@ class TableSink {
     std::vector<std::int32_t> slots_;
     Dialect dialect_;
     MissingTexts is_missing_;
-    std::size_t max_classes_;
+    bool by_row_;
     double *panel_ = nullptr;
     std::int64_t panel_rows_ = std::numeric_limits<std::int64_t>::max(), row_ = 0, line_ = 0;
-    std::unordered_map<std::string, std::size_t> class_of_;
+    std::vector<std::uint32_t> first_texts_, first_lines_; // by column, where there are texts
+    std::int64_t first_column_ = 0;
     Problem pending_;
 };
 

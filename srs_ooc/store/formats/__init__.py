@@ -4,11 +4,13 @@ Text tables are parsed straight into panels (``csv.py``). Every other format is 
 numbers, read by columns or by rows, whichever its layout makes cheap.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from srs_ooc.kernel.parse import TextCoder
 
 
 class Table(Protocol):
@@ -47,10 +49,21 @@ class Table(Protocol):
         """Names of the columns; None if the format has none."""
         ...
 
-    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    @property
+    def text_columns(self) -> NDArray[np.bool_] | None:
+        """Which columns hold texts, which are categories; None if the format has no texts."""
+        ...
+
+    @property
+    def pool(self) -> TextCoder | None:
+        """Texts that were numbered when the table was opened; None if that is done by reading."""
+        ...
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns (rows if ``by_rows``) by position, each a row of the result.
 
-        NaN where a value is missing; infinities as they are.
+        NaN where a value is missing; infinities as they are; of columns of texts the number of
+        each text in ``pool``.
 
         Raises
         ------
@@ -59,6 +72,6 @@ class Table(Protocol):
         """
         ...
 
-    def items(self, position: int) -> list[Any]:
-        """Return the cells of a column as Python objects; None or NaN where one is missing."""
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks; None or NaN where one is missing."""
         ...

@@ -1,12 +1,15 @@
 """NumPy arrays and SciPy sparse matrices in memory."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
+from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.store.formats.numbers import as_float64, check_dtype
+from srs_ooc.store.labels import item_blocks
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
@@ -31,6 +34,8 @@ class ArrayTable:
     by_rows = False
     work_nbytes = 0
     names: list[str] | None = None
+    text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
 
     def __init__(self, array: NDArray[Any], what: str) -> None:
         check_shape(array.shape, what)
@@ -42,13 +47,13 @@ class ArrayTable:
         """Rows and columns."""
         return self._array.shape[0], self._array.shape[1]
 
-    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
         return as_float64(self._array[:, positions].T, self._what)
 
-    def items(self, position: int) -> list[Any]:
-        """Return the cells of a column."""
-        return list(self._array[:, position].tolist())
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        return item_blocks(self._array[:, position])
 
 
 class SparseTable:
@@ -58,6 +63,8 @@ class SparseTable:
     by_rows = False
     work_nbytes = 0
     names: list[str] | None = None
+    text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
 
     def __init__(self, matrix: Any, what: str) -> None:
         check_shape(matrix.shape, what)
@@ -69,10 +76,10 @@ class SparseTable:
         """Rows and columns."""
         return int(self._columns.shape[0]), int(self._columns.shape[1])
 
-    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
         return as_float64(self._columns[:, positions].toarray().T, self._what)
 
-    def items(self, position: int) -> list[Any]:
-        """Return the cells of a column."""
-        return list(self._columns[:, [position]].toarray()[:, 0].tolist())
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        return item_blocks(self._columns[:, [position]].toarray()[:, 0])

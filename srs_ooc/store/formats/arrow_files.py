@@ -1,5 +1,6 @@
 """Parquet and Feather (Arrow IPC) files, read a few columns at a time with PyArrow."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,11 @@ import psutil
 from numpy.typing import NDArray
 
 from srs_ooc.errors import BudgetError, InputError, UsageError
+from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.sizes import MB, megabytes
 from srs_ooc.store.formats.arrays import check_shape
-from srs_ooc.store.formats.frames import column_numbers
+from srs_ooc.store.formats.frames import are_texts, read_column
+from srs_ooc.store.labels import item_blocks
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 _WORK_NBYTES = 40 * MB  # PyArrow reads, decodes and frees; measured 8 to 30 MB at 20,000 columns
@@ -31,6 +34,7 @@ class ArrowFile:
 
     by_rows = False
     work_nbytes = _WORK_NBYTES
+    pool: TextCoder | None = None
 
     def __init__(self, path: Path, what: str, cap: int, *, parquet: bool) -> None:
         try:
@@ -90,6 +94,7 @@ class ArrowFile:
                 schema = reader.schema
             n_rows = self._read_feather(schema.names[:1]).num_rows
         self.names: list[str] = list(schema.names)
+        self.text_columns: NDArray[np.bool_] | None = are_texts(schema.types)
         self.shape: tuple[int, int] = (int(n_rows), len(schema.names))
 
     def _read_feather(self, names: list[str]) -> Any:
@@ -108,16 +113,16 @@ class ArrowFile:
                 "Get the file again."
             ) from error
 
-    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
         names = [self.names[position] for position in positions.tolist()]
         table = self._columns(names)
         out = np.empty((len(names), self.shape[0]))
         for line, name in zip(out, names, strict=True):
-            line[...] = column_numbers(table.column(name), f"{self._what}, column {name!r}")
+            read_column(line, table.column(name), pool, f"{self._what}, column {name!r}")
         return out
 
-    def items(self, position: int) -> list[Any]:
-        """Return the cells of a column."""
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
         name = self.names[position]
-        return list(self._columns([name]).column(name).to_pylist())
+        return item_blocks(self._columns([name]).column(name))

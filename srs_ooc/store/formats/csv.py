@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
 from srs_ooc.kernel.parse import IGNORED, HeaderReader, TableReader, Texts
@@ -198,7 +197,7 @@ def count_rows(source: Source, form: TextForm, n_columns: int) -> int:
 def read_rows(
     stream: CsvStream,
     reader: TableReader,
-    take_rows: Callable[[NDArray[np.int32], Texts], None],
+    take_rows: Callable[[TableReader], None],
     panel_full: Callable[[], None],
 ) -> Iterator[None]:
     """Read all rows; yield after each piece.
@@ -210,7 +209,7 @@ def read_rows(
     reader : TableReader
         With its first panel set.
     take_rows : callable
-        Given the class numbers and row ids read since it was called last.
+        Must take the texts read since it was called last.
     panel_full : callable
         Must set the next panel.
     """
@@ -218,7 +217,7 @@ def read_rows(
         start = first
         while True:
             start = reader.feed(data, start)
-            take_rows(reader.take_labels(), reader.take_ids())
+            take_rows(reader)
             if reader.problem is not None:
                 return
             if reader.panel_is_full:
@@ -227,6 +226,6 @@ def read_rows(
                 break
         yield
     reader.finish()
-    take_rows(reader.take_labels(), reader.take_ids())
+    take_rows(reader)
     if reader.problem is None and reader.n_panel_rows:
         panel_full()

@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
-from srs_ooc.kernel.parse import IGNORED, ROW_ID, TableReader
+from srs_ooc.kernel.parse import IGNORED, ROW_ID, TEXTS, TableReader, TextCoder
 from srs_ooc.sizes import MB
 from srs_ooc.store.formats.csv import CsvStream, check_utf8, read_rows
 from srs_ooc.store.formats.npy import read_lines
 from srs_ooc.store.formats.problems import raise_problem
 from srs_ooc.store.formats.source import Source
+from srs_ooc.store.labels import item_blocks
 from srs_ooc.store.spool import anonymous_array
 from srs_ooc.store.texts import TextSpool
 
@@ -61,6 +62,13 @@ class FeatureRows:
         Where the names of the features go.
     tell : callable
         Told of the bytes read.
+    max_category_nbytes : int
+        Memory that the texts of categories may take.
+
+    Attributes
+    ----------
+    pool : TextCoder
+        The texts of features that hold texts.
 
     Raises
     ------
@@ -79,24 +87,35 @@ class FeatureRows:
         scratch: Path,
         names: TextSpool,
         tell: Callable[[int, int], None],
+        max_category_nbytes: int,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
         slots = np.full(len(sample_ids), IGNORED, np.int32)
         slots[0] = ROW_ID
         slots[1:][kept] = np.arange(n_samples, dtype=np.int32)
-        reader = TableReader(slots, stream.dialect, place=stream.place)
+        reader = TableReader(
+            slots,
+            stream.dialect,
+            place=stream.place,
+            by_row=True,
+            max_category_nbytes=max_category_nbytes,
+        )
         n_lines = max(1, _PANEL_NBYTES // (8 * n_samples))
         panel = anonymous_array((n_samples, n_lines))
         reader.set_panel(panel)
+        is_text: list[NDArray[np.bool_]] = []
         with self._path.open("wb") as file:
 
             def panel_full() -> None:
                 file.write(np.ascontiguousarray(panel[:, : reader.n_panel_rows].T).data)
                 reader.set_panel(panel)
 
-            def take_rows(_: NDArray[np.int32], texts: Any) -> None:
+            def take_rows(reader: TableReader) -> None:
+                texts = reader.take_texts(ROW_ID)
                 check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
+                reader.take_lines()
+                is_text.append(reader.take_row_cells() == TEXTS)
 
             for _ in read_rows(stream, reader, take_rows, panel_full):
                 tell(stream.pieces.n_used, stream.pieces.nbytes)
@@ -108,14 +127,20 @@ class FeatureRows:
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.shape: tuple[int, int] = (n_samples, reader.n_rows)
         self.names = SpooledNames(names)
+        self.text_columns: NDArray[np.bool_] | None = np.concatenate(is_text)
+        self.pool: TextCoder | None = TextCoder(max_category_nbytes)
+        self.pool.code(*reader.categories())
 
-    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], _: TextCoder) -> NDArray[np.float64]:
         """Return features, each a row of the result."""
         return read_lines(self._path, np.dtype(np.float64), 0, self.shape[0], positions)
 
-    def items(self, position: int) -> list[Any]:
-        """Return the values of a feature."""
-        return list(self.read(np.array([position]))[0].tolist())
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the values of a feature in blocks."""
+        values = read_lines(
+            self._path, np.dtype(np.float64), 0, self.shape[0], np.array([position])
+        )
+        return item_blocks(values[0])
 
 
 def needed_nbytes(n_samples: int) -> int:

@@ -1,13 +1,17 @@
 """pandas and polars frames and Arrow tables in memory; none of them is imported here."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
+from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.store.formats.arrays import check_shape
 from srs_ooc.store.formats.numbers import as_float64
+from srs_ooc.store.labels import item_blocks, text_of
+from srs_ooc.store.texts import joined
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 
@@ -26,6 +30,7 @@ class FrameTable:
 
     by_rows = False
     work_nbytes = 0
+    pool: TextCoder | None = None
 
     def __init__(self, frame: Any, what: str) -> None:
         self.format = str(frame_library(frame))
@@ -34,6 +39,8 @@ class FrameTable:
         check_shape(self.shape, what)
         names = frame.column_names if self.format == "pyarrow" else frame.columns
         self.names: list[str] | None = [str(name) for name in names]
+        kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
+        self.text_columns: NDArray[np.bool_] | None = are_texts(kinds)
 
     def _column(self, position: int) -> Any:
         if self.format == "pandas":
@@ -42,19 +49,78 @@ class FrameTable:
             return self._frame.to_series(position)
         return self._frame.column(position)
 
-    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
         assert self.names is not None
         out = np.empty((len(positions), self.shape[0]))
         for line, position in zip(out, positions.tolist(), strict=True):
-            column = self._column(position)
-            line[...] = column_numbers(column, f"{self._what}, column {self.names[position]!r}")
+            what = f"{self._what}, column {self.names[position]!r}"
+            read_column(line, self._column(position), pool, what)
         return out
 
-    def items(self, position: int) -> list[Any]:
-        """Return the cells of a column."""
-        column = self._column(position)
-        return list(column.to_pylist() if self.format == "pyarrow" else column.to_list())
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        return item_blocks(self._column(position))
+
+
+_TEXT = ("object", "string", "large_string", "str", "category", "categorical", "enum", "dictionary")
+
+
+def are_texts(kinds: Iterable[Any]) -> NDArray[np.bool_]:
+    """Tell which dtypes of pandas, polars or Arrow are texts or categories."""
+    known: dict[Any, bool] = {}
+    return np.array(
+        [known.setdefault(kind, str(kind).lower().startswith(_TEXT)) for kind in kinds],
+        np.bool_,
+    )
+
+
+def read_column(line: NDArray[np.float64], column: Any, pool: TextCoder, what: str) -> None:
+    """Fill ``line`` with a column's numbers, or with the numbers of its texts in ``pool``.
+
+    Raises
+    ------
+    InputError
+        If it holds something else.
+    """
+    library = type(column).__module__.split(".")[0]
+    kind = column.type if library == "pyarrow" else column.dtype
+    if are_texts([kind])[0]:
+        line[...] = np.nan
+        start = 0
+        for block in item_blocks(column):
+            line[start : start + len(block)] = text_numbers(block, pool, what)
+            start += len(block)
+    else:
+        line[...] = column_numbers(column, what)
+
+
+def text_numbers(items: list[Any], pool: TextCoder, what: str) -> NDArray[np.float64]:
+    """Return the numbers in ``pool`` of items as texts; NaN where one is missing or empty.
+
+    Raises
+    ------
+    InputError
+        If the pool is full, or an item is of a kind that is no category.
+    """
+    for item in items:
+        known = isinstance(item, str | bytes | bool | int | float | None)
+        if not known and text_of(item) is not None:
+            raise InputError(
+                f"{what}: expected numbers or texts, found {item!r}. Convert the column, or "
+                "leave it out with ignore (--ignore)."
+            )
+    out = np.full(len(items), np.nan)
+    texts = [text_of(item) for item in items]
+    there = np.array([bool(text) for text in texts])
+    found = pool.code(*joined([text.encode() for text in texts if text]))
+    if len(found) < there.sum():
+        raise InputError(
+            f"{what}: expected categories whose texts fit into the memory that is left for them, "
+            "found more. Leave columns of free text out with ignore (--ignore), or raise the cap."
+        )
+    out[there] = found
+    return out
 
 
 def column_numbers(column: Any, what: str) -> NDArray[np.float64]:

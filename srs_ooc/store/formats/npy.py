@@ -2,6 +2,7 @@
 
 import shutil
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import BudgetError, InputError
+from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.sizes import MB, megabytes
 from srs_ooc.store.formats.arrays import SparseTable, check_shape
 from srs_ooc.store.formats.numbers import as_float64, check_dtype
+from srs_ooc.store.labels import item_blocks
 
+_PIECE_NBYTES = 2 * MB
 _MAIN_KEYS = ("X", "x", "data", "arr_0")
 _SPARSE_KEYS = {"data", "shape", "format"}
 
@@ -32,6 +36,8 @@ class NpyTable:
     format = "npy"
     work_nbytes = 0
     names: list[str] | None = None
+    text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
 
     def __init__(self, path: Path, what: str) -> None:
         try:
@@ -42,18 +48,28 @@ class NpyTable:
         check_dtype(array.dtype, what)
         self.by_rows = bool(array.flags.c_contiguous)
         self.shape: tuple[int, int] = (int(array.shape[0]), int(array.shape[1]))
-        self._path, self._what, self._array = path, what, array
+        self._path, self._what = path, what
         self._dtype, self._offset = array.dtype, int(array.offset)
 
-    def read(self, positions: NDArray[np.intp]) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         n_items = self.shape[1] if self.by_rows else self.shape[0]
         lines = read_lines(self._path, self._dtype, self._offset, n_items, positions)
         return as_float64(lines, self._what)
 
-    def items(self, position: int) -> list[Any]:
-        """Return the cells of a column."""
-        return list(self._array[:, position].tolist())
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        n_rows, n_columns = self.shape
+        if not self.by_rows:
+            column = np.array([position])
+            line = read_lines(self._path, self._dtype, self._offset, n_rows, column)[0]
+            yield from item_blocks(line)
+            return
+        step = max(1, _PIECE_NBYTES // (n_columns * self._dtype.itemsize))
+        for start in range(0, n_rows, step):
+            rows = np.arange(start, min(start + step, n_rows))
+            lines = read_lines(self._path, self._dtype, self._offset, n_columns, rows)
+            yield lines[:, position].tolist()
 
 
 def read_lines(

@@ -8,7 +8,6 @@ from srs_ooc.kernel.parse import Dialect, Problem
 from srs_ooc.store.formats.dialect import name_of
 from srs_ooc.store.formats.source import Source
 
-MAX_CLASSES = 10_000
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
@@ -44,15 +43,13 @@ def explain(problem: Problem, where: str, dialect: Dialect) -> str:
     text = repr(problem.text)
     return {
         "not_a_number": f"{where}: expected a number (or {_missing(dialect)} for a missing value), "
-        f"found {text}. Mend the cell, or leave the column out with --ignore.{_hint(problem)}",
+        f"found {text}. Mend the cell, leave the column out with --ignore, or take all its cells "
+        f"as categories with --kind NAME=categorical.{_hint(problem)}",
         "infinite": f"{where}: expected a finite number, found {text}. Mend the cell, or make it "
         f"missing ({_missing(dialect)}).",
-        "missing_target": f"{where}: expected a class label, found "
-        f"{text if problem.text else 'an empty cell'}. Remove the row, or fill its label in.",
-        "too_many_classes": f"{where}: expected a target of at most {MAX_CLASSES} classes, found "
-        "more. Name a column of class labels with --target.",
-        "long_label": f"{where}: expected a class label of at most 1000 bytes, found a longer one. "
-        "Name a column of class labels with --target.",
+        "many_categories": f"{where}: expected categories whose texts fit into the memory that is "
+        f"left for them, found more ({text}). Leave columns of free text out with --ignore, or "
+        "raise --memory-mb.",
         "long_field": f"{where}: expected a field of at most 1 MB, found a longer one. "
         "Look for a missing closing quote or delimiter.",
         "open_quote": "expected the quote that opens here to be closed, found the end of the file. "

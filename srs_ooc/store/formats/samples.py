@@ -1,8 +1,8 @@
-"""A sample table: the class label of each sample, by its id."""
+"""A sample table: what is known of each sample, by its id."""
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +16,43 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Samples:
-    """Labels by sample id, in the order of the file."""
+    """What a sample table holds.
 
-    labels: dict[str, str]
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns asked for.
+    cells : dict
+        By sample id, in the order of the file, the cells of those columns.
+    lines : dict
+        By sample id, the line of the file.
+    """
+
+    columns: tuple[str, ...]
+    cells: dict[str, tuple[str, ...]]
+    lines: dict[str, int]
 
 
-def read_samples(source: Source, form: TextForm, id_name: str, target_name: str) -> Samples:
-    """Read the ids and labels of a sample table, a line for each sample.
+def read_samples(
+    source: Source, form: TextForm, id_name: str, wanted: Sequence[tuple[str, str]]
+) -> Samples:
+    """Read ids and columns of a sample table, a line for each sample.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    form : TextForm
+        What is said of it.
+    id_name : str
+        Column of the ids.
+    wanted : sequence of (str, str)
+        For each other column the option that names it, and its name.
 
     Raises
     ------
     InputError
-        If a column is not there, a row is ragged, an id occurs twice, or a label is missing.
+        If a column is not there, a row is ragged, or an id occurs twice.
     """
     pieces = PieceReader(source).pieces()
     first = next(pieces, b"").removeprefix(b"\xef\xbb\xbf")
@@ -35,15 +60,16 @@ def read_samples(source: Source, form: TextForm, id_name: str, target_name: str)
     rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
     filled = (row for row in rows if row)
     header = [name.strip(" \t") for name in next(filled, [])]
-    columns = []
-    for option, name in (("--id", id_name), ("--target", target_name)):
+    places = []
+    for option, name in (("--id", id_name), *wanted):
         if name not in header:
             raise InputError(
                 f"{source}: no such column {name!r} ({option}); expected one of "
                 f"{', '.join(map(repr, header[:20]))}."
             )
-        columns.append(header.index(name))
-    labels: dict[str, str] = {}
+        places.append(header.index(name))
+    cells: dict[str, tuple[str, ...]] = {}
+    lines: dict[str, int] = {}
     for row in filled:
         where = f"{source}, line {rows.line_num}"
         if len(row) != len(header):
@@ -51,19 +77,14 @@ def read_samples(source: Source, form: TextForm, id_name: str, target_name: str)
                 f"{where}: expected {len(header)} fields as in the header, found {len(row)}. "
                 "Mend the line."
             )
-        sample, label = (row[column].strip(" \t") for column in columns)
-        if sample in labels:
+        sample, *rest = (row[place].strip(" \t") for place in places)
+        if sample in cells:
             raise InputError(
                 f"{where}: expected distinct ids in column {id_name!r}, found {sample!r} again. "
                 "Keep one line for each sample."
             )
-        if label in (form.missing or ("", "NA", "nan", "NaN")):
-            raise InputError(
-                f"{where}: column {target_name!r}: expected a class label, found {label!r}. "
-                "Remove the line, or fill its label in."
-            )
-        labels[sample] = label
-    return Samples(labels)
+        cells[sample], lines[sample] = tuple(rest), rows.line_num
+    return Samples(tuple(name for _, name in wanted), cells, lines)
 
 
 def _lines(
@@ -81,8 +102,8 @@ def unmatched(samples: Samples, ids: list[str]) -> dict[str, Any]:
     """Count and list the ids of either side that the other lacks; JSON-ready."""
     here = set(ids)
     sides = {
-        "samples_without_label": [name for name in ids if name not in samples.labels],
-        "labels_without_sample": [name for name in samples.labels if name not in here],
+        "samples_without_label": [name for name in ids if name not in samples.cells],
+        "labels_without_sample": [name for name in samples.cells if name not in here],
     }
     return {
         side: {"n": len(names), "first": names[:_SHOWN]} for side, names in sides.items() if names

@@ -27,6 +27,7 @@ VALUES = [
     list(range(20)),
     [1, math.nan, 0, 1] * 5,
 ]
+TEXTS = "classification: its values are texts"
 WRITE = {
     "parquet": lambda path: parquet.write_table(TABLE, path, row_group_size=7),
     "feather": lambda path: feather.write_feather(TABLE, path, chunksize=7),
@@ -46,7 +47,7 @@ def test_files(tmp_path, kind):
     assert list(Names(store, manifest, "names")) == ["a", "a.b", "flag"]
     assert list(Names(store, manifest, "row_ids"))[-1] == "r19"
     assert [manifest.classes[c] for c in group["target"][:]] == ["u", "v"] * 10
-    assert manifest.inferred == {"target": "last column"}
+    assert manifest.inferred == {"target": "last column", "task": TEXTS}
     assert manifest.source["format"] == kind.split()[-1]
     assert manifest.source["nbytes"] == path.stat().st_size
     in_memory = srs_ooc.ingest(TABLE, tmp_path / "u.zarr", row_ids="id")
@@ -57,7 +58,7 @@ def test_files(tmp_path, kind):
 def test_what_is_no_number_or_damaged_is_refused(tmp_path, kind):
     path = tmp_path / "t.bin"
     WRITE[kind](path)
-    with pytest.raises(InputError, match=r"t\.bin, column 'id': expected numbers, found string"):
+    with pytest.raises(InputError, match=r"column 'id' of .*t\.bin: .* found 20 different texts"):
         srs_ooc.ingest(path, tmp_path / "t.zarr")
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(InputError, match="could not read it"):

@@ -50,6 +50,7 @@ def test_the_transposed_table(tmp_path, ingest, pack, monkeypatch):
     assert [manifest.classes[c] for c in group["target"][:]] == ["ctl", "case", "case"]
     assert (manifest.target_name, manifest.row_id_name) == ("Group", "Basename")
     assert json.loads(json.dumps(manifest.inferred)) == {
+        "task": "classification: its values are texts",
         "samples_without_label": {"n": 1, "first": ["s3"]},
         "labels_without_sample": {"n": 1, "first": ["s9"]},
     }
@@ -73,7 +74,6 @@ BAD = {
     "no match": ({"pheno": PHENO.replace("\ns", "\nt")}, ["found none of them", "'s1'", "--id"]),
     "twice": ({"pheno": PHENO + "s4,1,ctl\n"}, ["pheno.csv, line 6", "'s4' again"]),
     "ragged pheno": ({"pheno": PHENO + "s3,1\n"}, ["pheno.csv, line 6", "3 fields", "found 2"]),
-    "no label": ({"pheno": PHENO + "s3,1,\n"}, ["pheno.csv, line 6", "'Group'", "class label"]),
     "one class": ({"pheno": PHENO.replace("ctl", "case")}, ["two classes"]),
     "ragged": ({"matrix": MATRIX + "cg4\t1\n"}, ["m.tsv, line 6", "expected 5 fields", "found 2"]),
     "cell": ({"matrix": MATRIX + "cg4\t1\tx\t1\t1\n"}, ["line 6", "column 's2'", "found 'x'"]),
@@ -91,6 +91,18 @@ def test_bad_tables_are_refused_and_leave_nothing(tmp_path, ingest, case):
     for fragment in fragments:
         assert fragment in err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.tsv", "pheno.csv"]
+
+
+def test_a_sample_without_a_label_is_dropped_or_refused(tmp_path, ingest):
+    pheno = PHENO + "s3,1,\n"
+    status, _, err = ingest(MATRIX, pheno, "--missing-target", "refuse")
+    assert status == 2
+    for fragment in ("pheno.csv, line 6", "'Group'", "expected a target", "an empty cell"):
+        assert fragment in err
+    assert ingest(MATRIX, pheno)[0] == 0
+    manifest = read_manifest(tmp_path / "t.zarr")
+    assert (manifest.n_rows, manifest.n_dropped_rows) == (3, 1)
+    assert list(Names(tmp_path / "t.zarr", manifest, "row_ids")) == ["s1", "s2", "s4"]
 
 
 def test_options_that_do_not_go_together(ingest):

@@ -7,7 +7,15 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from srs_ooc.kernel.parse import ROW_ID, TARGET, Dialect, HeaderReader, TableReader
+from srs_ooc.kernel.parse import (
+    CATEGORIES,
+    ROW_ID,
+    TARGET,
+    UNKNOWN,
+    Dialect,
+    HeaderReader,
+    TableReader,
+)
 
 PIECES = [b"1", b"-2.5", b"1e", b"9" * 30, b"nan", b"NA", b"inf", b",", b";", b" ", b"\t", b"#"]
 PIECES += [
@@ -35,7 +43,13 @@ DIALECTS = st.builds(
 
 def parse(text: bytes, dialect: Dialect, cuts: list[int]) -> tuple:
     """Everything a reader says of a text cut at the given places."""
-    reader = TableReader(np.array([0, 1, ROW_ID, TARGET], np.int32), dialect, max_classes=3)
+    reader = TableReader(
+        np.array([0, 1, ROW_ID, TARGET], np.int32),
+        dialect,
+        kinds=np.array([UNKNOWN, CATEGORIES, UNKNOWN, UNKNOWN], np.uint8),
+        by_row=False,
+        max_category_nbytes=700,
+    )
     panel = np.full((2, 50), 77.0)
     reader.set_panel(panel)
     labels, ids = [], []
@@ -44,15 +58,16 @@ def parse(text: bytes, dialect: Dialect, cuts: list[int]) -> tuple:
         at = 0
         while at < stop - start and reader.problem is None and not reader.panel_is_full:
             at = reader.feed(text[start:stop], at)
-        labels += reader.take_labels().tolist()
-        ids += list(reader.take_ids())
+        labels += list(reader.take_texts(TARGET))
+        ids += list(reader.take_texts(ROW_ID))
     reader.finish()
-    labels += reader.take_labels().tolist()
-    ids += list(reader.take_ids())
+    labels += list(reader.take_texts(TARGET))
+    ids += list(reader.take_texts(ROW_ID))
     good = panel[:, : reader.n_panel_rows] if reader.problem is None else panel[:, :0]
     assert not np.isinf(good).any()
     cells = [None if math.isnan(cell) else cell for cell in good.ravel().tolist()]
     fault = reader.problem and (reader.problem.fault, reader.problem.line, reader.problem.column)
+    cells += reader.cells().tolist() if fault is None else []
     return cells, labels[: good.shape[1]], ids[: good.shape[1]], fault
 
 

@@ -82,7 +82,7 @@ def test_objects(tmp_path, kind):
     has_names = kind in ("pandas", "polars", "arrow")
     names = None if has_names else NAMES
     manifest = srs_ooc.ingest(table, tmp_path / "t.zarr", target=LABELS, names=names)
-    assert manifest.inferred == {}
+    assert manifest.inferred == {"task": "classification: its values are texts"}
     assert manifest.checksums == csv_checksums(tmp_path)
     holds(tmp_path / "t.zarr")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["t.zarr", "twin.csv", "twin.zarr"]
@@ -136,7 +136,7 @@ def test_several_panels_and_pieces(tmp_path, monkeypatch):
 def test_narrow_dtypes(tmp_path, dtype):
     values = RNG.integers(0, 2, (9, 4)).astype(dtype)
     manifest = srs_ooc.ingest(values, tmp_path / "t.zarr", target=list("ab" * 4 + "a"))
-    assert manifest.inferred == {"names": "f0, f1, ..."}
+    assert manifest.inferred["names"] == "f0, f1, ..."
     holds(
         tmp_path / "t.zarr",
         values.astype(float),
@@ -189,7 +189,7 @@ BAD = {
     "one dimension": (lambda: VALUES[0], r"rows x columns"),
     "empty": (lambda: VALUES[:0], r"at least one row"),
     "a list": (VALUES.tolist, "expected a path, a NumPy array.*builtins.list"),
-    "text column": (lambda: as_pandas().assign(t="1.5"), "column 't': expected numbers"),
+    "list column": (lambda: as_pandas().assign(t=[[1]] * 31), "'t': expected numbers or texts"),
     "same names": (
         lambda: as_pandas().set_axis([*NAMES[:-1], NAMES[0]], axis=1),
         "distinct column",
@@ -208,8 +208,11 @@ def test_bad_objects_are_refused_and_leave_nothing(tmp_path, case):
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"target": LABELS[1:]}, "expected 31 class labels.*found 30"),
-        ({"target": [None, *LABELS[1:]]}, "row 1: expected a class label"),
+        ({"target": LABELS[1:]}, "target: expected 31 items.*found 30"),
+        (
+            {"target": [None, *LABELS[1:]], "missing_target": "refuse"},
+            "row 1: column 'target': expected a target, found an empty cell",
+        ),
         ({"target": ["u"] * 31}, "at least two classes"),
         ({"target": "z"}, "no such column 'z'"),
         ({"target": LABELS, "names": NAMES[1:]}, "expected 12 names of columns, found 11"),

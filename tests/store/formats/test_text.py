@@ -44,9 +44,12 @@ def test_the_separator_is_found_and_noted(tmp_path, mark):
     manifest, values, names = ingest(tmp_path, PLAIN.replace(",", mark))
     assert names == ["a b", "c"]
     np.testing.assert_array_equal(values, [[1.5, -3, 4000], [2, math.nan, 6.25]])
-    named = {"\t": "tab", ";": "semicolon", "|": "pipe"}
-    expected = {} if mark == "," else {"separator": named[mark]}
-    assert manifest.inferred == {"target": "last column"} | expected
+    named = {",": "comma", "\t": "tab", ";": "semicolon", "|": "pipe"}
+    assert manifest.inferred == {
+        "target": "last column",
+        "separator": named[mark],
+        "task": "classification: its values are texts",
+    }
 
 
 def test_runs_of_spaces_are_one_separator_and_none_at_the_ends_of_a_line(tmp_path):
@@ -60,7 +63,7 @@ def test_runs_of_spaces_are_one_separator_and_none_at_the_ends_of_a_line(tmp_pat
 def test_a_named_separator_wins(tmp_path):
     manifest, values, names = ingest(tmp_path, "a;x:b:y\n1:2:u\n3:4:v\n", TextForm(separator=":"))
     assert names == ["a;x", "b"]
-    assert manifest.inferred == {"target": "last column"}
+    assert "separator" not in manifest.inferred
     assert values.tolist() == [[1, 3], [2, 4]]
 
 

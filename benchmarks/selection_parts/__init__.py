@@ -1,0 +1,1 @@
+"""Parts of the selection benchmark (``benchmarks/selection.py``)."""

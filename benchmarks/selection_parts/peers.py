@@ -1,0 +1,165 @@
+"""A child process: one of the other methods on one table held in memory.
+
+    python peers.py METHOD FOLDER SEED
+
+reads FOLDER/values.npy and target.npy (integers: classes, floats: a regression) and writes
+FOLDER/selected.json, the selected columns, and FOLDER/ranking.u4, all columns best first, equal
+scores in random order.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+TOP = 20
+LEVEL = 0.1
+N_JOBS = 2
+
+Scored = tuple[NDArray[np.bool_] | None, NDArray[np.float64]]
+"""The selected columns, None for the top 20 by score; and scores, larger for better."""
+
+
+def is_regression(y: NDArray[np.generic]) -> bool:
+    """Tell a regression from a classification."""
+    return np.issubdtype(y.dtype, np.floating)
+
+
+def ranksum(x: NDArray[np.float32], y: NDArray[np.generic], _: int) -> Scored:
+    """Test each column: rank sum (two classes), Kruskal-Wallis (more) or rank correlation."""
+    from scipy import stats
+
+    pieces = []
+    for start in range(0, x.shape[1], 1000):
+        piece = np.asarray(x[:, start : start + 1000], dtype=np.float64)
+        groups = [] if is_regression(y) else [piece[y == label] for label in np.unique(y)]
+        if not groups:
+            ranks = stats.rankdata(piece, axis=0)
+            pieces.append(stats.pearsonr(ranks, stats.rankdata(y)[:, None], axis=0).pvalue)
+        elif len(groups) == 2:
+            pieces.append(stats.mannwhitneyu(*groups, axis=0, method="asymptotic").pvalue)
+        else:
+            pieces.append(stats.kruskal(*groups, axis=0).pvalue)
+    return _corrected(np.concatenate(pieces))
+
+
+def ftest(x: NDArray[np.float32], y: NDArray[np.generic], _: int) -> Scored:
+    """Test each column by analysis of variance, or by its correlation in a regression."""
+    from sklearn.feature_selection import f_classif, f_regression
+
+    return _corrected((f_regression if is_regression(y) else f_classif)(x, y)[1])
+
+
+def _corrected(p_values: NDArray[np.float64]) -> Scored:
+    """Select by Benjamini and Hochberg at the level; an undefined p-value is 1."""
+    from scipy.stats import false_discovery_control
+
+    p_values = np.nan_to_num(p_values, nan=1.0)
+    return false_discovery_control(p_values) <= LEVEL, -p_values
+
+
+def mutual_info(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
+    """Estimate mutual information by nearest neighbours."""
+    from sklearn.feature_selection import mutual_info_classif, mutual_info_regression
+
+    estimate = mutual_info_regression if is_regression(y) else mutual_info_classif
+    return None, estimate(x, y, random_state=seed, n_jobs=N_JOBS)
+
+
+def random_forest(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
+    """Rank by the importance of 500 trees."""
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestRegressor if is_regression(y) else RandomForestClassifier
+    model = kind(500, max_features="sqrt", random_state=seed, n_jobs=N_JOBS)
+    return None, model.fit(x, y).feature_importances_
+
+
+def extra_trees(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
+    """Rank by the importance of 500 trees with 5% of the columns at each node."""
+    from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
+
+    kind = ExtraTreesRegressor if is_regression(y) else ExtraTreesClassifier
+    model = kind(500, max_features=0.05, random_state=seed, n_jobs=N_JOBS)
+    return None, model.fit(x, y).feature_importances_
+
+
+def lightgbm(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
+    """Rank by the gain of 100 rounds of boosting."""
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    kind = LGBMRegressor if is_regression(y) else LGBMClassifier
+    model = kind(importance_type="gain", random_state=seed, n_jobs=N_JOBS, verbose=-1)
+    return None, model.fit(x, y).feature_importances_.astype(np.float64)
+
+
+def boruta(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
+    """Compare importances with those of shuffled columns, 20 rounds."""
+    from boruta import BorutaPy
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestRegressor if is_regression(y) else RandomForestClassifier
+    forest = kind(max_depth=5, n_jobs=N_JOBS)
+    model = BorutaPy(forest, n_estimators="auto", max_iter=20, random_state=seed)
+    model.fit(np.asarray(x), y)
+    return model.support_, -model.ranking_.astype(np.float64)
+
+
+def lasso(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
+    """Keep what an L1 penalty chosen by 3-fold cross-validation leaves."""
+    from sklearn.linear_model import LassoCV, LogisticRegression
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.preprocessing import StandardScaler
+
+    scaled = StandardScaler().fit_transform(x)
+    if is_regression(y):
+        weights = LassoCV(cv=3, random_state=seed).fit(scaled, y).coef_[None, :]
+    else:
+        one = LogisticRegression(l1_ratio=1.0, solver="liblinear", random_state=seed)
+        search = GridSearchCV(
+            OneVsRestClassifier(one), {"estimator__C": [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]}, cv=3
+        )
+        fitted = search.fit(scaled, y).best_estimator_
+        weights = np.vstack([model.coef_ for model in fitted.estimators_])
+    size = np.abs(weights).max(axis=0).astype(np.float64)
+    return size > 0, size
+
+
+def knockoffs(x: NDArray[np.float32], y: NDArray[np.generic], seed: int) -> Scored:
+    """Filter by Gaussian model-X knockoffs with lasso statistics."""
+    from knockpy import KnockoffFilter
+
+    np.random.seed(seed)  # the package draws from the global generator
+    found = KnockoffFilter(ksampler="gaussian", fstat="lasso")
+    selected = found.forward(
+        np.asarray(x, dtype=np.float64), y.astype(np.float64), fdr=LEVEL, shrinkage="ledoitwolf"
+    )
+    return selected.astype(bool), found.W
+
+
+FUNCTIONS: dict[str, Callable[[NDArray[np.float32], NDArray[np.generic], int], Scored]] = {
+    function.__name__: function
+    for function in (
+        ranksum, ftest, mutual_info, random_forest, extra_trees, lightgbm, boruta, lasso, knockoffs
+    )
+}  # fmt: skip
+
+
+def main() -> None:
+    """Run a method and write its answer."""
+    name, folder, seed = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+    values, target = np.load(folder / "values.npy", mmap_mode="r"), np.load(folder / "target.npy")
+    selected, scores = FUNCTIONS[name](values, target, seed)
+    ties = np.random.default_rng(seed).permutation(len(scores))
+    order = np.lexsort((ties, -scores))
+    columns = order[:TOP] if selected is None else order[selected[order]]
+    (folder / "ranking.u4").write_bytes(order.astype(np.uint32).tobytes())
+    (folder / "selected.json").write_text(json.dumps(columns.tolist()))
+
+
+if __name__ == "__main__":
+    main()

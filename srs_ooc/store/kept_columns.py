@@ -1,0 +1,77 @@
+"""Columns with rows left out, or numbers taken for texts: a ``ColumnSource`` over another."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import InputError
+from srs_ooc.kernel.parse import TextCoder
+from srs_ooc.store.labels import text_of
+from srs_ooc.store.row_columns import KeptRows
+from srs_ooc.store.spool import anonymous_array
+from srs_ooc.store.table import ColumnSource
+from srs_ooc.store.texts import joined
+
+
+class KeptColumns:
+    """The kept rows of columns.
+
+    Parameters
+    ----------
+    columns : ColumnSource
+        All rows.
+    kept : KeptRows
+        Which of them to keep.
+    """
+
+    def __init__(self, columns: ColumnSource, kept: KeptRows) -> None:
+        self._columns, self._kept = columns, kept
+        self.n_rows, self.n_features = kept.n_rows, columns.n_features
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        values = self._columns.read(start, stop)
+        out = anonymous_array((stop - start, self.n_rows))
+        for line, whole in zip(out, values, strict=True):
+            line[:] = whole[self._kept.mask]
+        return out
+
+
+def kept_columns(columns: ColumnSource, kept: KeptRows) -> ColumnSource:
+    """Return the kept rows of columns; the columns themselves if that is all."""
+    return columns if kept.mask is None else KeptColumns(columns, kept)
+
+
+class NumbersAsTexts:
+    """Columns of which some hold numbers that are categories.
+
+    Parameters
+    ----------
+    columns : ColumnSource
+        Numbers.
+    which : bool (n_features,)
+        The stored features whose numbers are to be taken for texts.
+    pool : TextCoder
+        Numbers the texts.
+    """
+
+    def __init__(self, columns: ColumnSource, which: NDArray[np.bool_], pool: TextCoder) -> None:
+        self._columns, self._which, self._pool = columns, which, pool
+        self.n_rows, self.n_features = columns.n_rows, columns.n_features
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        values = self._columns.read(start, stop)
+        for i in np.flatnonzero(self._which[start:stop]).tolist():
+            distinct, place = np.unique(values[i], return_inverse=True)
+            is_there = ~np.isnan(distinct)
+            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
+            numbers = np.full(len(distinct), np.nan)
+            found = self._pool.code(*joined([text.encode() for text in texts]))
+            if len(found) < len(texts):
+                raise InputError(
+                    "expected categories whose texts fit into the memory that is left for them, "
+                    "found more. Force fewer columns to be categorical, or raise --memory-mb."
+                )
+            numbers[is_there] = found
+            values[i] = numbers[place]
+        return values
