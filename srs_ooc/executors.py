@@ -33,14 +33,15 @@ def grow_subspace(
     """
     features = subspace.features
     store.gather(features, block, rows)
-    columns = features
+    columns = sources = features
     if subspace.probe is not None:
         block.shuffle_column(subspace.probe.source, len(features), subspace.probe.key)
         columns = np.append(features, np.uint32(PROBE_FEATURE))
+        sources = np.append(features, features[subspace.probe.source])
     importance = np.zeros(len(columns), dtype=np.int64)
     records = []
     for number in range(n_trees):
-        grown = learner.grow(block, columns, tree_key(subspace.tree_key, number))
+        grown = learner.grow(block, columns, tree_key(subspace.tree_key, number), sources)
         importance += grown.importance
         if grown.record is not None:
             records.append(grown.record)

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, isqrt
 from typing import Any, Self
 
 from srs_ooc.budget import PROCESS_NBYTES
@@ -11,9 +11,9 @@ from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
 from srs_ooc.kernel.block import block_nbytes
 from srs_ooc.kernel.native import record_nbytes, recorded_nbytes
 from srs_ooc.kernel.training import TrainingRows
-from srs_ooc.kernel.tree import TreeLimits
-from srs_ooc.learners.trees import learner_nbytes
-from srs_ooc.shares import DECIMALS, share_text
+from srs_ooc.kernel.tree import IMPORTANCE_BITS, IMPURITIES, SPLITTERS, TreeLimits
+from srs_ooc.learners.trees import learner_nbytes, searching_nbytes
+from srs_ooc.shares import DECIMALS, exact_share, floor_share, share_text
 from srs_ooc.sizes import MB
 
 METHOD = "srs"
@@ -26,10 +26,13 @@ COLUMN_NBYTES = 192
 DEFAULT_ALPHA = "0.5"
 LARGEST = 2**31 - 1
 """Bound of whole-number options, so that no sum of them overflows in the kernel."""
+BOOTSTRAP_NBYTES = 48
+"""Bytes of drawing a row, per worker."""
+UNWEIGHTED = "none"
 MOST_TREES = 10_000
 """Bound of trees on one subspace."""
 JUDGES = ("probe", "positive")
-IMPURITIES = ("gini", "entropy")
+NO_DECREASE = "0"
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Options:
 
     alpha: str | None = None
     subspace_size: str | None = None
-    max_features: int | None = None
+    max_features: str | None = None
     judge: str | None = None
     probe_min_draws: int | None = None
     probe_min_wins: str | None = None
@@ -49,6 +52,10 @@ class Options:
     round_size: int | None = None
     draw_block: int | None = None
     trees_per_subspace: int | None = None
+    splitter: str | None = None
+    min_impurity_decrease: str | None = None
+    bootstrap: bool | None = None
+    class_weight: str | None = None
     excluded: str | None = None
     rows: str | None = None
 
@@ -61,7 +68,8 @@ class RunSpec:
     the paper; ``alpha`` and ``probe_min_wins`` are kept as decimal text; ``excluded`` and ``rows``
     are digests of the excluded features and the training rows; C is drawn by blocks of
     ``draw_block`` neighbours in stored order, and ``trees_per_subspace`` trees are grown on each
-    subspace (both 1 in the paper).
+    subspace (both 1 in the paper). ``min_impurity_decrease`` is decimal text, ``class_weight`` as
+    :func:`srs_ooc.responses.training_response` takes it.
     """
 
     store: str
@@ -81,6 +89,10 @@ class RunSpec:
     rows: str
     draw_block: int = 1
     trees_per_subspace: int = 1
+    splitter: str = "random"
+    min_impurity_decrease: str = NO_DECREASE
+    bootstrap: bool = False
+    class_weight: str = UNWEIGHTED
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as JSON-ready values."""
@@ -103,7 +115,14 @@ class RunSpec:
     @property
     def limits(self) -> TreeLimits:
         """How trees are grown."""
-        return TreeLimits(self.max_features, self.max_depth, self.min_samples_leaf, self.impurity)
+        return TreeLimits(
+            self.max_features,
+            self.max_depth,
+            self.min_samples_leaf,
+            self.impurity,
+            _least_importance(self.min_impurity_decrease),
+            self.splitter,
+        )
 
     def make_judge(self) -> Judge:
         """Return the run's relevance test."""
@@ -114,13 +133,22 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class Shape:
-    """What of a store, as trained on, bounds a run: rows and features used, classes, code width."""
+    """What of a store, as trained on, bounds a run: rows and features used, classes, code width.
+
+    ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
+    """
 
     n_rows: int
     n_candidates: int
     n_features: int
     n_classes: int
     code_nbytes: int
+    n_channels: int = 0
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether trees predict targets."""
+        return self.n_classes == 1
 
 
 def recording_nbytes(shape: Shape, limits: TreeLimits, n_trees: int, *, saves_trees: bool) -> int:
@@ -134,20 +162,33 @@ def recording_nbytes(shape: Shape, limits: TreeLimits, n_trees: int, *, saves_tr
     return record_nbytes(shape.n_rows, shape.n_classes, limits) + waiting
 
 
-def work_nbytes(shape: Shape, n_columns: int, recording: int = 0) -> int:
+def extra_nbytes(
+    shape: Shape, limits: TreeLimits, n_trees: int, *, bootstrap: bool, saves_trees: bool
+) -> int:
+    """Return what a worker needs for keeping trees, for best splits and for drawing rows."""
+    return (
+        recording_nbytes(shape, limits, n_trees, saves_trees=saves_trees)
+        + searching_nbytes(shape.n_rows, shape.n_classes, shape.n_channels, limits.splitter)
+        + (BOOTSTRAP_NBYTES * shape.n_rows if bootstrap else 0)
+    )
+
+
+def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
     """Return the bytes one worker needs for a block of ``n_columns`` and its tree.
 
     The block, the kernel's scratch, one tile of staging to read into, the outcome's arrays, and
-    ``recording`` bytes of :func:`recording_nbytes`.
+    ``extra`` bytes of :func:`extra_nbytes`.
     """
     staging = block_nbytes(1, shape.n_rows, shape.code_nbytes)
-    scratch = learner_nbytes(shape.n_rows, n_columns, shape.n_classes, shape.code_nbytes)
+    scratch = learner_nbytes(
+        shape.n_rows, n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
+    )
     return (
         block_nbytes(n_columns, shape.n_rows, shape.code_nbytes)
         + scratch
         + 2 * staging
         + COLUMN_NBYTES * n_columns
-        + recording
+        + extra
     )
 
 
@@ -155,12 +196,15 @@ def fixed_nbytes(shape: Shape, impurity: str) -> list[tuple[str, int]]:
     """Return what a run needs besides its workers and its process: (purpose, bytes)."""
     return [
         (f"tallies of {shape.n_features} features", FEATURE_NBYTES * shape.n_features),
-        (f"labels of {shape.n_rows} rows", TrainingRows.nbytes(shape.n_rows, impurity)),
+        (
+            f"labels of {shape.n_rows} rows",
+            TrainingRows.nbytes(shape.n_rows, impurity, shape.n_channels),
+        ),
         ("ledger", LEDGER_NBYTES),
     ]
 
 
-def largest_subspace(shape: Shape, cap_nbytes: int, impurity: str, recording: int = 0) -> int:
+def largest_subspace(shape: Shape, cap_nbytes: int, impurity: str, extra: int = 0) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
@@ -169,7 +213,7 @@ def largest_subspace(shape: Shape, cap_nbytes: int, impurity: str, recording: in
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
-        if fixed + work_nbytes(shape, middle + 1, recording) <= cap_nbytes:
+        if fixed + work_nbytes(shape, middle + 1, extra) <= cap_nbytes:
             low = middle
         else:
             high = middle - 1
@@ -186,26 +230,28 @@ def settle(
     UsageError
         If an option is outside its range.
     """
-    impurity = _one_of("impurity", options.impurity or "gini", IMPURITIES)
+    impurity = _settle_impurity(options.impurity, shape)
+    class_weight = options.class_weight or UNWEIGHTED
     max_depth = (
         None
         if options.max_depth is None
         else _in_range("max-depth", options.max_depth, 1, 1, LARGEST)
     )
     min_leaf = _in_range("min-samples-leaf", options.min_samples_leaf, 1, 1, LARGEST)
-    limits = TreeLimits(1, max_depth, min_leaf, impurity)
+    splitter = _one_of("splitter", options.splitter or "random", SPLITTERS)
+    decrease = _share("min-impurity-decrease", options.min_impurity_decrease or NO_DECREASE)
+    limits = TreeLimits(1, max_depth, min_leaf, impurity, splitter=splitter)
     n_trees = _in_range("trees-per-subspace", options.trees_per_subspace, 1, 1, MOST_TREES)
-    recording = recording_nbytes(shape, limits, n_trees, saves_trees=saves_trees)
-    largest = largest_subspace(shape, cap_nbytes, impurity, recording)
+    bootstrap = bool(options.bootstrap)
+    extra = extra_nbytes(shape, limits, n_trees, bootstrap=bootstrap, saves_trees=saves_trees)
+    largest = largest_subspace(shape, cap_nbytes, impurity, extra)
     subspace_size = _settle_subspace(options.subspace_size, shape, largest)
     return RunSpec(
         store=store,
         method=METHOD,
         alpha=_share("alpha", DEFAULT_ALPHA if options.alpha is None else options.alpha),
         subspace_size=subspace_size,
-        max_features=_in_range(
-            "max-features", options.max_features, subspace_size, 1, subspace_size
-        ),
+        max_features=_settle_max_features(options.max_features, subspace_size),
         judge=_one_of("judge", options.judge or "probe", JUDGES),
         probe_min_draws=_in_range("probe-min-draws", options.probe_min_draws, 10, 0, LARGEST),
         probe_min_wins=_share("probe-min-wins", options.probe_min_wins or "0.95"),
@@ -220,6 +266,10 @@ def settle(
             "draw-block", options.draw_block, 1, 1, subspace_size, " (the features of a subspace)"
         ),
         trees_per_subspace=n_trees,
+        splitter=splitter,
+        min_impurity_decrease=decrease,
+        bootstrap=bootstrap,
+        class_weight=class_weight,
     )
 
 
@@ -236,8 +286,10 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
         given, held = getattr(options, field.name), getattr(spec, field.name)
         if given is None or given == "max":
             continue
-        if field.name in ("alpha", "probe_min_wins"):
+        if field.name in ("alpha", "probe_min_wins", "min_impurity_decrease"):
             given = _share(field.name.replace("_", "-"), given)
+        if field.name == "max_features":
+            given = _settle_max_features(given, spec.subspace_size)
         if str(given) != str(held):
             differences.append(f"{field.name.replace('_', '-')} {held} (asked for: {given})")
     if differences:
@@ -257,6 +309,44 @@ def _settle_subspace(asked: str | None, shape: Shape, largest: int) -> int:
     if not (asked.isascii() and asked.isdigit() and len(asked) <= 10):
         raise UsageError(f"--subspace-size: expected a whole number or 'max', found {asked!r}.")
     return _in_range("subspace-size", int(asked), 1, 1, p, " (the features there are)")
+
+
+def _settle_max_features(asked: str | None, subspace_size: int) -> int:
+    """Return K: a whole number, a share of q with a decimal point, ``sqrt`` or ``log2`` of q."""
+    if asked is None:
+        return subspace_size
+    if asked in ("sqrt", "log2"):
+        return isqrt(subspace_size) if asked == "sqrt" else max(1, subspace_size.bit_length() - 1)
+    if asked.isascii() and asked.isdigit() and len(asked) <= 10:
+        return _in_range("max-features", int(asked), 1, 1, subspace_size, " (q)")
+    try:
+        return max(1, floor_share(share_text(asked), subspace_size))
+    except ValueError as error:
+        raise UsageError(
+            "--max-features: expected a whole number, a share of q such as 0.1, sqrt or log2, "
+            f"found {asked[:40]!r}."
+        ) from error
+
+
+def _settle_impurity(asked: str | None, shape: Shape) -> str:
+    fitting = IMPURITIES[2:] if shape.is_regression else IMPURITIES[:2]
+    impurity = _one_of("impurity", asked or fitting[0], IMPURITIES)
+    if impurity not in fitting:
+        what = "numbers" if shape.is_regression else "classes"
+        raise UsageError(
+            f"--impurity: expected {' or '.join(fitting)} for a target of {what}, found {impurity}."
+        )
+    if impurity == "entropy" and shape.n_channels:
+        raise UsageError(
+            "--impurity: expected gini where rows or classes are weighted, found entropy. "
+            "Leave the weights out, or take gini."
+        )
+    return impurity
+
+
+def _least_importance(share: str) -> int:
+    """Return the least importance, in units of ``2**-36``, that is no less than a share."""
+    return ceil(exact_share(share) * (1 << IMPORTANCE_BITS))
 
 
 def _in_range(

@@ -11,7 +11,7 @@ FLOORS = {
     0: ["errors", "seeds", "sizes", "records", "shares"],
     1: ["atomic", "budget", "kernel", "theory"],
     2: ["store", "samplers", "learners", "evidence"],
-    3: ["spec", "inputs", "ledger", "executors", "synth"],
+    3: ["spec", "inputs", "responses", "ledger", "executors", "synth"],
     4: ["engine"],
     5: ["fitting"],
     6: ["runs"],

@@ -14,12 +14,13 @@ import click
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.engine import Engine
 from srs_ooc.errors import UsageError
+from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS
 from srs_ooc.ledger import Ledger
 from srs_ooc.plan.expect import planned_run
 from srs_ooc.report.ranking import Reading
 from srs_ooc.report.status import Status, status_of
 from srs_ooc.runs import Request, default_run_path, find_store, open_or_create, work_on
-from srs_ooc.spec import IMPURITIES, JUDGES, Options
+from srs_ooc.spec import JUDGES, Options
 from srs_ooc.store.manifest import read_manifest
 
 _FILE = click.Path(path_type=Path)
@@ -42,8 +43,9 @@ IDENTITY_OPTIONS = [
     click.option("--subspace-size", "--q", "subspace_size", metavar="Q",
                  help="Features paged in at a time, or 'max' for all the cap holds.  "
                  "[default: 5% of the features, at least 100, within the cap]"),
-    click.option("--max-features", "--k", "max_features", type=int, metavar="K",
-                 help="Candidate features drawn at each node.  [default: q]"),
+    click.option("--max-features", "--k", "max_features", metavar="K",
+                 help="Candidate features drawn at each node: a whole number, a share of q such as "
+                 "0.1, sqrt or log2.  [default: q]"),
     click.option("--judge", type=click.Choice(JUDGES),
                  help="Relevance test by which features are kept.  [default: probe]"),
     click.option("--probe-min-draws", type=int, metavar="L",
@@ -52,7 +54,18 @@ IDENTITY_OPTIONS = [
                  help="... and have beaten the probe in at least this share of them.  "
                  "[default: 0.95]"),
     click.option("--impurity", type=click.Choice(IMPURITIES),
-                 help="Impurity that splits decrease.  [default: gini]"),
+                 help="Impurity that splits decrease.  [default: gini; variance for a target of "
+                 "numbers]"),
+    click.option("--splitter", type=click.Choice(SPLITTERS),
+                 help="One random split a candidate (extra-trees), or the best one (CART).  "
+                 "[default: random]"),
+    click.option("--min-impurity-decrease", metavar="SHARE",
+                 help="Least importance of a split; of numbers a share of their variance.  "
+                 "[default: 0]"),
+    click.option("--bootstrap/--no-bootstrap", default=None,
+                 help="Grow each tree on as many rows drawn with replacement.  [default: no]"),
+    click.option("--class-weight", metavar="WEIGHTS",
+                 help="none, balanced, or NAME=WEIGHT,NAME=WEIGHT.  [default: none]"),
     click.option("--max-depth", type=int, metavar="DEPTH",
                  help="Deepest split level.  [default: no limit]"),
     click.option("--min-samples-leaf", type=int, metavar="ROWS",

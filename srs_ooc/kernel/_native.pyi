@@ -49,7 +49,7 @@ def add_shares(
     right: NDArray[np.int32],
     n_rows: NDArray[np.int64],
     how: NDArray[np.int32],
-    hash: NDArray[np.uint32],
+    hashes: NDArray[np.uint32],
     pair_class: NDArray[np.int32],
     pair_count: NDArray[np.int64],
     code_nbytes: int,

@@ -3,8 +3,8 @@
 A tree is its nodes in preorder, left child first. A number is written in groups of seven bits, the
 lowest first, the eighth bit set in all but the last. A node is
 
-* a split: its feature's stored position + 1 (``2**32`` for an added column) plus ``2**33`` times how
-  it sends rows (:class:`How`); for categories the hash of their bijection; then its threshold; or
+* a split: its feature's stored position + 1 (``2**32`` for an added column) plus ``2**33`` times
+  how it sends rows (:class:`How`); for categories the hash of their bijection; then its threshold;
 * a leaf of classes: 0, the number of classes with training rows in it, then class and weight of
   each, ascending (the weight is the number of rows, unless rows are weighted); or
 * a leaf of targets: 0, its weight, and the sum of its whole-number targets, each times its weight,

@@ -20,7 +20,7 @@ from srs_ooc.kernel.tree import IMPORTANCE_BITS
 
 
 def stats_of(response: Response, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return rows of each class, and the sums of their channels; int64 (n_classes, 1 + channels)."""
+    """Return rows of each class and the sums of their channels; int64 (n_classes, 1 + channels)."""
     stats = np.zeros((response.n_classes, 1 + response.n_channels), dtype=np.int64)
     labels = response.labels[rows]
     stats[:, 0] = np.bincount(labels, minlength=response.n_classes)

@@ -17,6 +17,7 @@ Categories are put in the same random order. A chosen threshold moves midway to 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,9 +98,9 @@ class Drawer:
             for purpose in (Purpose.THRESHOLD, Purpose.TIE, Purpose.CATEGORIES)
         )
 
-        def draw(column: int, codes: NDArray[np.integer]) -> Candidate:
+        def draw(column: int, at_node: NDArray[np.integer]) -> Candidate:
             tie = (int(ties[column]), -int(self.features[column]))
-            codes, hash_ = codes.astype(np.int64), int(thresholds[column])
+            codes, hash_ = at_node.astype(np.int64), int(thresholds[column])
             if self.categorical[column]:
                 map_hash = int(categories[column])
                 seen = map_categories(codes, map_hash, self.missing)
@@ -115,9 +116,9 @@ class Drawer:
             lane_hashes(self.hashes, key, purpose) for purpose in (Purpose.TIE, Purpose.CATEGORIES)
         )
 
-        def every(column: int, codes: NDArray[np.integer]) -> Iterator[Candidate]:
+        def every(column: int, at_node: NDArray[np.integer]) -> Iterator[Candidate]:
             tie, hash_ = int(ties[column]), int(categories[column])
-            codes = codes.astype(np.int64)
+            codes = at_node.astype(np.int64)
             missing = codes == self.missing
             if self.categorical[column]:
                 seen = map_categories(codes, hash_, self.missing)
@@ -136,7 +137,7 @@ class Drawer:
     ) -> Iterator[Candidate]:
         shift = int(how == How.MISSING_LEFT)
         values = np.unique(seen).tolist()
-        for code, above in zip(values, values[1:], strict=False):
+        for code, above in pairwise(values):
             if code < shift:
                 continue
             recorded = code if how == How.MAPPED else (code + above) // 2

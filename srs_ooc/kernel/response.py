@@ -121,4 +121,5 @@ def whole_weights(weights: NDArray[np.floating]) -> NDArray[np.int32]:
     as_they_are = bool(np.all(weights == np.rint(weights)))
     if not (as_they_are and largest <= LARGEST_WEIGHT and total <= TOTAL_WEIGHT):
         weights = weights * min(LARGEST_WEIGHT / largest, TOTAL_WEIGHT / total)
-    return np.maximum(np.rint(weights), 1).astype(np.int32)
+    whole: NDArray[np.int32] = np.maximum(np.rint(weights), 1).astype(np.int32)
+    return whole

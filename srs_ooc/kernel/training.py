@@ -64,9 +64,7 @@ class TrainingRows:
         return n_rows * (4 + 8 + (48 if impurity == "entropy" else 0) + 40 * n_channels)
 
 
-def root_of(
-    response: Response, order: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], float]:
+def root_of(response: Response, order: NDArray[np.integer]) -> tuple[NDArray[np.int64], float]:
     """Return the numbers of each class in ``order``, and what importances are divided by."""
     labels, n_classes = response.labels[order], response.n_classes
     stats = np.zeros((n_classes, 1 + response.n_channels), dtype=np.int64)

@@ -1,7 +1,6 @@
 """Targets, weights, missing values, categories: the native kernel equals its reference exactly."""
 
 import numpy as np
-import pytest
 from blocks import block_of
 from hypothesis import given, settings
 from problems import tree_problems
@@ -120,4 +119,3 @@ def test_training_rows_go_the_way_they_went(problem):
     weighted = response.n_channels == (2 if response.is_regression else 1)
     if not weighted:
         assert leaf_weights(problem, tree) == [leaf.n_rows for leaf in leaves_of(tree)]
-
