@@ -41,7 +41,7 @@ class Options:
 
     alpha: str | None = None
     subspace_size: str | None = None
-    max_features: str | None = None
+    max_features: str | int | None = None
     judge: str | None = None
     probe_min_draws: int | None = None
     probe_min_wins: str | None = None
@@ -311,10 +311,11 @@ def _settle_subspace(asked: str | None, shape: Shape, largest: int) -> int:
     return _in_range("subspace-size", int(asked), 1, 1, p, " (the features there are)")
 
 
-def _settle_max_features(asked: str | None, subspace_size: int) -> int:
+def _settle_max_features(given: str | int | None, subspace_size: int) -> int:
     """Return K: a whole number, a share of q with a decimal point, ``sqrt`` or ``log2`` of q."""
-    if asked is None:
+    if given is None:
         return subspace_size
+    asked = str(given)
     if asked in ("sqrt", "log2"):
         return isqrt(subspace_size) if asked == "sqrt" else max(1, subspace_size.bit_length() - 1)
     if asked.isascii() and asked.isdigit() and len(asked) <= 10:

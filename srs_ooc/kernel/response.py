@@ -21,6 +21,7 @@ LARGEST_WEIGHT = 4095
 TOTAL_WEIGHT = 1 << 24
 TARGET_BITS = 23
 _WEIGHTED_BITS = 27
+_LARGEST_EXPONENT = 1023
 _LANE_SUM = (1 << 31) - 1
 
 
@@ -91,6 +92,7 @@ class Response:
         whole = None if weights is None else whole_weights(weights)
         center = low / 2 + high / 2
         exponent = _bits(len(values), whole) - math.frexp(max(high - center, center - low))[1]
+        exponent = min(exponent, _LARGEST_EXPONENT)
         targets = np.rint(np.ldexp(values - center, exponent)).astype(np.int32)
         channels = targets[None] if whole is None else np.stack([whole, whole * targets])
         labels = np.zeros(len(values), dtype=np.int32)
