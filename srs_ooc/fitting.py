@@ -17,7 +17,7 @@ from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.code import CATEGORICAL
 from srs_ooc.kernel.training import TrainingRows
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.learners.trees import TreeLearner, thread_nbytes
 from srs_ooc.ledger import Ledger, TransientLedger, TreeWriter
 from srs_ooc.responses import n_channels_of, training_response
 from srs_ooc.samplers.srs import SequentialRandomSubspace
@@ -115,13 +115,15 @@ def engine_parts(
 ) -> Iterator[EngineParts]:
     """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
 
-    What the cap leaves goes first to more workers, then to keeping the store mapped.
+    What the cap leaves goes first to more workers, then to threads that share a worker's tree where
+    there are more cores, then to keeping the store mapped.
     """
     manifest = read_manifest(store)
     shape = shape_of(manifest, inputs, spec.class_weight)
     budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
+    n_threads = grant_threads(budget, spec, shape, n_workers, threads)
     mapped = budget.fits(manifest.codes_nbytes)
     response = training_response(store, manifest, inputs, spec.class_weight)
     learner = TreeLearner(
@@ -130,6 +132,7 @@ def engine_parts(
         spec.subspace_size,
         records=saves,
         bootstrap=spec.bootstrap,
+        n_threads=n_threads,
         categorical=categorical_features(store, manifest),
     )
     blocks = [
@@ -159,14 +162,24 @@ def categorical_features(store: Path, manifest: Manifest) -> NDArray[np.bool_] |
 
 def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
     """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
-    if threads is None:
-        threads = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
     n_workers = 1
-    while n_workers < threads and budget.fits(worker_nbytes):
+    while n_workers < (threads or _n_cores()) and budget.fits(worker_nbytes):
         budget.grant("another worker", worker_nbytes)
         n_workers += 1
     return n_workers
+
+
+def grant_threads(
+    budget: Budget, spec: RunSpec, shape: Shape, n_workers: int, threads: int | None
+) -> int:
+    """Grant each worker's tree more threads while cores and cap allow; return how many it has."""
+    one = thread_nbytes(shape.n_rows, shape.n_classes, shape.n_channels, spec.splitter)
+    n_threads = 1
+    while (n_threads + 1) * n_workers <= (threads or _n_cores()) and budget.fits(n_workers * one):
+        budget.grant("another thread for each tree", n_workers * one)
+        n_threads += 1
+    return n_threads
+
+
+def _n_cores() -> int:
+    return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1

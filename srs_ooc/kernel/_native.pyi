@@ -34,6 +34,7 @@ def grow(
     importance: NDArray[np.int64],
     isa: str,
     record_leaves: int,
+    n_threads: int,
 ) -> tuple[int, int, int, bytes | None]: ...
 def decode_trees(
     data: NDArray[np.uint8],
@@ -63,6 +64,7 @@ def scratch_nbytes(
     n_channels: int,
     code_nbytes: int,
     best: bool,
+    n_threads: int,
 ) -> int: ...
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32], out: NDArray[np.uint32]

@@ -27,11 +27,13 @@ def grow_tree(
     *,
     record: bool = False,
     categorical: NDArray[np.bool_] | None = None,
+    n_threads: int = 1,
 ) -> GrownTree:
     """Grow one tree on the first ``len(features)`` columns of ``block``, without the GIL.
 
     Same result as :func:`srs_ooc.kernel.reference.grow_tree`, to the bit, on every instruction set;
-    the tree itself is returned only where ``record`` asks for it.
+    the tree itself is returned only where ``record`` asks for it. Of a tiled block the columns of a
+    large node are shared by ``n_threads`` threads, which changes nothing but speed.
     """
     importance = np.zeros(len(features), dtype=np.int64)
     sizes = _native.grow(
@@ -58,6 +60,7 @@ def grow_tree(
         importance,
         isa,
         limits.most_leaves(len(rows.order)) if record else 0,
+        n_threads,
     )
     return GrownTree(importance, *sizes)
 
@@ -70,9 +73,10 @@ def scratch_nbytes(
     n_channels: int = 0,
     *,
     best: bool = False,
+    n_threads: int = 1,
 ) -> int:
     """Return the bytes :func:`grow_tree` allocates while it works."""
-    return _native.scratch_nbytes(n_rows, n_columns, n_classes, n_channels, code_nbytes, best)
+    return _native.scratch_nbytes(n_rows, n_columns, n_classes, n_channels, code_nbytes, best, n_threads)
 
 
 def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:

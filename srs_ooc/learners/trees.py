@@ -29,6 +29,8 @@ class TreeLearner:
         Return the trees themselves too.
     bootstrap : bool
         Grow each tree on as many rows drawn with replacement.
+    n_threads : int
+        Threads that share the columns of a large node; they change nothing but speed.
     categorical : bool (n_features,), optional
         Features of the store whose codes are categories; default none.
     """
@@ -41,10 +43,12 @@ class TreeLearner:
         *,
         records: bool = False,
         bootstrap: bool = False,
+        n_threads: int = 1,
         categorical: NDArray[np.bool_] | None = None,
     ) -> None:
         self.rows, self.limits, self.records = rows, limits, records
         self.bootstrap, self.categorical = bootstrap, categorical
+        self.n_threads = n_threads
         self.tiled = wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
             self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
@@ -75,7 +79,14 @@ class TreeLearner:
             flags = self.categorical[features if sources is None else sources]
             flags = flags if flags.any() else None
         return grow_tree(
-            block, features, rows, tree_key, self.limits, record=self.records, categorical=flags
+            block,
+            features,
+            rows,
+            tree_key,
+            self.limits,
+            record=self.records,
+            categorical=flags,
+            n_threads=self.n_threads,
         )
 
 
@@ -99,3 +110,9 @@ def searching_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str
     """Return the scratch bytes that best splits take besides."""
     shape = n_rows, 1, n_classes, 1, n_channels
     return scratch_nbytes(*shape, best=splitter == "best") - scratch_nbytes(*shape)
+
+
+def thread_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str) -> int:
+    """Return the scratch bytes of one more thread that works on a tree."""
+    shape, best = (n_rows, 1, n_classes, 1, n_channels), splitter == "best"
+    return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)

@@ -1,6 +1,7 @@
 """Targets, weights, missing values, categories: the native kernel equals its reference exactly."""
 
 import numpy as np
+import pytest
 from blocks import block_of
 from hypothesis import given, settings
 from problems import tree_problems
@@ -10,6 +11,9 @@ from srs_ooc.kernel.forest_reference import Split, decode_tree
 from srs_ooc.kernel.forest_reference import add_shares as reference_shares
 from srs_ooc.kernel.native import grow_tree, instruction_sets
 from srs_ooc.kernel.reference import grow_on
+from srs_ooc.kernel.response import Response
+from srs_ooc.kernel.training import TrainingRows
+from srs_ooc.kernel.tree import TreeLimits
 
 
 def native_tree(problem, *, tiled, isa=""):
@@ -119,3 +123,20 @@ def test_training_rows_go_the_way_they_went(problem):
     weighted = response.n_channels == (2 if response.is_regression else 1)
     if not weighted:
         assert leaf_weights(problem, tree) == [leaf.n_rows for leaf in leaves_of(tree)]
+
+
+@pytest.mark.parametrize("splitter", ["random", "best"])
+@pytest.mark.parametrize("max_features", [400, 150])
+def test_threads_change_nothing(splitter, max_features):
+    """Nodes of a million cells are shared; 9 threads have more parts than there are tiles."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 250, (400, 4000)).astype(np.uint8)
+    codes[:, rng.random(4000) < 0.1] = 255
+    rows = TrainingRows.of(Response.targets(codes[3] + 50 * rng.random(4000)), "variance")
+    limits = TreeLimits(max_features, 3, impurity="variance", splitter=splitter)
+    block, features = block_of(codes, tiled=True), np.arange(400, dtype=np.uint32)
+    plain = grow_tree(block, features, rows, 1, limits, record=True)
+    for n_threads in (2, 9):
+        shared = grow_tree(block, features, rows, 1, limits, record=True, n_threads=n_threads)
+        assert shared.record == plain.record
+        np.testing.assert_array_equal(shared.importance, plain.importance)

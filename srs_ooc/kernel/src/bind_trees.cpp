@@ -9,11 +9,15 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 namespace nb = nanobind;
@@ -54,6 +58,71 @@ const Isa &find_isa(const std::string &name) {
     throw std::invalid_argument("instruction set '" + name + "' is not available on this machine");
 }
 
+// Threads that run the parts of one piece of work after another; started when first needed.
+class Threads {
+  public:
+    explicit Threads(int n) : n_(n) {}
+    ~Threads() {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            stopping_ = true;
+        }
+        begin_.notify_all();
+        for (std::thread &thread : threads_) thread.join();
+    }
+    static void share(void *self, void (*work)(void *, int), void *context) {
+        static_cast<Threads *>(self)->run(work, context);
+    }
+
+  private:
+    void run(void (*work)(void *, int), void *context) {
+        start();
+        const int n_started = static_cast<int>(threads_.size());
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            work_ = work;
+            context_ = context;
+            waiting_ = n_started;
+            ++turn_;
+        }
+        begin_.notify_all();
+        work(context, 0);
+        for (int part = n_started + 1; part < n_; ++part) work(context, part);
+        std::unique_lock<std::mutex> lock(mutex_);
+        done_.wait(lock, [this] { return waiting_ == 0; });
+    }
+    void start() { // parts of threads that cannot be had are run by the caller
+        if (started_) return;
+        started_ = true;
+        threads_.reserve(static_cast<size_t>(n_));
+        try {
+            for (int part = 1; part < n_; ++part) threads_.emplace_back([this, part] { serve(part); });
+        } catch (const std::system_error &) {
+        }
+    }
+    void serve(int part) {
+        for (int64_t seen = 0;;) {
+            std::unique_lock<std::mutex> lock(mutex_);
+            begin_.wait(lock, [&] { return stopping_ || turn_ != seen; });
+            if (stopping_) return;
+            seen = turn_;
+            lock.unlock();
+            work_(context_, part);
+            lock.lock();
+            if (--waiting_ == 0) done_.notify_one();
+        }
+    }
+    const int n_;
+    int waiting_ = 0;
+    int64_t turn_ = 0;
+    bool stopping_ = false, started_ = false;
+    void (*work_)(void *, int) = nullptr;
+    void *context_ = nullptr;
+    std::mutex mutex_;
+    std::condition_variable begin_, done_;
+    std::vector<std::thread> threads_;
+};
+
 struct AlignedDelete {
     void operator()(void *p) const { ::operator delete(p, std::align_val_t(64)); }
 };
@@ -82,7 +151,7 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
                int64_t n_classes, Vector<const int32_t> channels, int64_t flush, double root_scale, uint64_t tree_key,
                int64_t max_features, int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, bool best,
                int impurity,
-               Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves) {
+               Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves, int n_threads) {
     const Isa &isa = find_isa(isa_name);
     srs::GrowJob job{};
     job.codes = codes.data();
@@ -110,6 +179,8 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     job.impurity = static_cast<srs::Impurity>(impurity);
     job.xlogx = xlogx.data();
     job.importance = importance.data();
+    job.n_threads = std::clamp(n_threads, 1, srs::MAX_THREADS);
+    job.share = &Threads::share;
     check(job, static_cast<int64_t>(codes.size()), static_cast<int64_t>(importance.size()),
           static_cast<int64_t>(categorical.size()), static_cast<int64_t>(root_stats.size()),
           static_cast<int64_t>(channels.size()));
@@ -123,6 +194,8 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
         job.order = order.data();
         std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(job), std::align_val_t(64)));
         job.scratch = scratch.get();
+        Threads threads(job.n_threads);
+        job.threads = &threads;
         srs::RecordMemory memory(record_leaves, job.n_root_rows, job.n_classes);
         job.record = record_leaves > 0 ? &memory.record : nullptr;
         isa.grow(job);
@@ -132,7 +205,7 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     return nb::make_tuple(job.n_nodes, job.n_leaves, job.depth, record);
 }
 
-size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels, int code_nbytes, bool best) {
+size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels, int code_nbytes, bool best, int n_threads) {
     srs::GrowJob job{};
     job.n_root_rows = n_root_rows;
     job.n_columns = n_columns;
@@ -140,6 +213,7 @@ size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes,
     job.n_channels = n_channels;
     job.code_nbytes = code_nbytes;
     job.best = best;
+    job.n_threads = std::clamp(n_threads, 1, srs::MAX_THREADS);
     return find_isa("").scratch_nbytes(job);
 }
 
@@ -157,7 +231,7 @@ void bind_trees(nb::module_ &module) {
     module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "features"_a,
                "categorical"_a, "rows"_a, "root_stats"_a, "n_classes"_a, "channels"_a, "flush"_a, "root_scale"_a,
                "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "min_decrease"_a, "best"_a, "impurity"_a,
-               "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a);
+               "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a, "n_threads"_a);
     module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a,
-               "n_channels"_a, "code_nbytes"_a, "best"_a);
+               "n_channels"_a, "code_nbytes"_a, "best"_a, "n_threads"_a);
 }

@@ -14,7 +14,7 @@ template <typename Code> struct CandidateScans {
     CandidateDraw draw{};
     const int64_t width; // numbers of a class: its rows, and the sums of its channels
     // Scratch, carved by carve_into().
-    TileScratch<Code> scratch;
+    TileScratch<Code> scratches[MAX_THREADS];
     int32_t *rows;                   // [n_root_rows] a node's rows lie together, grouped by class
     int32_t *numbers[MAX_CHANNELS];  // [n_root_rows] their channels
     uint32_t *feature_hashes;        // [padded columns]
@@ -77,9 +77,9 @@ template <typename Code> struct CandidateScans {
 
     // ---- every column of a tiled block is a candidate ------------------------------------------
 
-    Split scan_all(const Node &node, const Scan &scan) const {
+    SRS_INLINE Split scan_all(const Node &node, const Scan &scan, int64_t from, int64_t to) const {
         Split best;
-        for (int64_t first = 0; first < job.n_columns; first += TILE) {
+        for (int64_t first = from; first < to; first += TILE) {
             alignas(64) Code low[TILE], high[TILE];
             const BlockLines<Code> lines = block_lines(first, node);
             scan.range(lines, low, high);
@@ -90,18 +90,57 @@ template <typename Code> struct CandidateScans {
 
     // ---- many of them: all ranges first, then the tiles that hold candidates -------------------
 
-    Split scan_chosen(const Node &node, const Scan &scan) {
-        for (int64_t first = 0; first < job.n_columns; first += TILE)
+    SRS_INLINE Split find_ranges(const Node &node, const Scan &scan, int64_t from, int64_t to) const {
+        for (int64_t first = from; first < to; first += TILE)
             scan.range(block_lines(first, node), lows + first, highs + first);
-        choose(node);
+        return Split{};
+    }
+
+    SRS_INLINE Split scan_chosen(const Node &node, const Scan &scan, int64_t from, int64_t to) const {
         Split best;
-        for (int64_t first = 0; first < job.n_columns; first += TILE) {
+        for (int64_t first = from; first < to; first += TILE) {
             uint8_t any = 0;
             for (int l = 0; l < TILE; ++l) any |= chosen[first + l];
             if (!any) continue;
             try_tile(scan, block_lines(first, node), lows + first, highs + first, feature_hashes + first,
                      categories_of_tile(first), chosen + first, nullptr, first, best);
         }
+        return best;
+    }
+
+    // ---- threads share the tiles of a large node -----------------------------------------------
+
+    enum Step { ALL, RANGES, CHOSEN };
+
+    struct Shared {
+        const CandidateScans &scans;
+        const Node &node;
+        const Scan &scan;
+        Step step;
+        Split best[MAX_THREADS];
+    };
+
+    static void work(void *context, int part) {
+        Shared &shared = *static_cast<Shared *>(context);
+        const CandidateScans &scans = shared.scans;
+        const int64_t tiles = scans.padded() / TILE, n = scans.job.n_threads;
+        Scan scan = shared.scan;
+        scan.scratch = scans.scratches[part];
+        shared.best[part] = scans.scan_part(shared.step, shared.node, scan, tiles * part / n * TILE, tiles * (part + 1) / n * TILE);
+    }
+
+    SRS_INLINE Split scan_part(Step step, const Node &node, const Scan &scan, int64_t from, int64_t to) const {
+        if (step == ALL) return scan_all(node, scan, from, to);
+        return step == RANGES ? find_ranges(node, scan, from, to) : scan_chosen(node, scan, from, to);
+    }
+
+    Split scan_tiles(Step step, const Node &node, const Scan &scan) const {
+        if (job.n_threads < 2 || node.n * job.n_columns < SHARED_CELLS) return scan_part(step, node, scan, 0, padded());
+        Shared shared{*this, node, scan, step, {}};
+        job.share(job.threads, &work, &shared);
+        Split best;
+        for (int part = 0; part < job.n_threads; ++part)
+            if (shared.best[part].column >= 0) scan.offer(best, shared.best[part]);
         return best;
     }
 
@@ -260,10 +299,17 @@ template <typename Code> struct CandidateScans {
     Split search(const Node &node, const Facts &f) {
         const int32_t *own[MAX_CHANNELS] = {};
         for (int64_t c = 0; c < job.n_channels; ++c) own[c] = numbers[c] + node.start;
-        const Scan scan(job, criterion, f, node.key, own, scratch);
+        const Scan scan(job, criterion, f, node.key, own, scratches[0]);
         Split split;
-        if (!job.tiled || by_column(node)) split = scan_drawn(node, scan);
-        else split = job.max_features >= job.n_columns ? scan_all(node, scan) : scan_chosen(node, scan);
+        if (!job.tiled || by_column(node)) {
+            split = scan_drawn(node, scan);
+        } else if (job.max_features >= job.n_columns) {
+            split = scan_tiles(ALL, node, scan);
+        } else {
+            scan_tiles(RANGES, node, scan);
+            choose(node);
+            split = scan_tiles(CHOSEN, node, scan);
+        }
         if (job.best && split.column >= 0) split.threshold = middle(node, split);
         return split;
     }

@@ -193,10 +193,16 @@ template <typename Code> size_t carve_into(Grower<Code> &g, char *base) {
     const GrowJob &job = g.job;
     const int64_t padded = g.padded(), stats = job.n_classes * g.width;
     Carver carver{base};
-    g.scratch.counts = carver.take<int32_t>(job.n_classes * TILE);
-    g.scratch.sums = carver.take<int64_t>(job.n_classes * job.n_channels * TILE);
-    g.scratch.left = carver.take<int64_t>(stats);
-    g.scratch.view = carver.take<Code>(255 * TILE);
+    const int64_t cells = job.best && sizeof(Code) == 1 ? 256 * TILE * job.n_classes : 0;
+    for (int i = 0; i < job.n_threads; ++i) {
+        TileScratch<Code> &own = g.scratches[i];
+        own.counts = carver.take<int32_t>(job.n_classes * TILE);
+        own.sums = carver.take<int64_t>(job.n_classes * job.n_channels * TILE);
+        own.left = carver.take<int64_t>(stats);
+        own.view = carver.take<Code>(255 * TILE);
+        own.cell_counts = carver.take<int32_t>(cells);
+        own.cell_sums = carver.take<int64_t>(cells * job.n_channels);
+    }
     g.stack_stats = carver.take<int64_t>(stats * (Grower<Code>::STACK + 1));
     g.present_stats = carver.take<int64_t>(stats);
     g.present_counts = carver.take<int64_t>(job.n_classes);
@@ -217,9 +223,6 @@ template <typename Code> size_t carve_into(Grower<Code> &g, char *base) {
     g.places[0] = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
     g.places[1] = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
     g.segment_of = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
-    const int64_t cells = job.best && sizeof(Code) == 1 ? 256 * TILE * job.n_classes : 0;
-    g.scratch.cell_counts = carver.take<int32_t>(cells);
-    g.scratch.cell_sums = carver.take<int64_t>(cells * job.n_channels);
     g.column_codes = carver.take<Code>(job.n_root_rows);
     g.node_lines = carver.take<Code>(Grower<Code>::NODE_LINES * TILE);
     g.draw.order = carver.take<int32_t>(job.n_columns);

@@ -11,6 +11,8 @@ constexpr int ENTROPY_BITS = 32;            // x log2 x is tabulated in units of
 constexpr int64_t SMALL_NODE = 32768;       // up to here integer products of counts fit 32 bits
 constexpr int64_t TINY_NODE = 16;           // up to here those of counts and sums of targets do
 constexpr int MAX_CHANNELS = 2;
+constexpr int MAX_THREADS = 64;
+constexpr int64_t SHARED_CELLS = 1 << 20;   // nodes of at least so many rows times columns are shared by threads
 constexpr uint32_t ALL_CODES = 65534;     // as a threshold: every value that is not missing goes left
 enum Impurity : int { GINI = 0, ENTROPY = 1, VARIANCE = 2 };
 
@@ -57,6 +59,9 @@ struct GrowJob {
     bool best;                  // best splits, not drawn ones
     Impurity impurity;
     const int64_t *xlogx;       // [n_root_rows + 1], for ENTROPY
+    int n_threads;              // that share the columns of a large node
+    void (*share)(void *threads, void (*work)(void *context, int part), void *context); // runs every part
+    void *threads;
     void *scratch;              // scratch_nbytes(...) bytes, 64-byte aligned
     TreeRecord *record;         // null: the tree is not recorded
     // Results.
