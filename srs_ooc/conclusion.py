@@ -30,6 +30,8 @@ from srs_ooc.survey import Survey, survey
 VERDICT, MAXIMA, CONCLUSION = "verdict", "replays", "conclusion"
 """Arrays of the ledger with the verdict and with what replays reached; the record about both."""
 REPLAYS_FOLDER = "replays"
+FEW = 10
+"""Place at which the largest group is told where nothing is selected."""
 
 Watch = Callable[[Step], bool]
 """Told where the work stands after each tree; says whether to go on."""
@@ -122,7 +124,7 @@ def conclude(
     arrays = _verdict_arrays(state, found, verdict, until)
     facts = {
         "n_iterations": until,
-        "largest_group": found.largest_group,
+        "largest_group": int(found.largest_groups[_told(verdict, state)]),
         "n_decoys_above": int(np.count_nonzero(found.is_decoy[: verdict.n_above])),
         "marginal_cutoff": found.marginal_cutoff,
         "n_marginal": found.n_marginal,
@@ -133,6 +135,10 @@ def conclude(
     ledger.write_arrays(VERDICT, arrays)
 
 
+def _told(verdict: Verdict, state: Elimination) -> int:
+    return min(max(verdict.n_above, FEW), len(state.items)) - 1
+
+
 def judge(spec: RunSpec, state: Elimination, found: Survey, maxima: NDArray[np.float64]) -> Verdict:
     """Return the verdict on a closed ranking."""
     level = float(exact_share(spec.fdr))
@@ -140,7 +146,7 @@ def judge(spec: RunSpec, state: Elimination, found: Survey, maxima: NDArray[np.f
         in_last = state.rounds == state.rounds.max()
         return compare_replays(state.scores, in_last, maxima, level)
     may_part = record_gaps(state.gaps, state.rounds)
-    return count_decoys(found.is_decoy, spec.decoys, found.largest_group, level, may_part)
+    return count_decoys(found.is_decoy, spec.decoys, found.largest_groups, level, may_part)
 
 
 def _verdict_arrays(

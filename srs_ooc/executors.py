@@ -42,6 +42,12 @@ class Source:
         """Page the codes of ``items`` into the first columns of ``block``."""
         self.store.gather(items, block, self.rows, self.families)
 
+    def features_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the feature of each item: a decoy's is the one it was made of."""
+        if self.families is None:
+            return items
+        return items % np.uint32(self.store.manifest.n_features)
+
 
 def grow_subspace(
     source: Source,
@@ -56,14 +62,15 @@ def grow_subspace(
     """
     features = subspace.features
     source.gather(features, block)
-    columns = features
+    columns, sources = features, source.features_of(features)
     if subspace.probe is not None:
         block.shuffle_column(subspace.probe.source, len(features), subspace.probe.key)
         columns = np.append(features, np.uint32(PROBE_FEATURE))
+        sources = np.append(sources, sources[subspace.probe.source])
     importance = np.zeros(len(columns), dtype=np.int64)
     records = []
     for number in range(n_trees):
-        grown = learner.grow(block, columns, tree_key(subspace.tree_key, number))
+        grown = learner.grow(block, columns, tree_key(subspace.tree_key, number), sources)
         importance += grown.importance
         if grown.record is not None:
             records.append(grown.record)

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from srs_ooc.conclusion import Setting, Watch, conclude, is_concluded
 from srs_ooc.errors import RunError
-from srs_ooc.fitting import engine_parts, exchangeability, plan_memory, shape_of, training_labels
-from srs_ooc.inputs import Inputs, digest, refuse_missing, resolve
+from srs_ooc.fitting import engine_parts, exchangeability, plan_memory, shape_of
+from srs_ooc.inputs import Inputs, digest, resolve
 from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.ledger.trees import VALID
 from srs_ooc.records import Step
+from srs_ooc.responses import training_response
 from srs_ooc.sizes import MB
 from srs_ooc.spec import (
+    UNWEIGHTED,
     Options,
     RunSpec,
     Shape,
@@ -166,11 +168,11 @@ def _settled(
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     check_files(store, manifest)
-    refuse_missing(store, manifest, asked)
     memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
-    shape = shape_of(manifest, asked)
+    class_weight = options.class_weight or UNWEIGHTED
+    shape = shape_of(manifest, asked, class_weight)
     spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
-    training_labels(store, manifest, asked)
+    training_response(store, manifest, asked, class_weight)
     if spec.concludes:
         exchangeability(store, manifest, asked).check()
     plan_memory(spec, shape, memory_mb * MB, saves=saves)

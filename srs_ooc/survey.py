@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.elimination import Elimination
-from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_group
+from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_groups
 from srs_ooc.evidence.marginal import (
     class_p_values,
     largest_passing,
@@ -43,8 +43,8 @@ class Survey:
     group_numbers : int32 (n,)
         Group of correlated items, from 0 in the order of their best places; -1 beyond the places
         that are grouped.
-    largest_group : int
-        The most decoys in one group.
+    largest_groups : int64 (n,)
+        By place k: the most decoys of one group in the first 2 k places.
     p_values : float64 (n,)
         Of the marginal test of the place's feature.
     marginal_cutoff : float
@@ -55,7 +55,7 @@ class Survey:
 
     is_decoy: NDArray[np.bool_]
     group_numbers: NDArray[np.int32]
-    largest_group: int
+    largest_groups: NDArray[np.int64]
     p_values: NDArray[np.float64]
     marginal_cutoff: float
     n_marginal: int
@@ -76,7 +76,7 @@ def survey(parts: EngineParts, state: Elimination, store: Path) -> Survey:
     return Survey(
         is_decoy,
         numbers,
-        largest_group(groups, is_decoy[: len(groups)]),
+        largest_groups(groups, is_decoy[: len(groups)], len(is_decoy)),
         p_values[state.items % n_features].astype(np.float64),
         cutoff,
         int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,

@@ -13,6 +13,7 @@ import click
 
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.errors import UsageError
+from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS
 from srs_ooc.ledger import Ledger
 from srs_ooc.plan.expect import planned_run
 from srs_ooc.records import Step
@@ -20,7 +21,7 @@ from srs_ooc.report.ranking import Reading
 from srs_ooc.report.status import Status, status_of
 from srs_ooc.report.verdict import VerdictReading
 from srs_ooc.runs import Request, default_run_path, find_store, is_done, open_or_create, work_on
-from srs_ooc.spec import IMPURITIES, JUDGES, Options
+from srs_ooc.spec import JUDGES, Options
 from srs_ooc.store.manifest import read_manifest
 
 _FILE = click.Path(path_type=Path)
@@ -43,8 +44,9 @@ IDENTITY_OPTIONS = [
     click.option("--subspace-size", "--q", "subspace_size", metavar="Q",
                  help="Features paged in at a time, or 'max' for all the cap holds.  "
                  "[default: 5% of the features, at least 100, within the cap]"),
-    click.option("--max-features", "--k", "max_features", type=int, metavar="K",
-                 help="Candidate features drawn at each node.  [default: q]"),
+    click.option("--max-features", "--k", "max_features", metavar="K",
+                 help="Candidate features drawn at each node: a whole number, a share of q such as "
+                 "0.1, sqrt or log2.  [default: q]"),
     click.option("--judge", type=click.Choice(JUDGES),
                  help="Test of relevance: the paper's probe, any positive importance, or decoys "
                  "with a final verdict (docs/evidence.md).  [default: probe]"),
@@ -65,7 +67,18 @@ IDENTITY_OPTIONS = [
     click.option("--keep", type=int, metavar="N",
                  help="decoy: leading items held in every other subspace.  [default: 10]"),
     click.option("--impurity", type=click.Choice(IMPURITIES),
-                 help="Impurity that splits decrease.  [default: gini]"),
+                 help="Impurity that splits decrease.  [default: gini; variance for a target of "
+                 "numbers]"),
+    click.option("--splitter", type=click.Choice(SPLITTERS),
+                 help="One random split a candidate (extra-trees), or the best one (CART).  "
+                 "[default: random]"),
+    click.option("--min-impurity-decrease", metavar="SHARE",
+                 help="Least importance of a split; of numbers a share of their variance.  "
+                 "[default: 0]"),
+    click.option("--bootstrap/--no-bootstrap", default=None,
+                 help="Grow each tree on as many rows drawn with replacement.  [default: no]"),
+    click.option("--class-weight", metavar="WEIGHTS",
+                 help="none, balanced, or NAME=WEIGHT,NAME=WEIGHT.  [default: none]"),
     click.option("--max-depth", type=int, metavar="DEPTH",
                  help="Deepest split level.  [default: no limit]"),
     click.option("--min-samples-leaf", type=int, metavar="ROWS",

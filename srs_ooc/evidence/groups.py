@@ -52,8 +52,30 @@ def group_items(
     return groups
 
 
-def largest_group(groups: NDArray[np.intp], members: NDArray[np.bool_]) -> int:
-    """Return the most of ``members`` that one group holds; at least 1."""
-    if not members.any():
-        return 1
-    return int(np.unique(groups[members], return_counts=True)[1].max())
+def largest_groups(
+    groups: NDArray[np.intp], members: NDArray[np.bool_], n_places: int
+) -> NDArray[np.int64]:
+    """Return for each place k the most ``members`` of one group in the first 2 k places.
+
+    Parameters
+    ----------
+    groups : intp (m,)
+        Of the first places, as :func:`group_items` returns them.
+    members : bool (m,)
+        Which of them count.
+    n_places : int
+        Places to answer for; those beyond m / 2 have the answer of m / 2.
+
+    Returns
+    -------
+    int64 (n_places,)
+        At least 1.
+    """
+    sizes = np.zeros(len(groups), np.int64)
+    largest = np.ones(len(groups), np.int64)
+    for place, group in enumerate(groups.tolist()):
+        sizes[group] += members[place]
+        largest[place] = max(largest[place - 1] if place else 1, sizes[group])
+    ends = np.minimum(2 * np.arange(1, n_places + 1), len(groups)) - 1
+    found: NDArray[np.int64] = largest[ends]
+    return found

@@ -2,9 +2,9 @@
 
 Counting. Of the k features at or above a place, as many are false as there are decoys, on average
 and per family. With D decoys of M families there, the share of false features is estimated by
-``(c + D) / (M k)``, where c is the size of the largest group of correlated decoys: decoys and false
-features come in such groups, and the first group alone may be either. With c = 1 this is the
-estimate of knockoffs+ (Barber and Candes 2015, Ann. Statist. 43, Section 1.3).
+``(c + D) / (M k)``, where c is the size of the largest group of correlated decoys in the first 2 k
+places: decoys and false features come in such groups, and the first one alone may be either. With
+c = 1 this is the estimate of knockoffs+ (Barber and Candes 2015, Ann. Statist. 43, Section 1.3).
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def record_gaps(gaps: NDArray[np.float64], rounds: NDArray[np.uint8]) -> NDArray
 def count_decoys(
     is_decoy: NDArray[np.bool_],
     n_families: int,
-    largest_group: int,
+    largest_groups: NDArray[np.integer],
     level: float,
     may_part: NDArray[np.bool_],
 ) -> Verdict:
@@ -63,15 +63,15 @@ def count_decoys(
         By place.
     n_families : int
         M.
-    largest_group : int
-        c.
+    largest_groups : integers (n,)
+        c, by place.
     level : float
         Bound of the expected share of false features.
     may_part : bool (n,)
         Places after which the core may end: record gaps, which do not depend on what is a decoy.
     """
     n_features = np.cumsum(~is_decoy)
-    estimate = (largest_group + np.cumsum(is_decoy)) / (n_families * np.maximum(n_features, 1))
+    estimate = (largest_groups + np.cumsum(is_decoy)) / (n_families * np.maximum(n_features, 1))
     levels = np.minimum(np.minimum.accumulate(estimate[::-1])[::-1], 1.0)
     passing = np.flatnonzero(estimate <= level)
     n_above = int(passing[-1]) + 1 if len(passing) else 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from srs_ooc.evidence.elimination import BATCHES, COUNTING, TREES, Elimination, round_sizes
-from srs_ooc.evidence.groups import group_items, largest_group
+from srs_ooc.evidence.groups import group_items, largest_groups
 from srs_ooc.evidence.marginal import (
     chi_squared_tail,
     class_p_values,
@@ -37,7 +37,8 @@ from srs_ooc.records import Outcome
 def test_the_cut_is_the_lowest_place_whose_estimate_holds(decoys, n_families, largest, level):
     is_decoy = np.array(decoys)
     may_part = np.arange(len(decoys)) % 3 == 0
-    verdict = count_decoys(is_decoy, n_families, largest, level, may_part)
+    largests = np.full(len(decoys), largest)
+    verdict = count_decoys(is_decoy, n_families, largests, level, may_part)
     cuts = [0]
     for k in range(1, len(decoys) + 1):
         n_decoys = sum(decoys[:k])
@@ -55,9 +56,10 @@ def test_the_cut_is_the_lowest_place_whose_estimate_holds(decoys, n_families, la
 @pytest.mark.parametrize(("families", "fewest"), [(1, 10), (2, 5), (4, 3)])
 def test_counting_has_a_grain(families, fewest):
     assert fewest_features(families, 1, 0.1) == fewest
-    clean = count_decoys(np.zeros(fewest, bool), families, 1, 0.1, np.ones(fewest, bool))
+    ones = np.ones(fewest, int)
+    clean = count_decoys(np.zeros(fewest, bool), families, ones, 0.1, ones > 0)
     assert clean.n_above == fewest
-    short = count_decoys(np.zeros(fewest - 1, bool), families, 1, 0.1, np.ones(fewest - 1, bool))
+    short = count_decoys(np.zeros(fewest - 1, bool), families, ones[1:], 0.1, ones[1:] > 0)
     assert short.n_above == 0
 
 
@@ -68,7 +70,8 @@ def test_counting_holds_the_level_where_irrelevant_items_are_exchangeable():
         scores = np.concatenate([rng.normal(3, 1, 25), rng.normal(0, 1, 400)])
         is_decoy = np.concatenate([np.zeros(25, bool), rng.random(400) < 0.5])
         order = np.argsort(-scores)
-        verdict = count_decoys(is_decoy[order], 1, 1, 0.1, np.ones(len(scores), bool))
+        ones = np.ones(len(scores), int)
+        verdict = count_decoys(is_decoy[order], 1, ones, 0.1, ones > 0)
         chosen = order[verdict.tiers > 0]
         shares.append(np.count_nonzero(chosen >= 25) / max(len(chosen), 1))
     assert np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
@@ -155,8 +158,9 @@ def test_items_correlated_directly_or_through_others_are_one_group():
     codes[6] = 3
     assert group_items(codes, 255).tolist() == [0, 0, 0, 0, 0, 5, 6, 7, 0]
     members = np.array([1, 0, 1, 0, 0, 1, 0, 0, 1], bool)
-    assert largest_group(group_items(codes, 255), members) == 3
-    assert largest_group(np.arange(3), np.zeros(3, bool)) == 1
+    found = largest_groups(group_items(codes, 255), members, 12)
+    assert found.tolist() == [1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3]
+    assert largest_groups(np.arange(3), np.zeros(3, bool), 2).tolist() == [1, 1]
 
 
 @given(st.floats(0.001, 500), st.integers(1, 25))
