@@ -112,7 +112,10 @@ def searching_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str
     return scratch_nbytes(*shape, best=splitter == "best") - scratch_nbytes(*shape)
 
 
-def thread_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str) -> int:
-    """Return the scratch bytes of one more thread that works on a tree."""
-    shape, best = (n_rows, 1, n_classes, 1, n_channels), splitter == "best"
+def thread_nbytes(
+    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int, splitter: str
+) -> int:
+    """Return the most scratch bytes of one more thread that works on a tree."""
+    shape = n_rows, n_columns, n_classes, code_nbytes, n_channels
+    best = splitter == "best"
     return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)

@@ -133,7 +133,7 @@ def test_threads_change_nothing(splitter, max_features):
     codes = rng.integers(0, 250, (400, 1500)).astype(np.uint8)
     codes[:, rng.random(1500) < 0.1] = 255
     rows = TrainingRows.of(Response.targets(codes[3] + 50 * rng.random(1500)), "variance")
-    limits = TreeLimits(max_features, 3, impurity="variance", splitter=splitter)
+    limits = TreeLimits(max_features, 6, impurity="variance", splitter=splitter)
     block, features = block_of(codes, tiled=True), np.arange(400, dtype=np.uint32)
     plain = grow_tree(block, features, rows, 1, limits, record=True)
     for n_threads in (2, 9):
