@@ -3,8 +3,8 @@
 Claims, laying out the block included: 80 times scikit-learn's ExtraTreeClassifier at n = 1,000,
 q = 2,500, K = q, two classes; 50 times at n = 5,000, q = 500; 30 times at n = 60,000, q = 78, ten
 classes; 25 times at n = 4,000, q = 62, 26 classes; 9 times at K = sqrt(q); 40 times
-ExtraTreeRegressor at n = 1,000, q = 2,500; best splits 8 times DecisionTreeClassifier, and no slower
-than LightGBM's at equal depth.
+ExtraTreeRegressor at n = 1,000, q = 2,500; best splits 8 times DecisionTreeClassifier, and no
+slower than LightGBM's at equal depth.
 
 All get the same codes: ours as columns of bytes in memory, to be laid out; the others as what they
 want, already converted, which is not counted. A tenth of the features shift with the target. Trees
