@@ -249,7 +249,15 @@ def grant_threads(
     budget: Budget, spec: RunSpec, shape: Shape, n_workers: int, threads: int | None
 ) -> int:
     """Grant each worker's tree more threads while cores and cap allow; return how many it has."""
-    one = thread_nbytes(shape.n_rows, shape.n_classes, shape.n_channels, spec.splitter)
+    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    one = thread_nbytes(
+        shape.n_rows,
+        n_columns,
+        shape.n_classes,
+        shape.code_nbytes,
+        shape.n_channels,
+        spec.splitter,
+    )
     n_threads = 1
     while (n_threads + 1) * n_workers <= (threads or _n_cores()) and budget.fits(n_workers * one):
         budget.grant("another thread for each tree", n_workers * one)

@@ -43,9 +43,11 @@ _SYNTH = [
     Problem(
         "clique-2", "interaction", "clique", ("--relevant", "2"), 2000, 500, ("--replays", "9")
     ),
-    Problem("marginal", "additive", "marginal", ("--relevant", "5")),
+    Problem(
+        "marginal", "additive", "marginal", ("--relevant", "5"), ours=("--replays", "9")
+    ),
     Problem("linear", "additive", "linear", ("--relevant", "15")),
-    Problem("friedman", "interaction", "friedman"),
+    Problem("friedman", "interaction", "friedman", ours=("--replays", "9")),
     Problem("shift", "additive", "shift", ("--relevant", "20"), n_rows=72),
     Problem("imbalance", "additive", "imbalance", ("--relevant", "20")),
     Problem("noise", "null", "noise"),

@@ -76,9 +76,8 @@ def scratch_nbytes(
     n_threads: int = 1,
 ) -> int:
     """Return the bytes :func:`grow_tree` allocates while it works."""
-    return _native.scratch_nbytes(
-        n_rows, n_columns, n_classes, n_channels, code_nbytes, best, n_threads
-    )
+    shape = n_rows, n_columns, n_classes, n_channels, code_nbytes
+    return _native.scratch_nbytes(*shape, best, n_threads)
 
 
 def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:

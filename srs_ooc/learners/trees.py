@@ -82,12 +82,14 @@ class TreeLearner:
         tree_key : int
             64-bit key of the tree.
         sources : uint32 (n_columns,), optional
-            Feature of the store whose values each column has; default ``features``.
+            Feature of the store, or decoy of one, whose values each column has, numbered as
+            :meth:`srs_ooc.store.columns.ColumnStore.gather` does; default ``features``.
         """
         rows = self.rows.resampled(tree_key) if self.bootstrap else self.rows
         flags = None
         if self.categorical is not None:
-            flags = self.categorical[features if sources is None else sources]
+            items = features if sources is None else sources
+            flags = self.categorical[items % len(self.categorical)]
             flags = flags if flags.any() else None
         return grow_tree(
             block,
@@ -123,7 +125,10 @@ def searching_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str
     return scratch_nbytes(*shape, best=splitter == "best") - scratch_nbytes(*shape)
 
 
-def thread_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str) -> int:
-    """Return the scratch bytes of one more thread that works on a tree."""
-    shape, best = (n_rows, 1, n_classes, 1, n_channels), splitter == "best"
+def thread_nbytes(
+    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int, splitter: str
+) -> int:
+    """Return the most scratch bytes of one more thread that works on a tree."""
+    shape = n_rows, n_columns, n_classes, code_nbytes, n_channels
+    best = splitter == "best"
     return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)

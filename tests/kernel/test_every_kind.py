@@ -128,12 +128,12 @@ def test_training_rows_go_the_way_they_went(problem):
 @pytest.mark.parametrize("splitter", ["random", "best"])
 @pytest.mark.parametrize("max_features", [400, 150])
 def test_threads_change_nothing(splitter, max_features):
-    """Nodes of a million cells are shared; 9 threads have more parts than there are tiles."""
+    """Large nodes are shared; 9 threads have more parts than there are tiles."""
     rng = np.random.default_rng(0)
-    codes = rng.integers(0, 250, (400, 4000)).astype(np.uint8)
-    codes[:, rng.random(4000) < 0.1] = 255
-    rows = TrainingRows.of(Response.targets(codes[3] + 50 * rng.random(4000)), "variance")
-    limits = TreeLimits(max_features, 3, impurity="variance", splitter=splitter)
+    codes = rng.integers(0, 250, (400, 1500)).astype(np.uint8)
+    codes[:, rng.random(1500) < 0.1] = 255
+    rows = TrainingRows.of(Response.targets(codes[3] + 50 * rng.random(1500)), "variance")
+    limits = TreeLimits(max_features, 6, impurity="variance", splitter=splitter)
     block, features = block_of(codes, tiled=True), np.arange(400, dtype=np.uint32)
     plain = grow_tree(block, features, rows, 1, limits, record=True)
     for n_threads in (2, 9):

@@ -7,18 +7,19 @@ template <typename Code> struct TreeRecorder {
     void leaf(int64_t node, const Facts &f) const {
         TreeRecord &record = *job.record;
         record.column[node] = -1;
-        record.left[node] = static_cast<int32_t>(record.n_pairs);
+        const int64_t n_pairs = job.impurity == VARIANCE ? 1 : f.n_present;
+        const int64_t first = __atomic_fetch_add(&record.n_pairs, n_pairs, __ATOMIC_RELAXED);
+        record.left[node] = static_cast<int32_t>(first);
+        record.right[node] = static_cast<int32_t>(n_pairs);
         if (job.impurity == VARIANCE) {
             record.threshold[node] = static_cast<int32_t>(f.weight);
-            record.right[node] = 1;
-            record.pair_class[record.n_pairs] = static_cast<int32_t>(f.sum);
-            record.pair_count[record.n_pairs++] = static_cast<int32_t>(f.sum >> 32);
+            record.pair_class[first] = static_cast<int32_t>(f.sum);
+            record.pair_count[first] = static_cast<int32_t>(f.sum >> 32);
             return;
         }
-        record.right[node] = static_cast<int32_t>(f.n_present);
         for (int64_t k = 0; k < f.n_present; ++k) {
-            record.pair_class[record.n_pairs] = f.present[k];
-            record.pair_count[record.n_pairs++] = static_cast<int32_t>(f.stats[(k + 1) * f.width - 1]);
+            record.pair_class[first + k] = f.present[k];
+            record.pair_count[first + k] = static_cast<int32_t>(f.stats[(k + 1) * f.width - 1]);
         }
     }
 

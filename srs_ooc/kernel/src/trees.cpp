@@ -21,11 +21,22 @@ namespace {
 #include "candidates.hpp"
 #include "recorder.hpp"
 #include "scans.hpp"
+// Subtrees small enough to be left to whichever thread is free.
+struct Tasks {
+    static constexpr int64_t MOST = 1024, LEAST_ROWS = 64;
+    Node *nodes;    // [MOST]
+    int64_t *stats; // [MOST][n_classes][width]
+    int64_t n = 0, next = 0;
+};
+
 template <typename Code> struct Grower : CandidateScans<Code> {
     using Base = CandidateScans<Code>;
     using Base::categorical, Base::criterion, Base::draw, Base::feature_hashes, Base::job, Base::node_lines, Base::numbers,
         Base::real, Base::rows, Base::width;
-    // Scratch, carved by carve_into().
+    Tasks tasks{};                    // of the first thread
+    int64_t *importance;              // [n_columns] of this thread
+    int64_t n_leaves = 0, depth = 0;  // of this thread
+    // Scratch of this thread, carved by carve_own().
     int64_t *stack_stats;    // [STACK + 1][n_classes][width]
     int64_t *present_stats;  // [n_classes][width]
     int64_t *present_counts; // [n_classes]
@@ -126,20 +137,24 @@ template <typename Code> struct Grower : CandidateScans<Code> {
             }
     }
 
-    void grow() {
-        prepare();
+    // Grow the tree below a node; subtrees may be left `for_later`.
+    void grow_from(const Node &root, const int64_t *stats, Tasks *for_later) {
         const TreeRecorder<Code> recorder{job};
         Node stack[STACK];
-        int32_t unlinked = 0;
-        stack[0] = Node{0, job.n_root_rows, 0, job.tree_key, &unlinked};
+        stack[0] = root;
         const int64_t slot_size = job.n_classes * width;
-        for (int64_t i = 0; i < slot_size; ++i) stack_stats[i] = job.root_stats[i];
+        for (int64_t i = 0; i < slot_size; ++i) stack_stats[i] = stats[i];
         for (int64_t top = 0; top >= 0;) {
             const Node node = stack[top];
-            const int64_t id = job.n_nodes++;
-            *node.link = static_cast<int32_t>(id);
-            if (node.depth > job.depth) job.depth = node.depth;
-            const Facts f = facts_of(node, stack_stats + top * slot_size);
+            int64_t *slot = stack_stats + top * slot_size, *next = slot + slot_size;
+            if (for_later && leave(node, slot, *for_later)) {
+                --top;
+                continue;
+            }
+            const int64_t id = __atomic_fetch_add(&job.n_nodes, 1, __ATOMIC_RELAXED);
+            if (node.link) *node.link = static_cast<int32_t>(id);
+            if (node.depth > depth) depth = node.depth;
+            const Facts f = facts_of(node, slot);
             const Split split = best_split(node, f);
             int64_t n_left = 0, worth = -1;
             if (split.column >= 0) {
@@ -148,23 +163,71 @@ template <typename Code> struct Grower : CandidateScans<Code> {
             }
             if (worth < job.min_decrease) { // rows may have changed places: a leaf's order means nothing
                 if (job.record) recorder.leaf(id, f);
-                ++job.n_leaves;
+                ++n_leaves;
                 --top;
                 continue;
             }
-            job.importance[split.column] += worth;
+            importance[split.column] += worth;
             if (job.record) record_split(recorder, id, node, split, n_left);
-            int32_t *left_link = job.record ? job.record->left + id : &unlinked;
-            int32_t *right_link = job.record ? job.record->right + id : &unlinked;
+            int32_t *left_link = job.record ? job.record->left + id : nullptr;
+            int32_t *right_link = job.record ? job.record->right + id : nullptr;
             const Node left{node.start, n_left, node.depth + 1, derive(node.key, LEFT), left_link};
             const Node other{node.start + n_left, node.n - n_left, node.depth + 1, derive(node.key, RIGHT), right_link};
             const bool left_first = left.n <= other.n; // the smaller child next: the stack stays shallow
             stack[top] = left_first ? other : left;
             stack[top + 1] = left_first ? left : other;
-            int64_t *slot = stack_stats + top * slot_size, *next = slot + slot_size;
             child_stats(f, left_first ? next : slot, left_first ? slot : next);
             ++top;
         }
+    }
+
+    bool leave(const Node &node, const int64_t *stats, Tasks &later) const {
+        const bool small = node.n * job.n_columns < SHARED_CELLS && node.n >= Tasks::LEAST_ROWS;
+        if (!small || node.n == job.n_root_rows || later.n == Tasks::MOST) return false;
+        const int64_t slot_size = job.n_classes * width;
+        for (int64_t i = 0; i < slot_size; ++i) later.stats[later.n * slot_size + i] = stats[i];
+        later.nodes[later.n++] = node;
+        return true;
+    }
+
+    void take_tasks(Tasks &left) {
+        for (;;) {
+            const int64_t i = __atomic_fetch_add(&left.next, 1, __ATOMIC_RELAXED);
+            if (i >= left.n) return;
+            grow_from(left.nodes[i], left.stats + i * job.n_classes * width, nullptr);
+        }
+    }
+
+    // What a thread grew, kept until all have ended.
+    struct Part {
+        int64_t *importance = nullptr, n_leaves = 0, depth = 0;
+    };
+    struct Parts {
+        Grower &first;
+        Part part[MAX_THREADS];
+    };
+
+    static void help(void *context, int number) {
+        Parts &parts = *static_cast<Parts *>(context);
+        if (number == 0) return parts.first.take_tasks(parts.first.tasks);
+        Grower own(parts.first.job);
+        own.join(parts.first, number);
+        own.take_tasks(parts.first.tasks);
+        parts.part[number] = Part{own.importance, own.n_leaves, own.depth};
+    }
+
+    void grow() {
+        prepare();
+        grow_from(Node{0, job.n_root_rows, 0, job.tree_key, nullptr}, job.root_stats, job.n_threads > 1 ? &tasks : nullptr);
+        Parts parts{*this, {}};
+        if (tasks.n > 0) job.share(job.threads, &help, &parts);
+        for (const Part &part : parts.part) {
+            n_leaves += part.n_leaves;
+            depth = part.depth > depth ? part.depth : depth;
+            for (int64_t j = 0; part.importance && j < job.n_columns; ++j) importance[j] += part.importance[j];
+        }
+        job.n_leaves = n_leaves;
+        job.depth = depth;
     }
 
     void record_split(const TreeRecorder<Code> &recorder, int64_t id, const Node &node, const Split &split, int64_t n_left) const {
@@ -176,6 +239,8 @@ template <typename Code> struct Grower : CandidateScans<Code> {
     }
 
     void prepare();
+    void prepare_own();
+    void join(const Grower &first, int number);
 };
 
 // Hands out consecutive aligned pieces of the scratch memory.
@@ -189,11 +254,13 @@ struct Carver {
     }
 };
 
-template <typename Code> size_t carve_into(Grower<Code> &g, char *base) {
+// What all threads share.
+template <typename Code> size_t carve_shared(Grower<Code> &g, char *base) {
     const GrowJob &job = g.job;
     const int64_t padded = g.padded(), stats = job.n_classes * g.width;
-    Carver carver{base};
+    const int64_t n_tasks = job.n_threads > 1 ? Tasks::MOST : 0;
     const int64_t cells = job.best && sizeof(Code) == 1 ? 256 * TILE * job.n_classes : 0;
+    Carver carver{base};
     for (int i = 0; i < job.n_threads; ++i) {
         TileScratch<Code> &own = g.scratches[i];
         own.counts = carver.take<int32_t>(job.n_classes * TILE);
@@ -203,26 +270,35 @@ template <typename Code> size_t carve_into(Grower<Code> &g, char *base) {
         own.cell_counts = carver.take<int32_t>(cells);
         own.cell_sums = carver.take<int64_t>(cells * job.n_channels);
     }
+    g.rows = carver.take<int32_t>(job.n_root_rows);
+    for (int64_t c = 0; c < job.n_channels; ++c) g.numbers[c] = carver.take<int32_t>(job.n_root_rows);
+    g.feature_hashes = carver.take<uint32_t>(padded);
+    g.categorical = carver.take<uint8_t>(padded + padded / TILE);
+    g.real = carver.take<uint8_t>(padded);
+    g.tasks.nodes = carver.take<Node>(n_tasks);
+    g.tasks.stats = carver.take<int64_t>(n_tasks * stats);
+    return carver.used;
+}
+
+// What each thread has of its own.
+template <typename Code> size_t carve_own(Grower<Code> &g, char *base) {
+    const GrowJob &job = g.job;
+    const int64_t padded = g.padded(), stats = job.n_classes * g.width, sorted = job.best ? job.n_root_rows : 0;
+    Carver carver{base};
+    g.importance = carver.take<int64_t>(job.n_threads > 1 ? job.n_columns : 0);
     g.stack_stats = carver.take<int64_t>(stats * (Grower<Code>::STACK + 1));
     g.present_stats = carver.take<int64_t>(stats);
     g.present_counts = carver.take<int64_t>(job.n_classes);
     g.left_stats = carver.take<int64_t>(stats);
     g.present = carver.take<int32_t>(job.n_classes);
-    g.rows = carver.take<int32_t>(job.n_root_rows);
     g.right = carver.take<int32_t>(job.n_root_rows);
-    for (int64_t c = 0; c < job.n_channels; ++c) {
-        g.numbers[c] = carver.take<int32_t>(job.n_root_rows);
-        g.right_numbers[c] = carver.take<int32_t>(job.n_root_rows);
-    }
-    g.feature_hashes = carver.take<uint32_t>(padded);
-    g.categorical = carver.take<uint8_t>(padded + padded / TILE);
+    for (int64_t c = 0; c < job.n_channels; ++c) g.right_numbers[c] = carver.take<int32_t>(job.n_root_rows);
     g.lows = carver.take<Code>(padded);
     g.highs = carver.take<Code>(padded);
     g.chosen = carver.take<uint8_t>(padded);
-    g.real = carver.take<uint8_t>(padded);
-    g.places[0] = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
-    g.places[1] = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
-    g.segment_of = carver.take<int32_t>(job.best ? job.n_root_rows : 0);
+    g.places[0] = carver.take<int32_t>(sorted);
+    g.places[1] = carver.take<int32_t>(sorted);
+    g.segment_of = carver.take<int32_t>(sorted);
     g.column_codes = carver.take<Code>(job.n_root_rows);
     g.node_lines = carver.take<Code>(Grower<Code>::NODE_LINES * TILE);
     g.draw.order = carver.take<int32_t>(job.n_columns);
@@ -231,18 +307,33 @@ template <typename Code> size_t carve_into(Grower<Code> &g, char *base) {
     return carver.used;
 }
 
+template <typename Code> void Grower<Code>::prepare_own() {
+    for (int64_t j = 0; j < job.n_columns; ++j) draw.order[j] = job.order[j];
+    for (int64_t i = 0; i < Base::NODE_LINES * TILE; ++i) node_lines[i] = 0;
+}
+
+template <typename Code> void Grower<Code>::join(const Grower &first, int number) {
+    char *base = static_cast<char *>(job.scratch);
+    const size_t shared = carve_shared(*this, base), own = carve_own(*this, nullptr);
+    carve_own(*this, base + shared + static_cast<size_t>(number) * own);
+    this->scratches[0] = first.scratches[number];
+    categorical = first.categorical;
+    for (int64_t j = 0; j < job.n_columns; ++j) importance[j] = 0;
+    prepare_own();
+}
+
 template <typename Code> void Grower<Code>::prepare() {
-    carve_into(*this, static_cast<char *>(job.scratch));
+    char *base = static_cast<char *>(job.scratch);
+    carve_own(*this, base + carve_shared(*this, base));
+    importance = job.importance;
+    prepare_own();
     for (int64_t i = 0; i < job.n_root_rows; ++i) rows[i] = job.rows[i];
     for (int64_t c = 0; c < job.n_channels; ++c)
         for (int64_t i = 0; i < job.n_root_rows; ++i) numbers[c][i] = job.channels[c * job.n_rows + rows[i]];
-    for (int64_t j = 0; j < job.n_columns; ++j) {
+    for (int64_t j = 0; j < job.n_columns; ++j)
         feature_hashes[j] = static_cast<uint32_t>(derive(job.tree_key, job.features[j]) >> 32);
-        draw.order[j] = job.order[j];
-    }
     for (int64_t j = job.n_columns; j % TILE != 0; ++j) feature_hashes[j] = 0;
     for (int64_t j = 0; j < this->padded(); ++j) real[j] = j < job.n_columns;
-    for (int64_t i = 0; i < Base::NODE_LINES * TILE; ++i) node_lines[i] = 0;
     if (!job.categorical) {
         categorical = nullptr;
         return;
@@ -254,6 +345,11 @@ template <typename Code> void Grower<Code>::prepare() {
     }
 }
 
+template <typename Code> size_t nbytes_of(GrowJob &job) {
+    Grower<Code> g(job);
+    return carve_shared(g, nullptr) + static_cast<size_t>(job.n_threads) * carve_own(g, nullptr);
+}
+
 } // namespace
 
 void grow(GrowJob &job) {
@@ -262,12 +358,7 @@ void grow(GrowJob &job) {
 }
 
 size_t scratch_nbytes(GrowJob &job) {
-    if (job.code_nbytes == 1) {
-        Grower<uint8_t> g(job);
-        return carve_into(g, nullptr);
-    }
-    Grower<uint16_t> g(job);
-    return carve_into(g, nullptr);
+    return job.code_nbytes == 1 ? nbytes_of<uint8_t>(job) : nbytes_of<uint16_t>(job);
 }
 
 } // namespace SRS_ISA
