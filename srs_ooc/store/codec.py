@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 _CRC_NBYTES = 4
 _LEVEL = 5
+ZARR_NAMES = {"cname": "lz4", "clevel": _LEVEL, "shuffle": "bitshuffle"}
+"""The same in the words of the Zarr standard."""
+
 _CODEC = blosc.Blosc("lz4", _LEVEL, blosc.Blosc.BITSHUFFLE)
 blosc.use_threads = False  # our threads compress side by side; Blosc's own would be memory
 
@@ -36,14 +39,3 @@ def decode(data: bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
     if google_crc32c.value(packed) != int.from_bytes(end, "little"):
         raise ValueError("other bytes than were written (CRC-32C)")
     return np.frombuffer(_CODEC.decode(packed), dtype)
-
-
-def zarr_compressors(dtype: np.dtype[Any]) -> list[Any]:
-    """Return the same as codecs of the Zarr library."""
-    from zarr.codecs import BloscCodec, Crc32cCodec
-
-    size = int(dtype.itemsize)
-    return [
-        BloscCodec(typesize=size, cname="lz4", clevel=_LEVEL, shuffle="bitshuffle"),
-        Crc32cCodec(),
-    ]

@@ -92,10 +92,11 @@ def batch_nbytes(shape: Shape, form: StoreForm, batch: int, n_threads: int, extr
 def fit_batch(shape: Shape, form: StoreForm, nbytes: int, extra: int = 0) -> tuple[int, int]:
     """Return the features of a batch and the threads that fit into ``nbytes``."""
     step = smallest_batch(shape, form)
-    n_threads = 2 if batch_nbytes(shape, form, step, 2, extra) <= nbytes else 1
-    least = batch_nbytes(shape, form, step, n_threads, extra)
-    per_step = batch_nbytes(shape, form, 2 * step, n_threads, extra) - least
-    n_steps = 1 + max(0, min(nbytes, max(BATCH_NBYTES, least)) - least) // per_step
+    n_threads = 2 if batch_nbytes(shape, form, 2 * step, 2, extra) <= nbytes else 1
+    least = batch_nbytes(shape, form, n_threads * step, n_threads, extra)
+    per_step = batch_nbytes(shape, form, (n_threads + 1) * step, n_threads, extra) - least
+    n_more = max(0, min(nbytes, max(BATCH_NBYTES, least)) - least) // per_step
+    n_steps = (n_threads + n_more) // n_threads * n_threads
     return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads
 
 

@@ -64,12 +64,8 @@ class IngestOptions:
 
 def load_libraries() -> None:
     """Load what will be needed, so that the memory it takes is known when the plan is made."""
-    import zarr.codecs
-    import zarr.storage
-
     import srs_ooc.store.codec
 
-    assert zarr.storage
     assert srs_ooc.store.codec
 
 
