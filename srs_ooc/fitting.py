@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.budget import Budget
 from srs_ooc.engine import Engine
-from srs_ooc.executors import Executor, grow_subspace
+from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.executors import Executor, Source, grow_subspace
 from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.code import CATEGORICAL
@@ -21,11 +22,13 @@ from srs_ooc.learners.trees import TreeLearner, thread_nbytes
 from srs_ooc.ledger import Ledger, TransientLedger, TreeWriter
 from srs_ooc.responses import n_channels_of, training_response
 from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.spec import UNWEIGHTED, RunSpec, Shape, extra_nbytes, fixed_nbytes, work_nbytes
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.store.read_ahead import ReadAhead
+from srs_ooc.store.reading import read_groups, read_strata
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
@@ -59,7 +62,9 @@ def plan_memory(
         If the cap cannot hold it.
     """
     budget = Budget(cap_nbytes, process_nbytes)
-    for purpose, n_bytes in fixed_nbytes(shape, spec.impurity):
+    for purpose, n_bytes in fixed_nbytes(
+        shape, spec.impurity, spec.decoys, concludes=spec.concludes
+    ):
         budget.grant(purpose, n_bytes)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_bytes = _worker_nbytes(spec, shape, saves=saves)
@@ -88,6 +93,19 @@ class EngineParts:
     sampler: SequentialRandomSubspace
     executor: Executor
     n_features: int
+    source: Source
+    learner: TreeLearner
+    blocks: list[Block]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows trained on."""
+        return self.blocks[0].n_rows
+
+    @property
+    def n_candidates(self) -> int:
+        """Items that may be drawn."""
+        return self.sampler.n_candidates
 
     def engine(
         self,
@@ -102,6 +120,25 @@ class EngineParts:
         spec = self.spec if seed is None else replace(self.spec, seed=seed)
         return Engine(spec, self.sampler, self.executor, ledger, self.n_features, trees)
 
+    @contextmanager
+    def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
+        """Yield an executor for trees on at most ``most`` items, all of them candidates.
+
+        It takes the blocks of the engine's, which must be at rest and is not used again.
+        """
+        leaf = max(self.spec.min_samples_leaf, min_samples_leaf)
+        limits = replace(self.spec.limits, max_features=most, min_samples_leaf=leaf)
+        learner = self.learner.with_limits(limits, most)
+        for block in self.blocks:
+            block.use_tiles()
+        with ReadAhead(self.source.store) as ahead:
+            grow = partial(grow_subspace, self.source, learner, 1)
+            executor = Executor(grow, self.blocks, ahead)
+            try:
+                yield executor
+            finally:
+                executor.close()
+
 
 @contextmanager
 def engine_parts(
@@ -112,8 +149,11 @@ def engine_parts(
     threads: int | None,
     *,
     saves: bool = False,
+    replay: int | None = None,
 ) -> Iterator[EngineParts]:
     """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
+
+    ``replay`` (from 1) permutes the target, within strata and by whole groups.
 
     What the cap leaves goes first to more workers, then to threads that share a worker's tree where
     there are more cores, then to keeping the store mapped.
@@ -125,7 +165,11 @@ def engine_parts(
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)
     mapped = budget.fits(manifest.codes_nbytes)
-    response = training_response(store, manifest, inputs, spec.class_weight)
+    exchangeable = exchangeability(store, manifest, inputs) if spec.concludes else None
+    order = None
+    if replay is not None and exchangeable is not None:
+        order = exchangeable.permutation(key_of(spec.seed, Purpose.REPLAY, replay))
+    response = training_response(store, manifest, inputs, spec.class_weight, order)
     learner = TreeLearner(
         TrainingRows.of(response, spec.impurity),
         spec.limits,
@@ -139,17 +183,49 @@ def engine_parts(
         Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
         for _ in range(n_workers)
     ]
-    candidates = inputs.candidates(manifest.n_features)
+    families = decoy_families(spec, exchangeable)
+    del exchangeable
+    candidates = item_candidates(inputs, manifest.n_features, spec.decoys)
+    n_candidates = spec.n_items(shape.n_candidates)
     sampler = SequentialRandomSubspace(
-        shape.n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block
+        n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block
     )
     with ColumnStore(store, mapped=mapped) as columns, ReadAhead(columns) as ahead:
-        grow = partial(grow_subspace, columns, inputs.rows, learner, spec.trees_per_subspace)
+        source = Source(columns, inputs.rows, families)
+        grow = partial(grow_subspace, source, learner, spec.trees_per_subspace)
         executor = Executor(grow, blocks, ahead)
         try:
-            yield EngineParts(spec, sampler, executor, manifest.n_features)
+            n_features = manifest.n_features
+            yield EngineParts(spec, sampler, executor, n_features, source, learner, blocks)
         finally:
             executor.close()
+
+
+def exchangeability(store: Path, manifest: Manifest, inputs: Inputs) -> Exchangeability:
+    """Return which of the training rows may trade places, from the store's strata and groups."""
+    strata, groups = read_strata(store, manifest), read_groups(store, manifest)
+    if inputs.rows is not None:
+        strata = None if strata is None else strata[inputs.rows]
+        groups = None if groups is None else groups[inputs.rows]
+    n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
+    return Exchangeability(n_rows, strata, groups)
+
+
+def decoy_families(spec: RunSpec, exchangeable: Exchangeability | None) -> NDArray[np.int32] | None:
+    """Return the involutions of the run's families of decoys; int32 (n_families, n_rows)."""
+    if exchangeable is None or not spec.decoys:
+        return None
+    keys = [key_of(spec.seed, Purpose.DECOYS, family) for family in range(spec.decoys)]
+    return np.stack([exchangeable.involution(key) for key in keys])
+
+
+def item_candidates(inputs: Inputs, n_features: int, n_families: int) -> NDArray[np.uint32] | None:
+    """Return V as items: the features not left out and their decoys; None if nothing is."""
+    candidates = inputs.candidates(n_features)
+    if candidates is None:
+        return None
+    families = [candidates + np.uint32(m * n_features) for m in range(1 + n_families)]
+    return np.concatenate(families)
 
 
 def categorical_features(store: Path, manifest: Manifest) -> NDArray[np.bool_] | None:

@@ -24,7 +24,11 @@ def n_channels_of(manifest: Manifest, class_weight: str) -> int:
 
 
 def training_response(
-    store: Path, manifest: Manifest, inputs: Inputs, class_weight: str = UNWEIGHTED
+    store: Path,
+    manifest: Manifest,
+    inputs: Inputs,
+    class_weight: str = UNWEIGHTED,
+    order: NDArray[np.int32] | None = None,
 ) -> Response:
     """Return what the training rows say.
 
@@ -41,6 +45,9 @@ def training_response(
     class_weight : str
         ``none``; ``balanced``, for n / (classes x rows of the class); or ``NAME=w,NAME=w``, where a
         class that is not named weighs 1.
+    order : int32 (n_rows,), optional
+        The training row whose target each one takes, where targets are permuted; the weights of the
+        store's column stay with their rows.
 
     Raises
     ------
@@ -54,6 +61,8 @@ def training_response(
     if inputs.rows is not None:
         target = target[inputs.rows]
         weights = None if weights is None else weights[inputs.rows]
+    if order is not None:
+        target = target[order]
     if manifest.task == "regression":
         if class_weight != UNWEIGHTED:
             raise UsageError("--class-weight: expected a store of classes, found one of numbers.")

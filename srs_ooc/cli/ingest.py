@@ -7,6 +7,7 @@ import click
 from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.errors import InputError, UsageError
 from srs_ooc.sizes import MB, describe_nbytes
+from srs_ooc.store.forecast import Forecast, forecast
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.ingest_features import SampleTable, ingest_features_as_rows
 from srs_ooc.store.ingest_table import Apart, ingest_any
@@ -124,6 +125,7 @@ from srs_ooc.store.publishing import IngestOptions
     is_flag=True,
     help="Keep only the codes: a smaller store, from which columns cannot be exported.",
 )
+@click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write nothing.")
 def ingest_command(
     *,
     source: Path,
@@ -152,6 +154,7 @@ def ingest_command(
     samples: Path | None,
     id_name: str | None,
     covariates: str | None,
+    dry_run: bool,
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
@@ -189,6 +192,10 @@ def ingest_command(
         keep_values=not no_values,
         text=text,
     )
+    if dry_run:
+        found = forecast(source, store, options, by_features=orient == "features")
+        _report_forecast(found, options.memory_nbytes)
+        return
     joined = _sample_table(orient, samples, id_name, target, covariates)
     if joined and (names or target_file):
         raise UsageError("expected no --names or --target-file with --orient features.")
@@ -228,6 +235,19 @@ def _sample_table(
     return SampleTable(samples, id_name, target, _names(covariates))
 
 
+def _report_forecast(found: Forecast, cap: int) -> None:
+    about = "" if found.rows_are_known else "about "
+    click.echo(f"columns: {found.n_columns}")
+    click.echo(f"rows: {about}{found.n_rows}")
+    click.echo(f"scratch disk: {about}{describe_nbytes(found.scratch_nbytes)}, given back")
+    click.echo(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
+    words = "enough" if found.fits else "NOT enough"
+    click.echo(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
+    least = found.least_memory_nbytes // MB
+    words = "enough" if cap >= found.least_memory_nbytes else "NOT enough"
+    click.echo(f"memory: --memory-mb {least} or more; {cap // MB} is {words}")
+
+
 def _report(store: Path, manifest: Manifest) -> None:
     inferred = manifest.inferred
     click.echo(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
@@ -248,6 +268,8 @@ def _report(store: Path, manifest: Manifest) -> None:
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
             click.echo(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+    if row_ids := inferred.get("row_ids"):
+        click.echo(f"row ids: {row_ids}")
     if names := inferred.get("names"):
         click.echo(f"names: {names}, since none were given")
     if separator := inferred.get("separator"):

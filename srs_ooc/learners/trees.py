@@ -53,6 +53,17 @@ class TreeLearner:
         if limits.max_features == subspace_size:
             self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
 
+    def with_limits(self, limits: TreeLimits, subspace_size: int) -> "TreeLearner":
+        """Return the same learner for trees of other limits on other subspaces, not recorded."""
+        return TreeLearner(
+            self.rows,
+            limits,
+            subspace_size,
+            bootstrap=self.bootstrap,
+            n_threads=self.n_threads,
+            categorical=self.categorical,
+        )
+
     def grow(
         self,
         block: Block,

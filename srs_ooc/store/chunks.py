@@ -4,18 +4,18 @@ import contextlib
 import os
 import zlib
 from collections.abc import Iterable
-from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.sizes import ceil_div
+from srs_ooc.store.codec import encode
 from srs_ooc.store.layout import Shape, dtype_of, small_file, values_chunk, values_file
 from srs_ooc.store.manifest import chunk_file
 from srs_ooc.store.texts import TextBlocks
 
-ZSTD_LEVEL = 1
 _PAD_NBYTES = 1 << 20
 
 
@@ -133,30 +133,30 @@ class FloatsWriter:
         Its features and, as rows, its columns.
     dtype : numpy dtype
         float32 or float64.
-    pool : Executor
-        Compresses chunks side by side.
     """
 
-    def __init__(
-        self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any], pool: Executor
-    ) -> None:
-        from numcodecs.zstd import Zstd
-
+    def __init__(self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.chunk = values_chunk(shape, dtype.itemsize)
         self._folder, self._name, self._shape, self._dtype = folder, name, shape, dtype
-        self._pool = pool
-        self._codec = Zstd(level=ZSTD_LEVEL, checksum=True)
 
     def write(self, first: int, values: NDArray[Any]) -> None:
         """Write the features from ``first``, a multiple of the chunk's, on."""
         features, rows = self.chunk
         assert first % features == 0
-        places = [
-            (row, column)
-            for row in range(0, len(values), features)
-            for column in range(0, self._shape.n_rows, rows)
-        ]
-        list(self._pool.map(lambda place: self._write_chunk(first, values, *place), places))
+        for row in range(0, len(values), features):
+            for column in range(0, self._shape.n_rows, rows):
+                self._write_chunk(first, values, row, column)
+
+    def sync(self) -> None:
+        """Wait until every chunk is on disk; writing them began the way there."""
+        features, rows = self.chunk
+        for i in range(ceil_div(self._shape.n_features, features)):
+            for j in range(ceil_div(self._shape.n_rows, rows)):
+                handle = os.open(values_file(self._folder, self._name, i, j), os.O_RDONLY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
 
     def _write_chunk(self, first: int, values: NDArray[Any], row: int, column: int) -> None:
         features, rows = self.chunk
@@ -166,8 +166,14 @@ class FloatsWriter:
             padded[: part.shape[0], : part.shape[1]] = part
             part = padded
         path = values_file(self._folder, self._name, (first + row) // features, column // rows)
-        with SyncedFile(path) as file:
-            file.write(self._codec.encode(part))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb", buffering=0) as file:
+            for piece in encode(part):
+                data = memoryview(piece)
+                while data:
+                    data = data[file.write(data) :]
+            if hasattr(os, "posix_fadvise"):  # begin to write it out
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def write_small(folder: Path, name: str, blocks: Iterable[NDArray[Any]]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ from srs_ooc.kernel.parse import CATEGORIES, TEXTS, TableReader, TextCoder
 from srs_ooc.sizes import MB, describe_nbytes, megabytes
 from srs_ooc.store.categories import FeatureKinds
 from srs_ooc.store.formats.csv import (
+    ROW_NAMES,
     CsvStream,
     Estimate,
     check_utf8,
     count_rows,
     estimate,
+    has_row_names,
     read_rows,
     rows_at_most,
 )
@@ -132,7 +134,15 @@ class _Ingest:
 
     def run(self) -> Manifest:
         self._check_decoder()
-        stream = CsvStream(self._source, self._options.text, self._header.append)
+        self._has_row_names = has_row_names(self._source, self._options.text)
+        stream = CsvStream(
+            self._source,
+            self._options.text,
+            self._header.append,
+            row_names=self._has_row_names,
+        )
+        if self._has_row_names and self._options.row_ids is None:
+            self._options = replace(self._options, row_ids=ROW_NAMES)
         roles = choose_roles(self._source, self._header, self._options)
         plan = self._plan(roles, stream)
         check_distinct(
@@ -262,6 +272,8 @@ class _Ingest:
 
     def _inferred(self, rows: _RowsRead) -> dict[str, Any]:
         inferred = {"target": "last column"} if self._options.target is None else {}
+        if self._has_row_names:
+            inferred["row_ids"] = "first column, over which the header has no field"
         if self._options.text.separator is None:
             inferred["separator"] = name_of(rows.separator)
         return inferred

@@ -20,7 +20,8 @@ from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.categories import FeatureKinds
 from srs_ooc.store.formats import Table
-from srs_ooc.store.formats.opening import is_binary, open_file, open_object
+from srs_ooc.store.formats.opening import is_other, open_file, open_object
+from srs_ooc.store.formats.svmlight import SvmlightTable
 from srs_ooc.store.ingest import ingest_csv
 from srs_ooc.store.kept_columns import NumbersAsTexts, kept_columns
 from srs_ooc.store.kinds import ForcedKinds
@@ -177,7 +178,7 @@ def ingest_any(
     """Ingest a file or object; ``apart`` holds labels, names and row ids that are not in it."""
     apart = apart or Apart()
     path = Path(table) if isinstance(table, str | Path) else None
-    if path is not None and not is_binary(path):
+    if path is not None and not is_other(path):
         if apart:
             raise InputError(
                 f"{path}: a text table holds its names, target and row ids itself. Name their "
@@ -193,6 +194,9 @@ def ingest_any(
         else:
             opened = open_file(path, scratch, options.memory_nbytes)
             source = {"name": path.name, **_fingerprint(path)}
+            if isinstance(opened, SvmlightTable):
+                labels = {"target": [("label", opened.labels)]}
+                apart = replace(apart, columns=labels | dict(apart.columns))
         with contextlib.ExitStack() as stack:
             work = TableIngest(opened, path or "the table", folder, options, progress, stack)
             manifest = work.run(apart, {"format": opened.format} | source)

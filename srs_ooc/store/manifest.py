@@ -23,7 +23,7 @@ Arrays of the group (features in stored order unless said otherwise):
 
 ==================  ==========================================================================
 ``codes``           (n_features, n_rows) ordinal codes, uncompressed, chunks of whole features
-``values``          (n_features, n_rows) original values, zstd; only where ``values_dtype``; of a
+``values``          (n_features, n_rows) original values, Blosc; only where ``values_dtype``; of a
                     categorical feature the codes
 ``code_lows``, ``code_highs``  (n_features, n_codes) value range of each code; only without values
 ``target``          (n_rows,) int32 class codes; only of a classification

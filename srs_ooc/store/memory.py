@@ -82,9 +82,9 @@ def batch_nbytes(shape: Shape, form: StoreForm, batch: int, n_threads: int, extr
 
     ``extra`` bytes a cell are held besides.
     """
-    per_cell = extra + 8 + (4 if form.values_dtype == "float32" else 0) + form.code_nbytes
+    per_cell = extra + 8 + (4 if form.values_dtype == "float32" else 0) + 2 * form.code_nbytes
     sorting = n_threads * (16 * shape.n_rows + 8 * min(shape.n_rows, max_codes(form.code_dtype)))
-    compressing = n_threads * 3 * VALUES_CHUNK_NBYTES
+    compressing = n_threads * 6 * VALUES_CHUNK_NBYTES  # and pieces of what is read
     ranges = 2 * 8 * batch * form.n_ranges(shape)
     return batch * shape.n_rows * per_cell + sorting + compressing + ranges
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from srs_ooc.store.codec import zarr_compressors
 from srs_ooc.store.layout import Shape, dtype_of, values_chunk
 from srs_ooc.store.manifest import ATTRIBUTE, Manifest
 
@@ -59,16 +60,12 @@ def write_metadata(
 
 
 def _create_floats(group: Any, name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
-    from zarr.codecs import ZstdCodec
-
-    from srs_ooc.store.chunks import ZSTD_LEVEL
-
     group.create_array(
         name,
         shape=(shape.n_features, shape.n_rows),
         chunks=values_chunk(shape, dtype.itemsize),
         dtype=dtype,
         fill_value=float("nan"),
-        compressors=ZstdCodec(level=ZSTD_LEVEL, checksum=True),
+        compressors=zarr_compressors(dtype),
         filters=None,
     )

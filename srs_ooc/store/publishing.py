@@ -64,12 +64,13 @@ class IngestOptions:
 
 def load_libraries() -> None:
     """Load what will be needed, so that the memory it takes is known when the plan is made."""
-    import numcodecs.zstd
     import zarr.codecs
     import zarr.storage
 
+    import srs_ooc.store.codec
+
     assert zarr.storage
-    assert numcodecs.zstd
+    assert srs_ooc.store.codec
 
 
 @contextlib.contextmanager

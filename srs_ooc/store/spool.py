@@ -4,9 +4,11 @@ A panel is (n_features, panel rows) float64 in *stored* order, so a batch of sto
 contiguous piece of every panel.
 """
 
+import contextlib
 import math
 import mmap
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ITEMSIZE = 8
-_COPY_NBYTES = 4_000_000
+_COPY_NBYTES = 2_000_000
 
 
 def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -22,8 +24,11 @@ def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
 
     The C library may keep freed memory of its heap, which would count against the cap.
     """
-    nbytes = math.prod(shape) * ITEMSIZE
-    return np.ndarray(shape, np.float64, mmap.mmap(-1, max(nbytes, 1)))
+    memory = mmap.mmap(-1, max(math.prod(shape) * ITEMSIZE, 1))
+    if hasattr(mmap, "MADV_HUGEPAGE"):  # filling a panel row by row touches every page of it
+        with contextlib.suppress(OSError):
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    return np.ndarray(shape, np.float64, memory)
 
 
 class PanelSpool:
@@ -35,8 +40,9 @@ class PanelSpool:
         Scratch file to create.
     n_features : int
         Features, in stored order.
-    panel_rows : int
-        Rows of a panel.
+    n_rows_held : int
+        Rows there is memory for: those of one panel, or of two, one of which is written to the
+        file while the other is filled.
 
     Attributes
     ----------
@@ -44,11 +50,15 @@ class PanelSpool:
         The panel being filled.
     """
 
-    def __init__(self, path: Path, n_features: int, panel_rows: int) -> None:
+    def __init__(self, path: Path, n_features: int, n_rows_held: int) -> None:
         self.n_features = n_features
         self.n_rows = 0
+        panel_rows = max(1, n_rows_held // 2)
         self.panel = anonymous_array((n_features, panel_rows))
+        self._other = anonymous_array((n_features, panel_rows)) if n_rows_held > 1 else None
         self._panel_rows = panel_rows
+        self._pool = ThreadPoolExecutor(1)
+        self._writing: Future[None] | None = None
         self._file = path.open("w+b", buffering=0)
 
     def __enter__(self) -> Self:
@@ -58,17 +68,33 @@ class PanelSpool:
         self.close()
 
     def flush(self, n_filled: int) -> None:
-        """Append the first ``n_filled`` rows of the panel to the file."""
+        """Append ``n_filled`` rows of the panel to the file; ``panel`` is another then."""
+        self._wait()
+        self._writing = self._pool.submit(self._write, self.panel, n_filled)
+        self.n_rows += n_filled
+        if self._other is None:
+            self._wait()
+        else:
+            self.panel, self._other = self._other, self.panel
+
+    def _wait(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _write(self, panel: NDArray[np.float64], n_filled: int) -> None:
         step = max(1, _COPY_NBYTES // (n_filled * ITEMSIZE)) if n_filled else self.n_features
         if n_filled == self._panel_rows:
             step = self.n_features
         for start in range(0, self.n_features if n_filled else 0, step):
-            piece = self.panel[start : start + step, :n_filled]
+            piece = panel[start : start + step, :n_filled]
             _write_all(self._file.fileno(), np.ascontiguousarray(piece))
-        self.n_rows += n_filled
 
     def seal(self) -> None:
-        """End filling and give the panel's memory back."""
+        """End filling and give the memory of the panels back."""
+        self._wait()
+        self._pool.shutdown()
+        self._other = None
         del self.panel
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
@@ -93,6 +119,7 @@ class PanelSpool:
 
     def close(self) -> None:
         """Close and delete the file."""
+        self._pool.shutdown()
         self._file.close()
         Path(self._file.name).unlink(missing_ok=True)
 

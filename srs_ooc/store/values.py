@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import StoreError
 from srs_ooc.kernel.code import max_codes
+from srs_ooc.store.codec import decode
 from srs_ooc.store.layout import Shape, values_chunk, values_file
 from srs_ooc.store.manifest import Manifest
 
@@ -46,9 +47,6 @@ class ValuesReader:
                 f"{path}: expected a store that keeps the values, found one that keeps only codes. "
                 "Ingest the table again without --no-values."
             )
-        from numcodecs.zstd import Zstd
-
-        self._codec = Zstd()
         self._path = path
         self._array = array
         self._dtype = np.dtype(manifest.values_dtype or "float64")
@@ -88,8 +86,7 @@ class ValuesReader:
     def _read(self, feature_chunk: int, row_chunk: int) -> NDArray[Any]:
         file = values_file(self._path, self._array, feature_chunk, row_chunk)
         try:
-            data = self._codec.decode(file.read_bytes())
-            return np.frombuffer(data, self._dtype).reshape(self._chunk)
+            return decode(file.read_bytes(), self._dtype).reshape(self._chunk)
         except FileNotFoundError:
             found = "no file"
         except (OSError, RuntimeError, ValueError) as error:

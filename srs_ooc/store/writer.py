@@ -1,7 +1,9 @@
 """From columns to a complete store, in one bounded pass."""
 
+from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -10,13 +12,13 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
 from srs_ooc.kernel.code import CATEGORICAL, CodeFacts, code_columns
-from srs_ooc.sizes import MB, ceil_div
+from srs_ooc.sizes import MB
 from srs_ooc.store.categories import CategoryCoder, FeatureKinds
 from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small, write_texts
 from srs_ooc.store.kinds import FREE, NAMES, first_misfit
 from srs_ooc.store.layout import Shape, codes_chunk_features
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.memory import fit_batch
+from srs_ooc.store.memory import fit_batch, smallest_batch
 from srs_ooc.store.metadata import write_metadata
 from srs_ooc.store.scratch_array import ScratchArray, blocks_of
 from srs_ooc.store.table import (
@@ -87,10 +89,9 @@ def write_store(
     form = form or StoreForm()
     shape = Shape(columns.n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
-    with ThreadPoolExecutor(n_threads) as pool:
-        with _ColumnsWriter(folder, shape, form, pool, n_threads, kinds) as work:
-            _write_columns(work, columns, batch, progress)
-        checksums = work.checksums
+    with _ColumnsWriter(folder, shape, form, kinds) as work:
+        _write_columns(work, columns, batch, n_threads, progress)
+    checksums = work.checksums
     ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
     text_sums, lengths = _write_texts(folder, shape, names, ids)
     checksums |= write_small(folder, "positions", [stored_positions(shape.n_features)]) | text_sums
@@ -120,18 +121,34 @@ def write_store(
         checksums=checksums,
     )
     write_metadata(folder, manifest, lengths | work.lengths, form.n_ranges(shape))
+    work.sync()
     return manifest
 
 
 def _write_columns(
-    work: "_ColumnsWriter", columns: ColumnSource, batch: int, progress: Progress | None
+    work: "_ColumnsWriter",
+    columns: ColumnSource,
+    batch: int,
+    n_threads: int,
+    progress: Progress | None,
 ) -> None:
-    n_features = columns.n_features
-    for start in range(0, n_features, batch):
-        stop = min(start + batch, n_features)
-        work.write(start, columns.read(start, stop))
-        if progress:
-            progress("writing", stop * work.column_nbytes, n_features * work.column_nbytes)
+    """Write all columns: each thread reads, codes and compresses its own share of a batch.
+
+    What is written in order is written here, as the shares come.
+    """
+    n_features, waiting = columns.n_features, deque[Future[_Share]]()
+    n_threads = min(n_threads, batch // work.step) if work.any_order else 1
+    step = max(1, batch // work.step // n_threads) * work.step
+    with ThreadPoolExecutor(n_threads) as pool:
+        for start in range(0, n_features, step):
+            stop = min(start + step, n_features)
+            waiting.append(pool.submit(work.share, start, stop, columns))
+            while len(waiting) > (n_threads if stop < n_features else 0):
+                done = waiting.popleft().result()
+                work.take(done)
+                if progress:
+                    n_done = done.stop * work.column_nbytes
+                    progress("writing", n_done, n_features * work.column_nbytes)
 
 
 def _write_texts(
@@ -157,20 +174,25 @@ def _class_counts(target: RowArray, n_classes: int) -> tuple[int, ...]:
     return tuple(counts.tolist())
 
 
+@dataclass(frozen=True)
+class _Share:
+    """What is left of features once their values are written."""
+
+    start: int
+    stop: int
+    codes: NDArray[Any]
+    facts: CodeFacts
+
+
 class _ColumnsWriter:
-    """Codes batches of features and writes all that is kept of them."""
+    """Codes features and writes all that is kept of them."""
 
     def __init__(
-        self,
-        folder: Path,
-        shape: Shape,
-        form: StoreForm,
-        pool: Executor,
-        n_threads: int,
-        kinds: FeatureKinds | None,
+        self, folder: Path, shape: Shape, form: StoreForm, kinds: FeatureKinds | None
     ) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
         self.column_nbytes = shape.n_rows * form.code_nbytes
+        self.step = smallest_batch(shape, form)
         self.checksums: dict[str, int] = {}
         self.n_missing = np.empty(shape.n_features, np.uint32)
         self._n_codes = np.empty(shape.n_features, np.uint16)
@@ -181,47 +203,51 @@ class _ColumnsWriter:
         if kinds is not None and kinds.is_text.any():
             self._categories = CategoryCoder(folder, kinds, form.code_dtype)
         self.lengths: dict[str, int] = {}
-        self._folder, self._form, self._pool = folder, form, pool
-        self._n_threads, self._n_ranges = n_threads, form.n_ranges(shape)
+        self._folder, self._form = folder, form
+        self._n_ranges = form.n_ranges(shape)
         self._codes = CodesWriter(folder, shape, self.chunk_features, form.missing_code)
         self._floats: dict[str, FloatsWriter] = {}
         wide = Shape(self._n_ranges, shape.n_features) if self._n_ranges else shape
         dtype = np.dtype(form.values_dtype or "float64")
         for name in ("code_lows", "code_highs") if self._n_ranges else ("values",):
-            self._floats[name] = FloatsWriter(folder, name, wide, dtype, pool)
+            self._floats[name] = FloatsWriter(folder, name, wide, dtype)
 
-    def write(self, start: int, values: NDArray[Any]) -> None:
-        """Write the features from ``start`` on, given their values (m, n_rows)."""
+    @property
+    def any_order(self) -> bool:
+        """Whether shares may be made side by side; categories are written as they are made."""
+        return self._categories is None
+
+    def share(self, start: int, stop: int, columns: ColumnSource) -> _Share:
+        """Read and code the features ``start .. stop - 1`` and write their values."""
+        values: NDArray[Any] = columns.read(start, stop)
         if self._categories is not None:
             self._categories.code(start, values)
         if self._form.values_dtype == "float32":
             values = _as_float32(values)
         codes = np.empty(values.shape, self._form.code_dtype)
-        share = ceil_div(len(values), self._n_threads)
-        cuts = [slice(i, i + share) for i in range(0, len(values), share)]
-        parts = list(
-            self._pool.map(
-                lambda cut: code_columns(values[cut], codes[cut], ranges=self._n_ranges), cuts
-            )
-        )
-        self._codes.write(codes)
-        for cut, facts in zip(cuts, parts, strict=True):
-            self._note(start + cut.start, facts)
+        facts = code_columns(values, codes, ranges=self._n_ranges)
         if self._n_ranges:
-            for name, part in (("code_lows", "lows"), ("code_highs", "highs")):
-                ranges = np.concatenate([getattr(facts, part) for facts in parts])
-                self._floats[name].write(start, ranges)
+            self._floats["code_lows"].write(start, facts.lows)
+            self._floats["code_highs"].write(start, facts.highs)
         else:
             self._floats["values"].write(start, values)
+        return _Share(start, stop, codes, facts)
 
-    def _note(self, start: int, facts: CodeFacts) -> None:
-        stop = start + len(facts.n_codes)
+    def take(self, share: _Share) -> None:
+        """Write the codes of the next features, and note what coding found."""
+        self._codes.write(share.codes)
+        start, stop, facts = share.start, share.stop, share.facts
         self.n_missing[start:stop] = facts.n_missing
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
         self._kinds[start:stop] = facts.kinds
         if self._given is not None:
             self._settle_kinds(self._given, start, stop)
+
+    def sync(self) -> None:
+        """Wait until the values are on disk."""
+        for floats in self._floats.values():
+            floats.sync()
 
     def _settle_kinds(self, given: FeatureKinds, start: int, stop: int) -> None:
         found, forced = self._kinds[start:stop], given.forced[start:stop]

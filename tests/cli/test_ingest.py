@@ -263,3 +263,13 @@ def test_a_pipe_is_refused_at_once_and_standard_input_is_named(tmp_path, run):
     os.mkfifo(pipe)
     assert_refused(run("ingest", pipe, tmp_path / "x.zarr"), "found a pipe", "`-`")
     assert_refused(run("ingest", pipe, tmp_path / "x.zarr", "--memory-mb", "nan"), "memory-mb")
+
+
+def test_a_dry_run_says_what_it_takes_and_writes_nothing(tmp_path, run):
+    source = make(tmp_path, "a,b,y\n" + "1.5,2,u\n3,4,v\n" * 500)
+    status, out, err = run("ingest", source, tmp_path / "t.zarr", "--dry-run", "--memory-mb", 40)
+    assert (status, err) == (0, "")
+    for text in ("columns: 3", "rows: about 1001", "scratch disk: about 24.0 kB", "40 is NOT"):
+        assert text in out
+    assert listing(tmp_path) == ["t.csv"]
+    assert_refused(run("ingest", "-", tmp_path / "t.zarr", "--dry-run"), "found standard input")

@@ -12,14 +12,14 @@ from srs_ooc.store.texts import TextSpool, text_blocks
 
 
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(1, 40), st.data())
-def test_panels_of_any_size_give_the_columns_back(tmp_path_factory, p, n, panel_rows, data):
+def test_panels_of_any_size_give_the_columns_back(tmp_path_factory, p, n, rows_held, data):
     table = np.random.default_rng(p * n).normal(size=(p, n))
-    with PanelSpool(tmp_path_factory.mktemp("s") / "panels", p, panel_rows) as spool:
-        check_panels(spool, table, panel_rows, data)
+    with PanelSpool(tmp_path_factory.mktemp("s") / "panels", p, rows_held) as spool:
+        check_panels(spool, table, data)
 
 
-def check_panels(spool, table, panel_rows, data):
-    p, n = table.shape
+def check_panels(spool, table, data):
+    (p, n), panel_rows = table.shape, spool.panel.shape[1]
     for start in range(0, n, panel_rows):
         part = table[:, start : start + panel_rows]
         spool.panel[:, : part.shape[1]] = part

@@ -135,10 +135,17 @@ class TableSink {
     const char *number(std::int64_t column, const char *p, const char *end) {
         const std::int32_t at = slot(column);
         if (at < 0 || cells_at(column) == kCategories) return nullptr;
+        double value;
+        if (end - p >= kShortReach && cells_at(column) == kNumbers && !is_missing_.has_number()) {
+            const char *stop = scan_short(p, dialect_.point, value);
+            if (stop && ends_field(*stop)) {
+                put_value(at, value);
+                return stop;
+            }
+        }
         Decimal decimal;
         const char *stop = scan_decimal(p, end, decimal, dialect_.point);
-        if (!stop || stop == end) return nullptr;
-        if (*stop != dialect_.separator && *stop != '\n' && *stop != '\r') return nullptr;
+        if (!stop || stop == end || !ends_field(*stop)) return nullptr;
         const std::string_view text(p, static_cast<std::size_t>(stop - p));
         if (is_missing_.has_number() && is_missing_(text)) return nullptr;
         put_number(at, column, decimal, text);
@@ -201,6 +208,15 @@ class TableSink {
         return column < static_cast<std::int64_t>(slots_.size()) ? slots_[column] : kIgnored;
     }
 
+    bool ends_field(char c) const { return c == dialect_.separator || c == '\n' || c == '\r'; }
+
+    void put_value(std::int32_t at, double value) {
+        put(at, value);
+        if (fits_float32)
+            fits_float32 = std::fabs(value) <= FLT_MAX &&
+                           static_cast<double>(static_cast<float>(value)) == value;
+    }
+
     void put(std::int32_t at, double value) { panel_[at * panel_rows_ + row_] = value; }
 
     void put_decimal(std::int32_t at, std::int64_t column, const Decimal &decimal,
@@ -209,10 +225,7 @@ class TableSink {
         if (decimal.digits && decimal.exponent > 309)
             return complain(Fault::infinite, column, text);
         if (to_double(decimal, value)) {
-            put(at, value);
-            if (fits_float32)
-                fits_float32 = std::fabs(value) <= FLT_MAX &&
-                               static_cast<double>(static_cast<float>(value)) == value;
+            put_value(at, value);
             return;
         }
         deferred.columns.push_back(column);

@@ -73,7 +73,17 @@ template <class Sink> class CsvTokenizer {
         case At::field_start:
             if (collapses_ && *p == ' ') return p + 1;
             if ((*p == '\n' || *p == '\r') && drops_empty_end()) return delimiter(p, sink);
-            if (const char *stop = sink.number(column_, p, end)) return delimiter(stop, sink);
+            if (const char *stop = sink.number(column_, p, end)) {
+                while (*stop == separator_) { // stay here while numbers follow one another
+                    ++column_;
+                    p = stop + 1;
+                    stop = p < end ? sink.number(column_, p, end) : nullptr;
+                    if (stop) continue;
+                    at_ = At::field_start;
+                    return p;
+                }
+                return delimiter(stop, sink);
+            }
             carry_.clear();
             if (*p == '"') {
                 at_ = At::quoted;

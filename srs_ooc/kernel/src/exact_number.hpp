@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cfloat>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -67,6 +68,59 @@ inline const char *scan_decimal(const char *p, const char *end, Decimal &out, ch
     out.exponent = exponent;
     return p;
 }
+
+constexpr std::ptrdiff_t kShortReach = 24; // bytes that scan_short may look at
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && FLT_EVAL_METHOD == 0
+// Eight bytes as digits: 0 to 9 where a byte is one.
+inline std::uint64_t load_digits(const char *p) {
+    std::uint64_t word;
+    std::memcpy(&word, p, sizeof word);
+    return word ^ 0x3030303030303030u;
+}
+
+// How many of the eight bytes are digits before the first that is none.
+inline int count_digits(std::uint64_t word) {
+    const std::uint64_t others = ((word + 0x7676767676767676u) | word) & 0x8080808080808080u;
+    return others ? __builtin_ctzll(others) >> 3 : 8;
+}
+
+// The number of the first n < 8 of eight digits.
+inline std::uint64_t join_digits(std::uint64_t word, int n) {
+    word = (word << (8 * (7 - n))) << 8; // zeros in front
+    word = (word * 2561) >> 8;
+    word = ((word & 0x00FF00FF00FF00FFu) * 6553601) >> 16;
+    return ((word & 0x0000FFFF0000FFFFu) * 42949672960001u) >> 32;
+}
+
+// Read [+-] digits [point digits], fewer than eight on either side, from kShortReach bytes; return the
+// end, or nullptr if it is none such. The value is exact: digits and power of ten are, below 2^53.
+inline const char *scan_short(const char *p, char point, double &out) {
+    static constexpr double kTen[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
+    static constexpr std::uint64_t kWhole[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    const bool negative = *p == '-';
+    p += negative | (*p == '+');
+    const std::uint64_t before = load_digits(p);
+    const int n_before = count_digits(before);
+    if (n_before == 8) return nullptr;
+    std::uint64_t digits = join_digits(before, n_before);
+    p += n_before;
+    int n_after = 0;
+    if (*p == point) {
+        const std::uint64_t after = load_digits(++p);
+        n_after = count_digits(after);
+        if (n_after == 8) return nullptr;
+        digits = digits * kWhole[n_after] + join_digits(after, n_after);
+        p += n_after;
+    }
+    if (n_before + n_after == 0) return nullptr;
+    const double value = static_cast<double>(digits) / kTen[n_after];
+    out = negative ? -value : value;
+    return p;
+}
+#else
+inline const char *scan_short(const char *, char, double &) { return nullptr; }
+#endif
 
 #ifdef __SIZEOF_INT128__
 __extension__ typedef unsigned __int128 Wide;

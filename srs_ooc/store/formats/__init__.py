@@ -14,7 +14,7 @@ from srs_ooc.kernel.parse import TextCoder
 
 
 class Table(Protocol):
-    """A table of numbers that an ingest can read piece by piece.
+    """A table that an ingest can read piece by piece; ``srs_ooc.testing`` checks one.
 
     Attributes
     ----------

@@ -1,6 +1,6 @@
 """NumPy arrays and SciPy sparse matrices in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,7 @@ class SparseTable:
     format = "scipy.sparse"
     by_rows = False
     work_nbytes = 0
-    names: list[str] | None = None
+    names: Collection[str] | None = None
     text_columns: NDArray[np.bool_] | None = None
     pool: TextCoder | None = None
 

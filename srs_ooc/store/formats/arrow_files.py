@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ class ArrowFile:
         pyarrow.set_memory_pool(pyarrow.system_memory_pool())
         self.format = "parquet" if parquet else "feather"
         self._path, self._what = path, what
+        self._lock = Lock()
         self._check_cap(cap)
         try:
             self._open()
@@ -116,7 +118,8 @@ class ArrowFile:
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
         names = [self.names[position] for position in positions.tolist()]
-        table = self._columns(names)
+        with self._lock:  # one file handle
+            table = self._columns(names)
         out = np.empty((len(names), self.shape[0]))
         for line, name in zip(out, names, strict=True):
             read_column(line, table.column(name), pool, f"{self._what}, column {name!r}")

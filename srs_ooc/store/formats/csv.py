@@ -1,6 +1,8 @@
 """Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +18,7 @@ from srs_ooc.store.texts import texts_of
 _NAMES_AT_A_TIME = 1 << 14
 _BOM = b"\xef\xbb\xbf"
 _SAMPLE_NBYTES = 1 << 20
+_N_AHEAD = 4
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,10 @@ class Estimate:
     text_nbytes: int
 
 
+ROW_NAMES = "row_names"
+"""Name of a first column that the header does not name, as R writes row names."""
+
+
 class CsvStream:
     """A text table read once: its header when opened, its rows after that.
 
@@ -45,6 +52,8 @@ class CsvStream:
         What is said of it.
     take_names : callable
         Given the names of its columns, some at a time.
+    row_names : bool
+        The header has no field over the first column, which is named :data:`ROW_NAMES`.
 
     Attributes
     ----------
@@ -61,10 +70,19 @@ class CsvStream:
         If there is no header, or it is not UTF-8 text.
     """
 
-    def __init__(self, source: Source, form: TextForm, take_names: Callable[[Texts], None]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        form: TextForm,
+        take_names: Callable[[Texts], None],
+        *,
+        row_names: bool = False,
+    ) -> None:
         self.source = source
         self._rewind()
         n_columns = 0
+        if row_names:
+            take_names(texts_of([ROW_NAMES]))
 
         def take(names: Texts) -> None:
             nonlocal n_columns
@@ -149,6 +167,33 @@ def _skim(source: Source, form: TextForm, n_columns: int) -> tuple[CsvStream, Ta
     return stream, TableReader(slots, stream.dialect, place=stream.place)
 
 
+def has_row_names(source: Source, form: TextForm) -> bool:
+    """Tell whether the first row has one field more than the header, as R writes row names."""
+    if not form.header:
+        return False
+    n_columns = 0
+
+    def count(names: Texts) -> None:
+        nonlocal n_columns
+        n_columns += len(names.ends)
+
+    stream = CsvStream(source, form, count)
+    reader = TableReader(np.full(n_columns, IGNORED, np.int32), stream.dialect, place=stream.place)
+    for data, start in stream.body():
+        reader.feed(data, start)
+        if reader.n_rows or reader.problem is not None:
+            break
+    else:
+        reader.finish()
+    problem = reader.problem
+    return (
+        problem is not None
+        and problem.fault == "ragged"
+        and reader.n_rows == 1
+        and problem.column == n_columns + 1
+    )
+
+
 def estimate(source: Source, form: TextForm, n_columns: int) -> Estimate:
     """Estimate the rows of a file from the first megabyte after its header."""
     stream, reader = _skim(source, form, n_columns)
@@ -213,7 +258,7 @@ def read_rows(
     panel_full : callable
         Must set the next panel.
     """
-    for data, first in stream.body():
+    for data, first in _ahead(stream.body()):
         start = first
         while True:
             start = reader.feed(data, start)
@@ -229,3 +274,12 @@ def read_rows(
     take_rows(reader)
     if reader.problem is None and reader.n_panel_rows:
         panel_full()
+
+
+def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """Yield pieces, the next few of which are read and decompressed by a thread meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = deque(pool.submit(next, pieces, None) for _ in range(_N_AHEAD))
+        while (piece := waiting.popleft().result()) is not None:
+            waiting.append(pool.submit(next, pieces, None))
+            yield piece

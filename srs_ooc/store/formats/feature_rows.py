@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from srs_ooc.errors import InputError
 from srs_ooc.kernel.parse import IGNORED, ROW_ID, TEXTS, TableReader, TextCoder
 from srs_ooc.sizes import MB
-from srs_ooc.store.formats.csv import CsvStream, check_utf8, read_rows
+from srs_ooc.store.formats.csv import CsvStream, check_utf8, has_row_names, read_rows
 from srs_ooc.store.formats.npy import read_lines
 from srs_ooc.store.formats.problems import raise_problem
 from srs_ooc.store.formats.source import Source
@@ -156,7 +156,8 @@ def open_stream(source: Source, form: Any, sample_ids: TextSpool) -> CsvStream:
     InputError
         If the header holds no sample ids.
     """
-    stream = CsvStream(source, form, sample_ids.append)
+    row_names = has_row_names(source, form)
+    stream = CsvStream(source, form, sample_ids.append, row_names=row_names)
     if len(sample_ids) < 2:
         raise InputError(
             f"{source}: expected a header of a first field and sample ids, found "

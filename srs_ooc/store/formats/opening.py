@@ -11,6 +11,7 @@ from srs_ooc.store.formats.arrays import ArrayTable, SparseTable
 from srs_ooc.store.formats.arrow_files import FEATHER, PARQUET, ArrowFile
 from srs_ooc.store.formats.frames import FrameTable, frame_library
 from srs_ooc.store.formats.npy import NpyTable, open_npz
+from srs_ooc.store.formats.svmlight import SvmlightTable, is_svmlight
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 
@@ -23,16 +24,18 @@ def _start(path: Path) -> bytes:
         return b""  # the reader of text tables tells what is wrong with it
 
 
-def is_binary(path: Path) -> bool:
+def is_other(path: Path) -> bool:
     """Tell whether a file is one of :func:`open_file` rather than a text table."""
     start = _start(path)
+    if start and is_svmlight(path):
+        return True
     return start.startswith((_NPY, PARQUET, FEATHER)) or (
         start.startswith(_ZIP) and path.suffix == ".npz"
     )
 
 
 def open_file(path: Path, scratch: Path, cap: int) -> Table:
-    """Open a binary file as a table.
+    """Open a file that is no text table.
 
     Parameters
     ----------
@@ -48,6 +51,8 @@ def open_file(path: Path, scratch: Path, cap: int) -> Table:
     for magic in (PARQUET, FEATHER):
         if _start(path).startswith(magic):
             return ArrowFile(path, str(path), cap, parquet=magic == PARQUET)
+    if is_svmlight(path):
+        return SvmlightTable(path, str(path), cap)
     return open_npz(path, str(path), scratch, cap)
 
 

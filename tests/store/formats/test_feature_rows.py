@@ -57,6 +57,14 @@ def test_the_transposed_table(tmp_path, ingest, pack, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.tsv", "pheno.csv", "t.zarr"]
 
 
+def test_a_header_without_a_field_over_the_names(tmp_path, ingest):
+    status, _, err = ingest(MATRIX.removeprefix("probe\t"))
+    assert status == 0, err
+    manifest = read_manifest(tmp_path / "t.zarr")
+    assert list(Names(tmp_path / "t.zarr", manifest)) == ["cg1", "cg2", "cg3"]
+    assert list(Names(tmp_path / "t.zarr", manifest, "row_ids")) == ["s1", "s2", "s4"]
+
+
 def test_missing_cells_and_decimal_commas(tmp_path, ingest):
     pheno = "Basename;Group\ns1;a\ns2;b\ns3;a\ns4;b\n"
     status, out, err = ingest(MATRIX.replace(".", ","), pheno, "--decimal", "comma")

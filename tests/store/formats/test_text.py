@@ -120,6 +120,21 @@ def test_without_a_header_columns_are_numbered_and_the_first_row_is_data(tmp_pat
     assert (names, manifest.classes) == (["f1"], ("1", "3"))
 
 
+def test_a_first_column_that_the_header_does_not_name(tmp_path):
+    """As R's write.table writes row names."""
+    text = '"a" "b" "y"\n"r 1" 1.5 2 "u"\n"r 2" 3 NA "v"\n'
+    manifest, values, names = ingest(tmp_path, text)
+    assert names == ["a", "b"]
+    np.testing.assert_array_equal(values, [[1.5, 3], [2, math.nan]])
+    assert manifest.inferred["row_ids"] == "first column, over which the header has no field"
+    store = tmp_path / "0.zarr"
+    assert list(Names(store, manifest, "row_ids")) == ["r 1", "r 2"]
+    with pytest.raises(InputError, match="line 3: expected 4 fields"):
+        ingest(tmp_path, "a,b,y\nr,1,2,u\n3,4,v\n")
+    with pytest.raises(InputError, match="line 3: expected 3 fields"):
+        ingest(tmp_path, "a,b,y\n1,2,u\nr,3,4,v\n")
+
+
 def _zst(data: bytes) -> bytes:
     return importlib.import_module("zstandard").compress(data)
 

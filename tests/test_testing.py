@@ -1,0 +1,104 @@
+"""Every table format passes the conformance suite, and the suite sees what is wrong."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from srs_ooc.store.formats.arrays import ArrayTable
+from srs_ooc.store.formats.covariates import CovariateTable
+from srs_ooc.store.formats.dialect import TextForm
+from srs_ooc.store.formats.feature_rows import FeatureRows, open_stream
+from srs_ooc.store.formats.opening import open_file, open_object
+from srs_ooc.store.formats.source import Source
+from srs_ooc.store.row_columns import Wording
+from srs_ooc.store.texts import TextSpool
+from srs_ooc.testing import check_table
+
+CAP = 4_000_000_000
+COLUMNS = [[1.5, math.nan, -3.0], [0.0, 2.0, 0.0], [7.0, 8.0, 1e30]]
+MATRIX = np.array(COLUMNS).T
+NAMES = ["a", "b", "c"]
+MIXED = [[1.5, math.nan, -3.0], ["x", None, "y"]]
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_arrays_and_npy(tmp_path, order):
+    array = np.array(MATRIX, order=order)
+    check_table(ArrayTable(array, "it"), COLUMNS)
+    np.save(tmp_path / "t.npy", array)
+    check_table(open_file(tmp_path / "t.npy", tmp_path, CAP), COLUMNS)
+    np.savez(tmp_path / "t.npz", array)
+    check_table(open_file(tmp_path / "t.npz", tmp_path, CAP), COLUMNS)
+
+
+def test_sparse_and_svmlight(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    check_table(open_object(sparse.csr_array(MATRIX)), COLUMNS)
+    (tmp_path / "t.svm").write_text("u 1:1.5 3:7\nv 2:2 3:8\nu 1:-3 3:1e30\n")
+    full = [[1.5, 0.0, -3.0], *COLUMNS[1:]]
+    check_table(open_file(tmp_path / "t.svm", tmp_path, CAP), full, ["f1", "f2", "f3"])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames(library):
+    module = pytest.importorskip(library)
+    make = module.table if library == "pyarrow" else module.DataFrame
+    columns = {"a": [1.5, None, -3.0], "t": ["x", None, "y"]}
+    check_table(open_object(make(columns)), MIXED, ["a", "t"])
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_arrow_files(tmp_path, kind):
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    table = arrow.table({"a": [1.5, None, -3.0], "t": ["x", None, "y"]})
+    write = parquet.write_table if kind == "parquet" else feather.write_feather
+    write(table, tmp_path / "t")
+    check_table(open_file(tmp_path / "t", tmp_path, CAP), MIXED, ["a", "t"])
+
+
+def feature_rows(folder: Path, spools: list[TextSpool]) -> FeatureRows:
+    (folder / "t.csv").write_text("p,s1,s2,s3\na,1.5,,-3\nt,x,NA,y\n")
+    stream = open_stream(Source.file(folder / "t.csv"), TextForm(), spools[0])
+    kept = np.ones(3, np.bool_)
+    return FeatureRows(stream, spools[0], kept, folder, spools[1], lambda done, of: None, 10_000)
+
+
+def test_features_as_rows_and_covariates(tmp_path):
+    with TextSpool(tmp_path, "one") as one, TextSpool(tmp_path, "two") as two:
+        table = feature_rows(tmp_path, [one, two])
+        check_table(table, MIXED, ["a", "t"])
+        more = [[b"4", b"", b"5"], [b"y", b"z", b""]]
+        wider = CovariateTable(table, ["age", "sex"], more, Wording(str))
+        columns = [*MIXED, [4.0, math.nan, 5.0], ["y", "z", None]]
+        check_table(wider, columns, ["a", "t", "age", "sex"])
+
+
+class _Shifted(ArrayTable):
+    """Reads the wrong column once several are asked for."""
+
+    def read(self, positions, pool):
+        return super().read(np.roll(positions, len(positions) < 3), pool)
+
+
+class _Narrow(ArrayTable):
+    def read(self, positions, pool):
+        return super().read(positions, pool).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "match"),
+    [
+        (_Shifted(MATRIX, "it"), COLUMNS, "differ from what reading all gave"),
+        (_Narrow(MATRIX, "it"), COLUMNS, "dtype float32"),
+        (ArrayTable(MATRIX, "it"), COLUMNS[:2], "shape"),
+        (ArrayTable(MATRIX, "it"), [*COLUMNS[:2], [7.0, 8.0, 1.0]], "read: column 2"),
+        (ArrayTable(MATRIX, "it"), [*COLUMNS[:2], ["u", "v", "w"]], "text_columns"),
+    ],
+)
+def test_the_suite_sees_what_is_wrong(table, columns, match):
+    with pytest.raises(AssertionError, match=match):
+        check_table(table, columns)
