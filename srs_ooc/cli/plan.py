@@ -96,12 +96,10 @@ def plan_lines(plan: Plan) -> list[str]:
 def _table_lines(plan: Plan) -> list[str]:
     subject = plan.subject
     shape, counts = subject.shape, ", ".join(f"{count:,}" for count in subject.class_counts)
+    target = f"classes of {counts}" if counts else "a target of numbers"
     where = "numbers alone" if subject.store is None else str(subject.store)
     equal = ", taken as equal" if subject.store is None else ""
-    return [
-        f"{where}: {shape.n_rows:,} rows (classes of {counts}{equal}), "
-        f"{shape.n_candidates:,} features"
-    ]
+    return [f"{where}: {shape.n_rows:,} rows ({target}{equal}), {shape.n_candidates:,} features"]
 
 
 def _memory_lines(plan: Plan) -> list[str]:
@@ -153,9 +151,8 @@ def _find_lines(plan: Plan) -> list[str]:
         f"{time.rows_there:,.0f}"
         for time in plan.degrees
     ]
-    lines.append(
-        f"what can be seen at all, one class ({sight.groups[0]:,} rows) against the others"
-    )
+    one = "one class" if plan.subject.class_counts else "the lower half of the targets"
+    lines.append(f"what can be seen at all, {one} ({sight.groups[0]:,} rows) against the others")
     if sight.half is not None:
         lines.append(
             f"  a single-feature shift below d = {sight.half:.2f} standard deviations is found "

@@ -82,14 +82,12 @@ class TreeLearner:
         tree_key : int
             64-bit key of the tree.
         sources : uint32 (n_columns,), optional
-            Feature of the store, or decoy of one, whose values each column has, numbered as
-            :meth:`srs_ooc.store.columns.ColumnStore.gather` does; default ``features``.
+            Feature of the store whose values each column has; default ``features``.
         """
         rows = self.rows.resampled(tree_key) if self.bootstrap else self.rows
         flags = None
         if self.categorical is not None:
-            items = features if sources is None else sources
-            flags = self.categorical[items % len(self.categorical)]
+            flags = self.categorical[features if sources is None else sources]
             flags = flags if flags.any() else None
         return grow_tree(
             block,

@@ -106,10 +106,16 @@ def make_plan(subject: Subject, options: Options) -> Plan:
         estimated_speed(subject, memory) if subject.store is None else measured_speed(subject),
         times_to_draw(subject),
         degree_times(subject),
-        sight_of(subject.class_counts, shape.n_candidates),
+        sight_of(_groups(subject), shape.n_candidates),
         advice_for(subject, memory, read_mb),
         _alternatives(subject, options),
     )
+
+
+def _groups(subject: Subject) -> tuple[int, ...]:
+    """Return the rows of each class; of a regression those of the lower and the upper targets."""
+    n_rows = subject.shape.n_rows
+    return subject.class_counts or (n_rows // 2, n_rows - n_rows // 2)
 
 
 def _alternatives(subject: Subject, options: Options) -> list[Alternative]:

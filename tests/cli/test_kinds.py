@@ -84,6 +84,15 @@ def test_class_weights_are_part_of_a_run(folder, tmp_path):
     assert importances("--class-weight", "balanced") != pytest.approx(plain)
 
 
+@pytest.mark.parametrize("store", ["numbers", "numbers-weighted", "classes-weighted"])
+def test_every_store_can_be_planned_for(folder, tmp_path, store):
+    planned = srs_ooc("plan", f"{store}.zarr", "--splitter", "best", cwd=folder).stdout
+    assert ("lower half of the targets (75 rows)" in planned) == store.startswith("numbers")
+    run = tmp_path / "x.run"
+    srs_ooc("run", f"{store}.zarr", "--out", run, "--q", 3, "--max-depth", 2, cwd=folder)
+    assert json_of("status", run, "--json")["iterations"] >= 1000
+
+
 @pytest.mark.parametrize(
     ("store", "options", "words"),
     [
