@@ -77,7 +77,7 @@ def measure(folder: Path, n: int, p: int, q: int, repeats: int) -> None:
     for start in range(0, p, 1000):
         stop = min(start + 1000, p)
         values[start:stop] = columns(problem, np.arange(start, stop, dtype=np.uint32))
-    labels = np.asarray(problem.labels(0, n)).astype(np.int64)
+    labels = np.asarray(problem.target(0, n)).astype(np.int64)
     ratios: dict[int, list[float]] = {1: [], 2: []}
     print(f"n = {n}, p = {p}, q = {q}; ms per iteration (loop / engine), ratio")
     for repeat in range(repeats):

@@ -1,68 +1,73 @@
 """A large store of noise, made quickly, and its files in and out of the page cache."""
 
 import ctypes
+import dataclasses
 import mmap
 import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from srs_ooc.atomic import published_folder
 from srs_ooc.store.chunks import CodesWriter, write_small, write_texts
-from srs_ooc.store.layout import Shape, codes_chunk_features
+from srs_ooc.store.layout import Shape, codes_chunk_features, dtype_of, small_file
 from srs_ooc.store.manifest import Manifest, chunk_file
 from srs_ooc.store.metadata import write_metadata
-from srs_ooc.store.table import ORDER_KEY, numbered_rows, stored_positions
+from srs_ooc.store.table import StoreForm, TableFacts, stored_positions
 from srs_ooc.store.texts import text_blocks
+from srs_ooc.store.writer import write_store
 
-N_CODES = 250
+
+class Noise:
+    """Normal columns: a ``ColumnSource``."""
+
+    def __init__(self, n_rows: int, n_features: int) -> None:
+        self.n_rows, self.n_features = n_rows, n_features
+        self._rng = np.random.default_rng(0)
+
+    def read(self, start: int, stop: int) -> np.ndarray:
+        """Return the next columns."""
+        return self._rng.standard_normal((stop - start, self.n_rows))
 
 
 def make_noise_store(path: Path, n_rows: int, n_features: int) -> None:
-    """Write a store of random codes and labels, without values: as fast as the disk writes."""
-    shape, rng = Shape(n_rows, n_features), np.random.default_rng(0)
-    chunk = codes_chunk_features(shape, 1)
-    target = (np.arange(n_rows) % 2).astype(np.int32)
-    with published_folder(path) as folder:
-        writer = CodesWriter(folder, shape, chunk, np.uint8(255))
-        codes = rng.integers(0, N_CODES, (chunk, n_rows), dtype=np.uint8)
-        for start in range(0, n_features, chunk):
-            codes[:] = np.roll(codes, 1, axis=1)
-            writer.write(codes[: n_features - start])
-        writer.close()
-        checksums = dict(writer.checksums)
-        text_nbytes = {}
-        names = text_blocks(f"f{i}" for i in range(n_features))
-        for name, blocks in (("names", names), ("row_ids", numbered_rows(n_rows))):
-            sums, _, text_nbytes[f"{name}_bytes"] = write_texts(folder, name, blocks)
-            checksums |= sums
-        for name, array in (
-            ("positions", stored_positions(n_features)),
-            ("target", target),
-            ("n_missing", np.zeros(n_features, np.uint32)),
-            ("n_codes", np.full(n_features, N_CODES, np.uint16)),
-            ("exact", np.ones(n_features, np.bool_)),
-        ):
+    """Write a store of noise, without values: one chunk made as any other, repeated with turns."""
+    chunk = codes_chunk_features(Shape(n_rows, n_features), 1)
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        labels = (np.arange(n_rows) % 2).astype(np.int32)
+        names = text_blocks(f"f{i}" for i in range(chunk))
+        facts = TableFacts("target", ("0", "1"))
+        form = StoreForm(values_dtype="float64")
+        one = write_store(Path(scratch), Noise(n_rows, chunk), labels, facts, names, form=form)
+        with published_folder(path) as folder:
+            _widen(Path(scratch), one, folder, n_features)
+
+
+def _widen(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
+    shape, chunk = Shape(one.n_rows, n_features), one.n_features
+    codes = np.fromfile(source / chunk_file(0), dtype=np.uint8).reshape(chunk, one.n_rows)
+    writer = CodesWriter(folder, shape, chunk, np.uint8(255))
+    for start in range(0, n_features, chunk):
+        writer.write(np.roll(codes, start // chunk, axis=1)[: n_features - start])
+    writer.close()
+    names = text_blocks(f"f{i}" for i in range(n_features))
+    checksums, _, n_bytes = write_texts(folder, "names", names)
+    checksums |= writer.checksums
+    lengths = {"names_bytes": n_bytes}
+    for name in one.small_arrays:
+        array = np.fromfile(small_file(source, name), dtype=dtype_of(name))
+        if name == "positions":
+            array = stored_positions(n_features)
+        elif len(array) == chunk:  # one element a feature
+            array = np.resize(array, n_features)
+        if not name.startswith("names_"):
             checksums |= write_small(folder, name, [array])
-        manifest = Manifest(
-            n_rows=n_rows,
-            n_features=n_features,
-            task="classification",
-            classes=("0", "1"),
-            class_counts=tuple(np.bincount(target).tolist()),
-            code_dtype="uint8",
-            chunk_features=chunk,
-            values_dtype=None,
-            n_missing_cells=0,
-            n_missing_features=0,
-            order_key=ORDER_KEY,
-            target_name="target",
-            row_id_name=None,
-            inferred={},
-            source={"format": "noise"},
-            checksums=checksums,
-        )
-        write_metadata(folder, manifest, text_nbytes, 0)
+            lengths[name] = len(array)
+    wide = dataclasses.replace(
+        one, n_features=n_features, values_dtype=None, kind_counts={}, checksums=checksums
+    )
+    write_metadata(folder, wide, lengths, 0)
 
 
 def chunk_files(store: Path, n_chunks: int) -> list[Path]:

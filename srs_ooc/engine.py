@@ -7,11 +7,14 @@ round are proposed from the F its beginning knows (round_size is 1 in the paper)
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.evidence.judges import Judge
+from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.executors import Executor, Speculation
 from srs_ooc.ledger import Ledger, Progress, TransientLedger, TreeWriter
@@ -19,11 +22,14 @@ from srs_ooc.ledger.pages import PAGE_ITEMS
 from srs_ooc.ledger.trees import VALID
 from srs_ooc.records import Outcome, Subspace
 from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.leaders import Leaders
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.seeds import Purpose, derive, key_of
 from srs_ooc.sizes import ceil_div
 from srs_ooc.spec import RunSpec
 
+LEADERS = "leaders"
+"""Record of the ledger that holds the leaders."""
 COMMIT_SECONDS = 1.0
 COMMIT_SHARE = 20
 """At least COMMIT_SECONDS, and COMMIT_SHARE times the last commit's time, pass between commits."""
@@ -31,11 +37,15 @@ COMMIT_SHARE = 20
 
 @dataclass
 class State:
-    """What a run has learnt: the iteration it stands at, the tally, and F."""
+    """What a run has learnt: the iteration it stands at, the tally, and F.
+
+    F is the features admitted by the judge, or, where it admits none on the way, the leaders.
+    """
 
     iteration: int
     tally: Tally
     kept: KeptSet
+    leaders: Leaders | None
 
 
 class Engine:
@@ -68,12 +78,17 @@ class Engine:
     ) -> None:
         self.spec, self.sampler, self.ledger, self.trees = spec, sampler, ledger, trees
         self.judge: Judge = spec.make_judge()
-        self.state = State(0, Tally(n_features), KeptSet(n_features))
+        n_items = spec.n_items(n_features)
+        leaders = Leaders(spec.keep, spec.round_size) if spec.concludes else None
+        tally = Tally(n_items, wins=not spec.concludes)
+        self.state = State(0, tally, KeptSet(n_features), leaders)
         progress = ledger.load(self.state.tally, self.state.kept)
+        if leaders is not None and isinstance(ledger, Ledger) and progress.iteration:
+            leaders.restore(ledger.meta(LEADERS))
         self.state.iteration = progress.iteration
         self._earlier = progress
         self._started = time.monotonic()
-        self._touched = np.zeros(ceil_div(n_features, PAGE_ITEMS), dtype=np.bool_)
+        self._touched = np.zeros(ceil_div(n_items, PAGE_ITEMS), dtype=np.bool_)
         self._executor = executor
 
     @property
@@ -85,17 +100,27 @@ class Engine:
 
     def propose(self, iteration: int) -> Subspace:
         """Return the subspace of ``iteration`` from F as it is now."""
-        spec, kept = self.spec, self.state.kept
+        spec = self.spec
         key = key_of(spec.seed, iteration // spec.round_size, iteration % spec.round_size)
-        features = self.sampler.propose(kept.features[: self._n_retainable(iteration)], key)
+        features = self.sampler.propose(self._retainable(iteration), key)
         probe = self.judge.probe(key, len(features))
         return Subspace(iteration, features, derive(key, Purpose.TREE), probe)
+
+    def _retainable(self, iteration: int) -> NDArray[np.uint32]:
+        """Return F as the iteration's round found it."""
+        if self.state.leaders is not None:
+            return self.state.leaders.retainable(iteration)
+        return self.state.kept.features[: self._n_retainable(iteration)]
 
     def _n_retainable(self, iteration: int) -> int:
         return self.state.kept.n_before(iteration - iteration % self.spec.round_size)
 
     def _token(self, iteration: int) -> int:
-        return self._n_retainable(iteration) if self.sampler.n_held else 0
+        if not self.sampler.n_held:
+            return 0
+        if self.state.leaders is not None:
+            return self.state.leaders.token(iteration)
+        return self._n_retainable(iteration)
 
     def advance(self, until: int, keep_going: Callable[[], bool] = lambda: True) -> None:
         """Run to ``until`` iterations in total, or until ``keep_going`` says no.
@@ -134,10 +159,16 @@ class Engine:
         fresh = admitted[~state.kept.holds(admitted)]
         if len(fresh):
             state.kept.add(fresh, state.iteration)
+        leaders = state.leaders
+        if leaders is not None and self.sampler.n_held and leaders.is_due(state.iteration):
+            key = key_of(self.spec.seed, Purpose.RANK_TIE)
+            leaders.choose(best_items(state.tally, leaders.count, key), state.iteration)
 
     def _commit(self) -> float:
         start = time.monotonic()
-        facts = None if self.trees is None else {VALID: self.trees.sync()}
+        facts: dict[str, Any] = {} if self.trees is None else {VALID: self.trees.sync()}
+        if self.state.leaders is not None:
+            facts[LEADERS] = self.state.leaders.to_json()
         pages = np.flatnonzero(self._touched)
         self.ledger.commit(
             self.progress, self.state.tally, pages, self.state.kept, resident_nbytes(), facts

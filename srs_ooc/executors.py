@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from queue import SimpleQueue
 
 import numpy as np
@@ -19,9 +20,37 @@ MORE_TREES = 1 << 32
 """Part of the words under which further trees on a subspace have their keys."""
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where the columns of items come from.
+
+    Attributes
+    ----------
+    store : ColumnStore
+        The features.
+    rows : int32 (n_kept,) or None
+        Rows to train on; None for all.
+    families : int32 (n_families, n_kept) or None
+        The row that a decoy of each family takes at each row.
+    """
+
+    store: ColumnStore
+    rows: NDArray[np.int32] | None = None
+    families: NDArray[np.int32] | None = None
+
+    def gather(self, items: NDArray[np.uint32], block: Block) -> None:
+        """Page the codes of ``items`` into the first columns of ``block``."""
+        self.store.gather(items, block, self.rows, self.families)
+
+    def features_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the feature of each item: a decoy's is the one it was made of."""
+        if self.families is None:
+            return items
+        return items % np.uint32(self.store.manifest.n_features)
+
+
 def grow_subspace(
-    store: ColumnStore,
-    rows: NDArray[np.int32] | None,
+    source: Source,
     learner: TreeLearner,
     n_trees: int,
     block: Block,
@@ -32,15 +61,16 @@ def grow_subspace(
     Importances are summed over the ``n_trees`` trees, the probe's as well.
     """
     features = subspace.features
-    store.gather(features, block, rows)
-    columns = features
+    source.gather(features, block)
+    columns, sources = features, source.features_of(features)
     if subspace.probe is not None:
         block.shuffle_column(subspace.probe.source, len(features), subspace.probe.key)
         columns = np.append(features, np.uint32(PROBE_FEATURE))
+        sources = np.append(sources, sources[subspace.probe.source])
     importance = np.zeros(len(columns), dtype=np.int64)
     records = []
     for number in range(n_trees):
-        grown = learner.grow(block, columns, tree_key(subspace.tree_key, number))
+        grown = learner.grow(block, columns, tree_key(subspace.tree_key, number), sources)
         importance += grown.importance
         if grown.record is not None:
             records.append(grown.record)

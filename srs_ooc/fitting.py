@@ -12,32 +12,37 @@ from numpy.typing import NDArray
 
 from srs_ooc.budget import Budget
 from srs_ooc.engine import Engine
-from srs_ooc.errors import UsageError
-from srs_ooc.executors import Executor, grow_subspace
+from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.executors import Executor, Source, grow_subspace
 from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import TrainingRows
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.kernel.code import CATEGORICAL
+from srs_ooc.kernel.training import TrainingRows
+from srs_ooc.learners.trees import TreeLearner, thread_nbytes
 from srs_ooc.ledger import Ledger, TransientLedger, TreeWriter
+from srs_ooc.responses import n_channels_of, training_response
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.spec import RunSpec, Shape, fixed_nbytes, recording_nbytes, work_nbytes
+from srs_ooc.seeds import Purpose, key_of
+from srs_ooc.spec import UNWEIGHTED, RunSpec, Shape, extra_nbytes, fixed_nbytes, work_nbytes
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.names import read_array
 from srs_ooc.store.read_ahead import ReadAhead
-from srs_ooc.store.reading import read_target
+from srs_ooc.store.reading import read_groups, read_strata
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
 
-def shape_of(manifest: Manifest, inputs: Inputs) -> Shape:
+def shape_of(manifest: Manifest, inputs: Inputs, class_weight: str = UNWEIGHTED) -> Shape:
     """Return what of the store, as trained on, bounds a run."""
     n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
     return Shape(
         n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
         n_candidates=manifest.n_features - n_excluded,
         n_features=manifest.n_features,
-        n_classes=len(manifest.classes),
+        n_classes=max(1, len(manifest.classes)),
         code_nbytes=manifest.code_nbytes,
+        n_channels=n_channels_of(manifest, class_weight),
     )
 
 
@@ -57,7 +62,9 @@ def plan_memory(
         If the cap cannot hold it.
     """
     budget = Budget(cap_nbytes, process_nbytes)
-    for purpose, n_bytes in fixed_nbytes(shape, spec.impurity):
+    for purpose, n_bytes in fixed_nbytes(
+        shape, spec.impurity, spec.decoys, concludes=spec.concludes
+    ):
         budget.grant(purpose, n_bytes)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_bytes = _worker_nbytes(spec, shape, saves=saves)
@@ -68,8 +75,14 @@ def plan_memory(
 
 def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
-    recording = recording_nbytes(shape, spec.limits, spec.trees_per_subspace, saves_trees=saves)
-    return work_nbytes(shape, n_columns, recording)
+    extra = extra_nbytes(
+        shape,
+        spec.limits,
+        spec.trees_per_subspace,
+        bootstrap=spec.bootstrap,
+        saves_trees=saves,
+    )
+    return work_nbytes(shape, n_columns, extra)
 
 
 @dataclass(frozen=True)
@@ -80,6 +93,19 @@ class EngineParts:
     sampler: SequentialRandomSubspace
     executor: Executor
     n_features: int
+    source: Source
+    learner: TreeLearner
+    blocks: list[Block]
+
+    @property
+    def n_rows(self) -> int:
+        """Rows trained on."""
+        return self.blocks[0].n_rows
+
+    @property
+    def n_candidates(self) -> int:
+        """Items that may be drawn."""
+        return self.sampler.n_candidates
 
     def engine(
         self,
@@ -94,6 +120,25 @@ class EngineParts:
         spec = self.spec if seed is None else replace(self.spec, seed=seed)
         return Engine(spec, self.sampler, self.executor, ledger, self.n_features, trees)
 
+    @contextmanager
+    def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
+        """Yield an executor for trees on at most ``most`` items, all of them candidates.
+
+        It takes the blocks of the engine's, which must be at rest and is not used again.
+        """
+        leaf = max(self.spec.min_samples_leaf, min_samples_leaf)
+        limits = replace(self.spec.limits, max_features=most, min_samples_leaf=leaf)
+        learner = self.learner.with_limits(limits, most)
+        for block in self.blocks:
+            block.use_tiles()
+        with ReadAhead(self.source.store) as ahead:
+            grow = partial(grow_subspace, self.source, learner, 1)
+            executor = Executor(grow, self.blocks, ahead)
+            try:
+                yield executor
+            finally:
+                executor.close()
+
 
 @contextmanager
 def engine_parts(
@@ -104,71 +149,121 @@ def engine_parts(
     threads: int | None,
     *,
     saves: bool = False,
+    replay: int | None = None,
 ) -> Iterator[EngineParts]:
     """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
 
-    What the cap leaves goes first to more workers, then to keeping the store mapped.
+    ``replay`` (from 1) permutes the target, within strata and by whole groups.
+
+    What the cap leaves goes first to more workers, then to threads that share a worker's tree where
+    there are more cores, then to keeping the store mapped.
     """
     manifest = read_manifest(store)
-    shape = shape_of(manifest, inputs)
+    shape = shape_of(manifest, inputs, spec.class_weight)
     budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
+    n_threads = grant_threads(budget, spec, shape, n_workers, threads)
     mapped = budget.fits(manifest.codes_nbytes)
-    labels = training_labels(store, manifest, inputs)
-    rows = TrainingRows(labels, len(manifest.classes), spec.impurity)
-    learner = TreeLearner(rows, spec.limits, spec.subspace_size, records=saves)
+    exchangeable = exchangeability(store, manifest, inputs) if spec.concludes else None
+    order = None
+    if replay is not None and exchangeable is not None:
+        order = exchangeable.permutation(key_of(spec.seed, Purpose.REPLAY, replay))
+    response = training_response(store, manifest, inputs, spec.class_weight, order)
+    learner = TreeLearner(
+        TrainingRows.of(response, spec.impurity),
+        spec.limits,
+        spec.subspace_size,
+        records=saves,
+        bootstrap=spec.bootstrap,
+        n_threads=n_threads,
+        categorical=categorical_features(store, manifest),
+    )
     blocks = [
         Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
         for _ in range(n_workers)
     ]
-    candidates = inputs.candidates(manifest.n_features)
+    families = decoy_families(spec, exchangeable)
+    del exchangeable
+    candidates = item_candidates(inputs, manifest.n_features, spec.decoys)
+    n_candidates = spec.n_items(shape.n_candidates)
     sampler = SequentialRandomSubspace(
-        shape.n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block
+        n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block
     )
     with ColumnStore(store, mapped=mapped) as columns, ReadAhead(columns) as ahead:
-        grow = partial(grow_subspace, columns, inputs.rows, learner, spec.trees_per_subspace)
+        source = Source(columns, inputs.rows, families)
+        grow = partial(grow_subspace, source, learner, spec.trees_per_subspace)
         executor = Executor(grow, blocks, ahead)
         try:
-            yield EngineParts(spec, sampler, executor, manifest.n_features)
+            n_features = manifest.n_features
+            yield EngineParts(spec, sampler, executor, n_features, source, learner, blocks)
         finally:
             executor.close()
 
 
-def training_labels(store: Path, manifest: Manifest, inputs: Inputs) -> NDArray[np.int32]:
-    """Return the class codes of the training rows; int32 (n_rows,).
-
-    Raises
-    ------
-    UsageError
-        If they are all of one class, or the store is one of a regression.
-    """
-    if manifest.task == "regression":
-        raise UsageError(
-            f"{store}: expected a store of a classification, found one of a regression, which runs "
-            "cannot learn yet. Ingest the table again with --task classification."
-        )
-    labels: NDArray[np.int32] = np.asarray(read_target(store, manifest), dtype=np.int32)
+def exchangeability(store: Path, manifest: Manifest, inputs: Inputs) -> Exchangeability:
+    """Return which of the training rows may trade places, from the store's strata and groups."""
+    strata, groups = read_strata(store, manifest), read_groups(store, manifest)
     if inputs.rows is not None:
-        labels = labels[inputs.rows]
-    if len(np.unique(labels)) < 2:
-        raise UsageError(
-            f"expected training rows of at least two classes, found {len(labels)} rows of one. "
-            "Check the file given with --rows."
-        )
-    return labels
+        strata = None if strata is None else strata[inputs.rows]
+        groups = None if groups is None else groups[inputs.rows]
+    n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
+    return Exchangeability(n_rows, strata, groups)
+
+
+def decoy_families(spec: RunSpec, exchangeable: Exchangeability | None) -> NDArray[np.int32] | None:
+    """Return the involutions of the run's families of decoys; int32 (n_families, n_rows)."""
+    if exchangeable is None or not spec.decoys:
+        return None
+    keys = [key_of(spec.seed, Purpose.DECOYS, family) for family in range(spec.decoys)]
+    return np.stack([exchangeable.involution(key) for key in keys])
+
+
+def item_candidates(inputs: Inputs, n_features: int, n_families: int) -> NDArray[np.uint32] | None:
+    """Return V as items: the features not left out and their decoys; None if nothing is."""
+    candidates = inputs.candidates(n_features)
+    if candidates is None:
+        return None
+    families = [candidates + np.uint32(m * n_features) for m in range(1 + n_families)]
+    return np.concatenate(families)
+
+
+def categorical_features(store: Path, manifest: Manifest) -> NDArray[np.bool_] | None:
+    """Return which features are categorical; bool (n_features,), or None where none is."""
+    if not manifest.kind_counts.get("categorical"):
+        return None
+    flags: NDArray[np.bool_] = np.asarray(read_array(store, manifest, "kinds")) == CATEGORICAL
+    return flags
 
 
 def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
     """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
-    if threads is None:
-        threads = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
     n_workers = 1
-    while n_workers < threads and budget.fits(worker_nbytes):
+    while n_workers < (threads or _n_cores()) and budget.fits(worker_nbytes):
         budget.grant("another worker", worker_nbytes)
         n_workers += 1
     return n_workers
+
+
+def grant_threads(
+    budget: Budget, spec: RunSpec, shape: Shape, n_workers: int, threads: int | None
+) -> int:
+    """Grant each worker's tree more threads while cores and cap allow; return how many it has."""
+    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    one = thread_nbytes(
+        shape.n_rows,
+        n_columns,
+        shape.n_classes,
+        shape.code_nbytes,
+        shape.n_channels,
+        spec.splitter,
+    )
+    n_threads = 1
+    while (n_threads + 1) * n_workers <= (threads or _n_cores()) and budget.fits(n_workers * one):
+        budget.grant("another thread for each tree", n_workers * one)
+        n_threads += 1
+    return n_threads
+
+
+def _n_cores() -> int:
+    return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1

@@ -68,28 +68,6 @@ def resolve(
     return Inputs(stored if len(stored) else None, rows)
 
 
-def refuse_missing(path: Path, manifest: Manifest, inputs: Inputs) -> None:
-    """Refuse features with missing values, which the learner cannot use yet.
-
-    Raises
-    ------
-    UsageError
-        Saying how many there are, and how to leave them out.
-    """
-    missing = _has_missing(path, manifest)
-    if inputs.excluded is not None:
-        missing[inputs.excluded] = False
-    count = int(np.count_nonzero(missing))
-    if count:
-        first = int(read_array(path, manifest, "positions")[missing.argmax()])
-        name = Names(path, manifest, "names")[first]
-        raise UsageError(
-            f"expected features without missing values, found {count} of {manifest.n_features} "
-            f"with some ({name} is one). Leave them out with --exclude-missing, or fill them in "
-            "before ingesting."
-        )
-
-
 def digest(array: NDArray[np.generic] | None, what: str) -> str | None:
     """Return a short text that identifies an input, or None if it was not given."""
     if array is None:

@@ -45,6 +45,16 @@ class Subspace:
 
 
 @dataclass(frozen=True)
+class Step:
+    """Where work on a run stands: ``done`` of ``total`` trees or iterations of a stage, and |F|."""
+
+    stage: str
+    done: int
+    total: int
+    n_kept: int = 0
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What one iteration taught.
 

@@ -6,14 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from srs_ooc.engine import Engine
+from srs_ooc.conclusion import Setting, Watch, conclude, is_concluded
 from srs_ooc.errors import RunError
-from srs_ooc.fitting import engine_parts, plan_memory, shape_of, training_labels
-from srs_ooc.inputs import Inputs, digest, refuse_missing, resolve
+from srs_ooc.fitting import engine_parts, exchangeability, plan_memory, shape_of
+from srs_ooc.inputs import Inputs, digest, resolve
 from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.ledger.trees import VALID
+from srs_ooc.records import Step
+from srs_ooc.responses import training_response
 from srs_ooc.sizes import MB
 from srs_ooc.spec import (
+    UNWEIGHTED,
     Options,
     RunSpec,
     Shape,
@@ -165,11 +168,13 @@ def _settled(
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     check_files(store, manifest)
-    refuse_missing(store, manifest, asked)
     memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
-    shape = shape_of(manifest, asked)
+    class_weight = options.class_weight or UNWEIGHTED
+    shape = shape_of(manifest, asked, class_weight)
     spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
-    training_labels(store, manifest, asked)
+    training_response(store, manifest, asked, class_weight)
+    if spec.concludes:
+        exchangeability(store, manifest, asked).check()
     plan_memory(spec, shape, memory_mb * MB, saves=saves)
     return spec, shape, memory_mb
 
@@ -229,31 +234,13 @@ def check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
         )
 
 
-@contextmanager
-def opened_engine(
-    ledger: Ledger, store: Path, cap_nbytes: int, threads: int | None
-) -> Iterator[Engine]:
-    """Yield an engine for the run of ``ledger``, within the cap, and close it after."""
-    check_store(ledger, read_manifest(store), store)
-    inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
-    saves = saves_trees(ledger)
-    spec = spec_of(ledger)
-    with engine_parts(spec, store, inputs, cap_nbytes, threads, saves=saves) as parts:
-        trees = TreeWriter(ledger, spec.trees_per_subspace) if saves else None
-        try:
-            yield parts.engine(ledger, trees=trees)
-        finally:
-            if trees is not None:
-                trees.close()
-
-
 def work_on(
     ledger: Ledger,
     store: Path,
     request: Request,
-    keep_going: Callable[[Engine], bool] = lambda _: True,
+    watch: Watch = lambda _: True,
 ) -> None:
-    """Work on a run until its iterations are done or ``keep_going`` says no.
+    """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
     What the request gives of iterations and memory is kept for the next time.
     """
@@ -261,14 +248,48 @@ def work_on(
         value = getattr(request, name)
         if value is not None and value != ledger.meta(name):
             ledger.set_meta(name, value)
-    until = int(ledger.meta("iterations"))
-    if ledger.progress().iteration >= until:
+    until = max(int(ledger.meta("iterations")), ledger.progress().iteration)
+    if is_done(ledger, until):
         return
     ledger.set_meta("store", _whereabouts(store, ledger.run))
-    with opened_engine(
-        ledger, store, int(ledger.meta("memory_mb")) * MB, request.threads
-    ) as engine:
-        engine.advance(until, lambda: keep_going(engine))
+    check_store(ledger, read_manifest(store), store)
+    inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
+    cap_nbytes = int(ledger.meta("memory_mb")) * MB
+    setting = Setting(store, inputs, cap_nbytes, request.threads)
+    with _tree_writer(ledger) as trees:
+        if spec_of(ledger).concludes:
+            conclude(ledger, spec_of(ledger), setting, until, trees, watch)
+        else:
+            _screen(ledger, setting, until, trees, watch)
+
+
+def is_done(ledger: Ledger, until: int) -> bool:
+    """Return whether ``until`` iterations are done and judged."""
+    if ledger.progress().iteration < until:
+        return False
+    return not spec_of(ledger).concludes or is_concluded(ledger)
+
+
+@contextmanager
+def _tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
+    if not saves_trees(ledger):
+        yield None
+        return
+    trees = TreeWriter(ledger, spec_of(ledger).trees_per_subspace)
+    try:
+        yield trees
+    finally:
+        trees.close()
+
+
+def _screen(
+    ledger: Ledger, setting: Setting, until: int, trees: TreeWriter | None, watch: Watch
+) -> None:
+    where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
+    with engine_parts(spec_of(ledger), *where, saves=trees is not None) as parts:
+        engine = parts.engine(ledger, trees=trees)
+        state = engine.state
+        engine.advance(until, lambda: watch(Step("", state.iteration, until, state.kept.n)))
 
 
 def _with_digests(options: Options, inputs: Inputs) -> Options:

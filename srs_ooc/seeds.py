@@ -38,6 +38,8 @@ class Purpose(IntEnum):
     REPLAY = 14
     CLOSING = 15
     RANK_TIE = 16
+    CATEGORIES = 21
+    BOOTSTRAP = 22
 
 
 def mix64(x: int) -> int:

@@ -12,13 +12,15 @@ FLOORS = {
     1: ["atomic", "budget", "kernel", "theory"],
     2: ["store", "samplers", "learners", "evidence"],
     3: ["spec", "inputs", "ledger", "executors", "synth"],
-    4: ["engine"],
+    4: ["engine", "closing", "responses"],
     5: ["fitting"],
-    6: ["runs"],
-    7: ["plan"],
-    8: ["report", "predict"],
-    9: ["cli", "testing"],
-    10: ["__main__"],
+    6: ["survey"],
+    7: ["conclusion"],
+    8: ["runs"],
+    9: ["plan"],
+    10: ["report", "predict"],
+    11: ["cli", "testing"],
+    12: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

@@ -23,6 +23,17 @@ SHAPES = {  # rows, features, options
         ("--q", 5, "--k", 1, "--iterations", 3, "--save-trees", "--trees-per-subspace", 4),
     ),
     "blocks": (40, 200_000, ("--q", 2000, "--draw-block", 64, "--iterations", 300)),
+    "decoys": (40, 200_000, ("--q", 2000, "--judge", "decoy", "--iterations", 300)),
+    "more-decoys": (
+        40,
+        100_000,
+        ("--q", 1000, "--judge", "decoy", "--decoys", 3, "--iterations", 300),
+    ),
+    "tall-decoys": (
+        200_000,
+        12,
+        ("--q", 6, "--judge", "decoy", "--iterations", 2, "--max-depth", 3),
+    ),
     "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
 }
 
@@ -75,9 +86,13 @@ def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):
 
 def test_memory_grows_by_at_most_32_bytes_a_feature(stores, tmp_path):
     """Law 11, with the store read from files and with nothing, then something, selected."""
-    options = ("--q", 500, "--iterations", 40, "--threads", 1, "--memory-mb", 95)
+    options = ("--q", 500, "--iterations", 40, "--threads", 1, "--memory-mb", 101)
     few, many = 200_000, 800_000
-    tests = {"none": (), "some": ("--probe-min-draws", 0, "--probe-min-wins", 0)}
+    tests = {
+        "none": (),
+        "some": ("--probe-min-draws", 0, "--probe-min-wins", 0),
+        "decoys": ("--judge", "decoy"),
+    }
     for name, more in tests.items():
         peaks = {}
         for n_features in (few, many):

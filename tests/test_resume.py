@@ -57,12 +57,15 @@ def start(store, run, threads):
 def test_a_run_killed_at_many_random_moments_ends_with_the_same_result(store, whole, tmp_path):
     """SIGKILL, from before the ledger exists to the last commit, with other numbers of workers."""
     random.seed(2)
+    begun = time.monotonic()
+    srs_ooc("status", store.with_name("whole.run"))
+    pace = max(1.0, (time.monotonic() - begun) / 0.5)  # of this machine, now
     run = tmp_path / "killed.run"
     kills, seen = 0, set()
     for attempt in range(12):
         process = start(store, run, threads=1 + attempt % 3)
         try:
-            _, errors = process.communicate(timeout=random.uniform(0.05, 1.8))
+            _, errors = process.communicate(timeout=pace * random.uniform(0.05, 1.8))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.communicate()

@@ -28,7 +28,9 @@ def synthetic(folder: Path) -> None:
     for start in range(0, problem.n_rows, PIECE_ROWS):
         stop = min(start + PIECE_ROWS, problem.n_rows)
         values[start:stop] = rows(problem, start, stop)
-    np.save(folder / "target.npy", problem.labels(0, problem.n_rows).astype(np.int64))
+    target = problem.target(0, problem.n_rows)
+    is_regression = target.dtype == np.float64
+    np.save(folder / "target.npy", target if is_regression else target.astype(np.int64))
 
 
 def permuted(folder: Path, source: Path, seed: int) -> None:

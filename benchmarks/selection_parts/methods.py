@@ -53,7 +53,7 @@ METHODS = {
         Method("lightgbm", "LightGBM, top 20", "lightgbm"),
         Method("mutual_info", "mutual information, top 20", "scikit-learn"),
         Method("extra_trees", "extra trees, top 20", "scikit-learn"),
-        Method("boruta", "Boruta, 20 rounds", "Boruta"),
+        Method("boruta", "Boruta, 20 rounds of 500 trees", "Boruta"),
     )
 }
 

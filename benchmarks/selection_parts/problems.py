@@ -37,18 +37,22 @@ class Problem:
 _SYNTH = [
     Problem("madelon", "interaction", "madelon", ("--relevant", "20")),
     Problem("blocks", "additive", "blocks", ("--relevant", "10")),
-    # Counting cannot certify fewer than 1 / (level x families) features: replays for these.
-    Problem("chain", "interaction", "chain", ("--relevant", "3"), ours=("--replays", "19")),
+    # Counting cannot certify fewer than 1 / (level x families) features: replays for these few.
+    # A feature above all of 9 permuted replays is one in ten under the null: the level.
+    Problem("chain", "interaction", "chain", ("--relevant", "3"), ours=("--replays", "9")),
     Problem(
-        "clique-2", "interaction", "clique", ("--relevant", "2"), 2000, 500, ("--replays", "19")
+        "clique-2", "interaction", "clique", ("--relevant", "2"), 2000, 500, ("--replays", "9")
     ),
-    Problem("marginal", "additive", "marginal", ("--relevant", "5")),
+    Problem(
+        "marginal", "additive", "marginal", ("--relevant", "5"), ours=("--replays", "9")
+    ),
     Problem("linear", "additive", "linear", ("--relevant", "15")),
+    Problem("friedman", "interaction", "friedman", ours=("--replays", "9")),
     Problem("shift", "additive", "shift", ("--relevant", "20"), n_rows=72),
     Problem("imbalance", "additive", "imbalance", ("--relevant", "20")),
     Problem("noise", "null", "noise"),
     Problem("noise-blocks", "null", "noise", ("--blocks",)),
-    Problem("clique-3", "reported", "clique", ("--relevant", "3"), 2000, 500, ("--replays", "19")),
+    Problem("clique-3", "reported", "clique", ("--relevant", "3"), 2000, 500, ("--replays", "9")),
     Problem(
         "madelon-1m", "interaction", "madelon", ("--relevant", "20"), n_features=1_000_000,
         most_seeds=3, only_cheap_peers=True,

@@ -16,6 +16,11 @@ _COLUMNS = {
     "entered": 8,
 }  # fmt: skip
 
+_VERDICT_COLUMNS = {
+    "rank": 6, "name": 20, "tier": 8, "q_value": 8, "importance": 10, "score": 8, "stability": 9,
+    "group": 5, "n_drawn": 8, "p_value": 9, "passes_alone": 12,
+}  # fmt: skip
+
 
 @click.command("features")
 @click.argument("run", type=click.Path(path_type=Path))
@@ -25,8 +30,15 @@ _COLUMNS = {
               help="Only the N best.  [default: 50 in a table, all in CSV and JSON]")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below.")
+@click.option("--why", metavar="NAME", help="Say why this feature is in or out.")
 def features_command(
-    run: Path, store: Path | None, only_selected: bool, top: int | None, as_csv: bool, as_json: bool
+    run: Path,
+    store: Path | None,
+    only_selected: bool,
+    top: int | None,
+    as_csv: bool,
+    as_json: bool,
+    why: str | None,
 ) -> None:
     """Rank the features of RUN by importance; also while it goes on.
 
@@ -39,12 +51,21 @@ def features_command(
     n_drawn                   subspaces it was in
     p_better                  share of them in which it beat the probe
     entered                   iteration after which it was selected, from 1
+    With a final verdict (--judge decoy), of features that reached its closing
+    stage, which rank first:
+    tier, q_value             core, extended or none; smallest level it passes at
+    score, stability          importance there; share of batches that agree
+    group                     number of its group of rank-correlated features
+    p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     A value is null (an empty cell) where it is not defined: importance of a
     feature never drawn, p_better without a probe, entered if not selected.
     """
     ledger = Ledger(run, writable=False)
     reading = Reading(ledger, find_store(ledger) if store is None else store)
     ledger.close()
+    if why is not None:
+        click.echo(reading.explain(why))
+        return
     records = reading.records(only_selected=only_selected)
     if as_json:
         stream_json(islice(records, top))
@@ -57,8 +78,12 @@ def features_command(
 
 
 def _show(reading: Reading, records: list[FeatureRecord], *, only_selected: bool) -> None:
-    click.echo(f"{reading.n_selected} features selected after {reading.n_iterations} iterations")
-    stream_table(_COLUMNS, records)
+    provisional = " (provisional: no verdict yet)" if reading.is_provisional else ""
+    click.echo(
+        f"{reading.n_selected} features selected after {reading.n_iterations} iterations"
+        f"{provisional}"
+    )
+    stream_table(_COLUMNS if reading.verdict is None else _VERDICT_COLUMNS, records)
     n_there = reading.n_selected if only_selected else len(reading.positions)
     if len(records) < n_there:
         click.echo(f"(the best {len(records)} of {n_there}; more with --top N, all with --csv)")

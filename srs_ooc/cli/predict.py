@@ -32,12 +32,13 @@ def predict_command(
     store: Path | None,
     as_json: bool,
 ) -> None:
-    """Predict the class of each row of DATA by the trees of RUN into the CSV file OUT.
+    """Predict the class or number of each row of DATA by the trees of RUN into the CSV file OUT.
 
     RUN must have been made with --save-trees; it may be going on. DATA is a CSV file (plain or
     gzip-compressed, with a header) or a store. Its columns are found by name; only those that the
-    trees use are read, and must be numbers, none missing. OUT has the row id, the prediction, and
-    a column probability_CLASS for each class: the mean over trees of the leaf's class shares.
+    trees use are read, and must be numbers or categories as in training. OUT has the row id, the
+    prediction, and a column probability_CLASS for each class: the mean over trees of the leaf's
+    class shares. A predicted number is the mean over trees of the leaf's mean.
 
     \b
     Keys of --json:
@@ -45,6 +46,7 @@ def predict_command(
       n_trees                   trees of the run, as of its last commit
       n_features                columns they use
       accuracy, log_loss        null where DATA has no target
+      r2, rmse                  of numbers; null where DATA has no target
       n_unknown_labels          rows of classes not seen in training: they count
                                 as wrong; null where DATA has no target
     """
@@ -57,5 +59,7 @@ def predict_command(
     )
     if report.accuracy is not None:
         click.echo(f"accuracy {report.accuracy:.4f}, log-loss {report.log_loss:.4f}")
+    if report.r2 is not None:
+        click.echo(f"R2 {report.r2:.4f}, root mean squared error {report.rmse:.4g}")
     if report.n_unknown_labels:
         click.echo(f"{report.n_unknown_labels} rows are of classes not seen in training")

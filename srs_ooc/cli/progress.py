@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from srs_ooc.budget import resident_nbytes
+from srs_ooc.records import Step
 from srs_ooc.sizes import MB
 
 TERMINAL_SECONDS = 0.2
@@ -19,71 +20,70 @@ class RunProgress:
 
     Parameters
     ----------
-    until : int
-        Iterations to reach.
     memory_mb : int
         The cap.
     """
 
-    def __init__(self, until: int, memory_mb: int) -> None:
-        self._until, self._memory_mb = until, memory_mb
-        self._begun: tuple[float, int] | None = None
+    def __init__(self, memory_mb: int) -> None:
+        self._memory_mb = memory_mb
+        self._stage: str | None = None
+        self._begun = (0.0, 0)
         self._next = 0.0
         self._live: Any = None
 
-    def show(self, iteration: int, n_selected: int) -> None:
+    def show(self, step: Step) -> None:
         """Show where the run stands, if it is time to."""
         now = time.monotonic()
-        if self._begun is None:
-            self._begun = now, iteration
-        if now < self._next and iteration < self._until:
+        if self._stage != step.stage:
+            self._stage, self._begun = step.stage, (now, step.done)
+        if now < self._next and step.done < step.total:
             return
         on_terminal = sys.stderr.isatty()
         first = self._next == 0.0
         self._next = now + (TERMINAL_SECONDS if on_terminal else PLAIN_SECONDS)
         if first and not on_terminal:
             return
-        self._write(self._line(now, iteration, n_selected), on_terminal=on_terminal)
+        self._write(step, self._line(now, step), on_terminal=on_terminal)
 
-    def _line(self, now: float, iteration: int, n_selected: int) -> str:
-        assert self._begun is not None
-        seconds, done = now - self._begun[0], iteration - self._begun[1]
+    def _line(self, now: float, step: Step) -> str:
+        seconds, done = now - self._begun[0], step.done - self._begun[1]
         speed = done / seconds if seconds > 0 else 0.0
-        left = f"{(self._until - iteration) / speed:.0f} s left" if speed else "starting"
+        left = f"{(step.total - step.done) / speed:.0f} s left" if speed else "starting"
+        what = f"{step.n_kept} in F" if not step.stage else step.stage
         return (
-            f"{iteration}/{self._until} iterations, {speed:.0f}/s, {n_selected} in F, {left}, "
+            f"{step.done}/{step.total} iterations, {speed:.0f}/s, {what}, {left}, "
             f"{resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
         )
 
-    def _write(self, line: str, *, on_terminal: bool) -> None:
+    def _write(self, step: Step, line: str, *, on_terminal: bool) -> None:
         if not on_terminal:
             click.echo(line, err=True)
             return
         if self._live is None:
-            self._live = _live_line(self._until)
-        self._live(line)
+            self._live = _live_line()
+        self._live(line, step)
 
     def close(self) -> None:
         """Leave the terminal on a fresh line."""
         if self._live is not None:
-            self._live(None)
+            self._live(None, None)
             self._live = None
 
 
-def _live_line(until: int) -> Callable[[str | None], None]:
+def _live_line() -> Callable[[str | None, Step | None], None]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     progress = Progress(
         BarColumn(bar_width=24), TextColumn("{task.description}"), console=Console(stderr=True)
     )
-    task = progress.add_task("", total=until)
+    task = progress.add_task("", total=1)
     progress.start()
 
-    def update(line: str | None) -> None:
-        if line is None:
+    def update(line: str | None, step: Step | None) -> None:
+        if line is None or step is None:
             progress.stop()
         else:
-            progress.update(task, description=line, completed=int(line.split("/", 1)[0]))
+            progress.update(task, description=line, completed=step.done, total=step.total)
 
     return update

@@ -12,14 +12,16 @@ from typing import Any
 import click
 
 from srs_ooc.cli.progress import RunProgress
-from srs_ooc.engine import Engine
 from srs_ooc.errors import UsageError
+from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS
 from srs_ooc.ledger import Ledger
 from srs_ooc.plan.expect import planned_run
+from srs_ooc.records import Step
 from srs_ooc.report.ranking import Reading
 from srs_ooc.report.status import Status, status_of
-from srs_ooc.runs import Request, default_run_path, find_store, open_or_create, work_on
-from srs_ooc.spec import IMPURITIES, JUDGES, Options
+from srs_ooc.report.verdict import VerdictReading
+from srs_ooc.runs import Request, default_run_path, find_store, is_done, open_or_create, work_on
+from srs_ooc.spec import JUDGES, Options
 from srs_ooc.store.manifest import read_manifest
 
 _FILE = click.Path(path_type=Path)
@@ -42,17 +44,41 @@ IDENTITY_OPTIONS = [
     click.option("--subspace-size", "--q", "subspace_size", metavar="Q",
                  help="Features paged in at a time, or 'max' for all the cap holds.  "
                  "[default: 5% of the features, at least 100, within the cap]"),
-    click.option("--max-features", "--k", "max_features", type=int, metavar="K",
-                 help="Candidate features drawn at each node.  [default: q]"),
+    click.option("--max-features", "--k", "max_features", metavar="K",
+                 help="Candidate features drawn at each node: a whole number, a share of q such as "
+                 "0.1, sqrt or log2.  [default: q]"),
     click.option("--judge", type=click.Choice(JUDGES),
-                 help="Relevance test by which features are kept.  [default: probe]"),
+                 help="Test of relevance: the paper's probe, any positive importance, or decoys "
+                 "with a final verdict (docs/evidence.md).  [default: probe]"),
     click.option("--probe-min-draws", type=int, metavar="L",
                  help="A feature must have been drawn more often than this.  [default: 10]"),
     click.option("--probe-min-wins", metavar="BETA",
                  help="... and have beaten the probe in at least this share of them.  "
                  "[default: 0.95]"),
+    click.option("--fdr", metavar="LEVEL",
+                 help="decoy: bound on the expected share of false features among the selected.  "
+                 "[default: 0.1]"),
+    click.option("--decoys", type=int, metavar="M",
+                 help="decoy: families of decoys, every feature with its rows permuted.  "
+                 "[default: 1]"),
+    click.option("--replays", type=int, metavar="B",
+                 help="decoy: certify against B replays on permuted targets, not by counting "
+                 "decoys; for when few features are expected."),
+    click.option("--keep", type=int, metavar="N",
+                 help="decoy: leading items held in every other subspace.  [default: 10]"),
     click.option("--impurity", type=click.Choice(IMPURITIES),
-                 help="Impurity that splits decrease.  [default: gini]"),
+                 help="Impurity that splits decrease.  [default: gini; variance for a target of "
+                 "numbers]"),
+    click.option("--splitter", type=click.Choice(SPLITTERS),
+                 help="One random split a candidate (extra-trees), or the best one (CART).  "
+                 "[default: random]"),
+    click.option("--min-impurity-decrease", metavar="SHARE",
+                 help="Least importance of a split; of numbers a share of their variance.  "
+                 "[default: 0]"),
+    click.option("--bootstrap/--no-bootstrap", default=None,
+                 help="Grow each tree on as many rows drawn with replacement.  [default: no]"),
+    click.option("--class-weight", metavar="WEIGHTS",
+                 help="none, balanced, or NAME=WEIGHT,NAME=WEIGHT.  [default: none]"),
     click.option("--max-depth", type=int, metavar="DEPTH",
                  help="Deepest split level.  [default: no limit]"),
     click.option("--min-samples-leaf", type=int, metavar="ROWS",
@@ -235,13 +261,12 @@ def _signals() -> Iterator[_Signals]:
 
 def _work(ledger: Ledger, store: Path, request: Request) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
-    memory_mb = request.memory_mb or int(ledger.meta("memory_mb"))
-    progress = RunProgress(until, memory_mb)
+    progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")))
     try:
         with _signals() as signals:
 
-            def keep_going(engine: Engine) -> bool:
-                progress.show(engine.state.iteration, engine.state.kept.n)
+            def keep_going(step: Step) -> bool:
+                progress.show(step)
                 return signals.received is None
 
             try:
@@ -251,9 +276,10 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
         stopped_at = ledger.progress().iteration
         if stopped_at > until:
             click.echo(f"already at {stopped_at} iterations; nothing to do", err=True)
-        if stopped_at < until and signals.received is not None:
+        if signals.received is not None and not is_done(ledger, until):
+            what = "; the verdict is not there yet" if stopped_at >= until else ""
             click.echo(
-                f"stopped after {stopped_at} of {until} iterations; nothing is lost. "
+                f"stopped after {stopped_at} of {until} iterations{what}; nothing is lost. "
                 f"Go on with: srs-ooc resume {ledger.run}",
                 err=True,
             )
@@ -264,6 +290,8 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
 
 
 def _why_none(reading: Reading, status: Status) -> str:
+    if reading.verdict is not None:
+        return reading.verdict.why_none()
     best = reading.first()
     if status.judge != "probe" or best.p_better is None:
         return "No feature passed the judge yet."
@@ -273,6 +301,18 @@ def _why_none(reading: Reading, status: Status) -> str:
         f"drawn {best.n_drawn} times and better in {best.p_better:.0%} of them. More iterations "
         "draw each feature more often; with few rows no number of them may be enough. The ranking "
         "still holds: export the best of it with --top N."
+    )
+
+
+def _verdict_line(verdict: VerdictReading) -> str:
+    facts, spec = verdict.facts, verdict.spec
+    if spec.replays:
+        how = f"certified against {spec.replays} replays at level {spec.fdr}"
+    else:
+        how = f"{facts['n_decoys_above']} decoys above the cut at level {spec.fdr}"
+    return (
+        f"{verdict.n_selected} selected in {verdict.n_groups_selected} groups, {how}; "
+        f"{facts['n_marginal']} features pass the marginal test alone."
     )
 
 
@@ -287,6 +327,8 @@ def _report(ledger: Ledger, store: Path) -> None:
     )
     if reading.n_selected == 0:
         click.echo(_why_none(reading, status))
+    if reading.verdict is not None:
+        click.echo(_verdict_line(reading.verdict))
     for stored in reading.best(SHOWN, only_selected=True):
         click.echo(f"  {reading.name(stored)}  (importance {reading.importance(stored):.4g})")
     if reading.n_selected > SHOWN:

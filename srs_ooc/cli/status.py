@@ -22,6 +22,7 @@ def status_command(run: Path, as_json: bool) -> None:
       iterations, iterations_asked
       n_selected                features selected so far
       alpha, subspace_size, max_features, judge, probe_min_draws, probe_min_wins,
+      fdr, decoys, replays, keep,
       impurity, max_depth, min_samples_leaf, seed, round_size, draw_block,
       trees_per_subspace
                                 the run's identity; null where it does not apply
@@ -49,6 +50,11 @@ def _lines(status: Status) -> list[tuple[str, str]]:
     if status.judge == "probe":
         draws, wins = status.probe_min_draws, status.probe_min_wins
         test = f" (drawn more than {draws} times, better in at least {wins:g} of them)"
+    if status.judge == "decoy":
+        how = (
+            f"{status.replays} replays" if status.replays else f"{status.decoys} families of decoys"
+        )
+        test = f" (level {status.fdr:g}, {how}, {status.keep} leading items held)"
     depth = "no limit" if status.max_depth is None else status.max_depth
     return [
         ("state", status.state),

@@ -88,6 +88,21 @@ def linear_command(out: Path, n_rows: int, n_features: int, n_relevant: int, see
     _write(Linear(n_rows, n_features, n_relevant, seed), out)
 
 
+@synth_command.command("friedman")
+@_OUT
+@_ROWS
+@_FEATURES
+@_SEED
+def friedman_command(out: Path, n_rows: int, n_features: int, seed: int) -> None:
+    """Make a regression (Friedman 1) on five of P uniform features, two of which interact.
+
+    target = 10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 + standard normal noise.
+    """
+    from srs_ooc.synth.friedman import Friedman
+
+    _write(Friedman(n_rows, n_features, seed), out)
+
+
 @synth_command.command("shift")
 @_OUT
 @_ROWS

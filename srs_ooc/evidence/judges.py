@@ -40,6 +40,23 @@ class PositiveJudge:
         return outcome.importance > 0
 
 
+class DecoyJudge:
+    """Admits nothing on the way: the verdict comes last, from decoys or replays.
+
+    See :mod:`srs_ooc.evidence.verdict` and docs/evidence.md.
+    """
+
+    n_extra_columns = 0
+
+    def probe(self, key: int, subspace_size: int) -> Probe | None:
+        """Return None: what features compete with are items like them."""
+        return None
+
+    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
+        """Return that none passes."""
+        return np.zeros(len(outcome.features), dtype=np.bool_)
+
+
 class ProbeJudge:
     """The paper's random probe (Section 5, Appendix G.1).
 

@@ -1,4 +1,4 @@
-"""Accumulated evidence per feature: 16 bytes each, sums that do not depend on their order."""
+"""Accumulated evidence per item: 12 or 16 bytes each, sums that do not depend on their order."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,9 @@ class Tally:
     Parameters
     ----------
     n_features : int
-        Number of features of the store.
+        Number of features of the store, or of items: features and their decoys.
+    wins : bool
+        Whether wins over a probe are counted.
 
     Attributes
     ----------
@@ -23,13 +25,13 @@ class Tally:
     n_drawn : uint32 (n_features,)
         Subspaces the feature was in, whatever the number of trees on each.
     n_better : uint32 (n_features,)
-        Subspaces in which it was strictly more important than the probe.
+        Subspaces in which it was strictly more important than the probe; empty without ``wins``.
     """
 
-    def __init__(self, n_features: int) -> None:
+    def __init__(self, n_features: int, *, wins: bool = True) -> None:
         self.importance = np.zeros(n_features, dtype=np.int64)
         self.n_drawn = np.zeros(n_features, dtype=np.uint32)
-        self.n_better = np.zeros(n_features, dtype=np.uint32)
+        self.n_better = np.zeros(n_features if wins else 0, dtype=np.uint32)
 
     def add(self, outcome: Outcome) -> None:
         """Add one iteration; its features are distinct."""

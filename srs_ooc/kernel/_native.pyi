@@ -16,21 +16,32 @@ def grow(
     tiled: bool,
     n_rows: int,
     features: NDArray[np.uint32],
+    categorical: NDArray[np.uint8],
     rows: NDArray[np.int32],
-    class_counts: NDArray[np.int64],
+    root_stats: NDArray[np.int64],
+    n_classes: int,
+    channels: NDArray[np.int32],
+    flush: int,
+    root_scale: float,
     tree_key: int,
     max_features: int,
     max_depth: int,
     min_samples_leaf: int,
+    min_decrease: int,
+    best: bool,
     impurity: int,
     xlogx: NDArray[np.int64],
     importance: NDArray[np.int64],
     isa: str,
     record_leaves: int,
+    n_threads: int,
 ) -> tuple[int, int, int, bytes | None]: ...
 def decode_trees(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], stops: NDArray[np.int64]
-) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes, bytes]: ...
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    regression: bool,
+) -> tuple[bytes, ...]: ...
 def add_shares(
     root: NDArray[np.int32],
     slot: NDArray[np.int64],
@@ -38,12 +49,23 @@ def add_shares(
     code: NDArray[np.int32],
     right: NDArray[np.int32],
     n_rows: NDArray[np.int64],
+    how: NDArray[np.int32],
+    hashes: NDArray[np.uint32],
     pair_class: NDArray[np.int32],
-    pair_count: NDArray[np.int32],
+    pair_count: NDArray[np.int64],
+    code_nbytes: int,
     panel: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> None: ...
-def scratch_nbytes(n_root_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int: ...
+def scratch_nbytes(
+    n_root_rows: int,
+    n_columns: int,
+    n_classes: int,
+    n_channels: int,
+    code_nbytes: int,
+    best: bool,
+    n_threads: int,
+) -> int: ...
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32], out: NDArray[np.uint32]
 ) -> None: ...

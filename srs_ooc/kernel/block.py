@@ -43,6 +43,10 @@ class Block:
         offset = -memory.ctypes.data % ALIGNMENT
         self.codes = memory[offset : offset + nbytes - ALIGNMENT]
 
+    def use_tiles(self) -> None:
+        """Lay the same memory out in tiles from now on; what it holds is lost."""
+        self.tiled = True
+
     def as_columns(self, n_columns: int | None = None) -> NDArray[Any]:
         """Return a copy of the codes as (n_columns, n_rows), whatever the layout."""
         n_columns = self.n_columns if n_columns is None else n_columns

@@ -5,40 +5,16 @@ from numpy.typing import NDArray
 
 from srs_ooc.kernel import _native
 from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.entropy import xlogx_table
-from srs_ooc.kernel.tree import GrownTree, TreeLimits
+from srs_ooc.kernel.training import TrainingRows
+from srs_ooc.kernel.tree import IMPURITIES, GrownTree, TreeLimits
 
-_NO_TABLE = np.zeros(1, dtype=np.int64)
 _NO_FEATURES = np.zeros(0, dtype=np.uint32)
+_ALL_NUMERIC = np.zeros(0, dtype=np.uint8)
 
 
 def instruction_sets() -> list[str]:
     """Return the names of the clones this machine can run, the fastest first."""
     return _native.isas()
-
-
-class TrainingRows:
-    """The rows a tree is grown on, grouped by class as the kernel wants them.
-
-    Parameters
-    ----------
-    labels : integers (n_rows,)
-        Class code of each row of a block.
-    n_classes : int
-        Number of classes.
-    impurity : {'gini', 'entropy'}
-        Entropy needs a table of ``n_rows + 1`` 8-byte integers.
-    """
-
-    def __init__(self, labels: NDArray[np.integer], n_classes: int, impurity: str) -> None:
-        self.order = np.argsort(labels, kind="stable").astype(np.int32)
-        self.class_counts = np.bincount(labels, minlength=n_classes).astype(np.int64)
-        self.xlogx = xlogx_table(len(labels)) if impurity == "entropy" else _NO_TABLE
-
-    @staticmethod
-    def nbytes(n_rows: int, impurity: str) -> int:
-        """Return the bytes needed, the temporaries of construction included."""
-        return n_rows * (4 + 8 + (48 if impurity == "entropy" else 0))
 
 
 def grow_tree(
@@ -50,11 +26,14 @@ def grow_tree(
     isa: str = "",
     *,
     record: bool = False,
+    categorical: NDArray[np.bool_] | None = None,
+    n_threads: int = 1,
 ) -> GrownTree:
     """Grow one tree on the first ``len(features)`` columns of ``block``, without the GIL.
 
     Same result as :func:`srs_ooc.kernel.reference.grow_tree`, to the bit, on every instruction set;
-    the tree itself is returned only where ``record`` asks for it.
+    the tree itself is returned only where ``record`` asks for it. Of a tiled block the columns of a
+    large node are shared by ``n_threads`` threads, which changes nothing but speed.
     """
     importance = np.zeros(len(features), dtype=np.int64)
     sizes = _native.grow(
@@ -63,35 +42,53 @@ def grow_tree(
         block.tiled,
         block.n_rows,
         features,
+        _ALL_NUMERIC if categorical is None else categorical.view(np.uint8),
         rows.order,
-        rows.class_counts,
+        rows.root_stats.reshape(-1),
+        rows.response.n_classes,
+        rows.response.channels.reshape(-1),
+        rows.response.flush,
+        rows.root_scale,
         tree_key,
         limits.max_features,
         -1 if limits.max_depth is None else limits.max_depth,
         limits.min_samples_leaf,
-        int(limits.impurity == "entropy"),
+        limits.min_decrease,
+        limits.splitter == "best",
+        IMPURITIES.index(limits.impurity),
         rows.xlogx,
         importance,
         isa,
         limits.most_leaves(len(rows.order)) if record else 0,
+        n_threads,
     )
     return GrownTree(importance, *sizes)
 
 
-def scratch_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+def scratch_nbytes(
+    n_rows: int,
+    n_columns: int,
+    n_classes: int,
+    code_nbytes: int,
+    n_channels: int = 0,
+    *,
+    best: bool = False,
+    n_threads: int = 1,
+) -> int:
     """Return the bytes :func:`grow_tree` allocates while it works."""
-    return _native.scratch_nbytes(n_rows, n_columns, n_classes, code_nbytes)
+    shape = n_rows, n_columns, n_classes, n_channels, code_nbytes
+    return _native.scratch_nbytes(*shape, best, n_threads)
 
 
 def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
     """Return the bytes needed to record a tree, the copies of its record on their way included.
 
-    Five numbers of 4 bytes a node while it grows; as bytes at most 8 a split, 4 a leaf, and 6 for
+    Seven numbers of 4 bytes a node while it grows; as bytes at most 16 a split, 4 a leaf, and 9 for
     a class in a leaf, held up to five times while they are put together, copied and written.
     """
     n_leaves = limits.most_leaves(n_rows)
-    n_pairs = min(n_rows, n_leaves * n_classes)
-    return n_leaves * (40 + 5 * 12) + n_pairs * (8 + 5 * 6)
+    n_pairs = max(n_leaves, min(n_rows, n_leaves * n_classes))
+    return n_leaves * (56 + 5 * 20) + n_pairs * (8 + 5 * 9)
 
 
 def recorded_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 IMPORTANCE_BITS = 36
 """Importances are counted in units of ``2**-36``, so that their sums are exact in any order."""
+IMPURITIES = ("gini", "entropy", "variance")
+"""What splits decrease; the last one of targets, the others of classes."""
+SPLITTERS = ("random", "best")
 
 
 @dataclass(frozen=True)
@@ -22,14 +25,20 @@ class TreeLimits:
         Depth at which nodes are leaves; None for no limit.
     min_samples_leaf : int
         Fewest rows a split may leave on a side.
-    impurity : {'gini', 'entropy'}
+    impurity : {'gini', 'entropy', 'variance'}
         What splits decrease.
+    min_decrease : int
+        Least importance of a split, in units of ``2**-36``.
+    splitter : {'random', 'best'}
+        One random split a candidate (extra-trees), or the best one over its codes (CART).
     """
 
     max_features: int
     max_depth: int | None = None
     min_samples_leaf: int = 1
     impurity: str = "gini"
+    min_decrease: int = 0
+    splitter: str = "random"
 
     def most_leaves(self, n_rows: int) -> int:
         """Return the most leaves a tree on ``n_rows`` rows can have."""
@@ -46,7 +55,8 @@ class GrownTree:
     Attributes
     ----------
     importance : int64 (n_columns,)
-        MDI importances (Eq. 1 of the paper, unnormalised) in units of ``2**-36``.
+        MDI importances (Eq. 1 of the paper, unnormalised) in units of ``2**-36``; of targets, the
+        share of their variance in the training rows.
     n_nodes, n_leaves, depth : int
         Its size; a lone root has depth 0.
     record : bytes or None

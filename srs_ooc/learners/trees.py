@@ -1,10 +1,13 @@
 """The tree learner: one randomized tree per subspace (Algorithm 1, step 2b)."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import TrainingRows, grow_tree, scratch_nbytes
+from srs_ooc.kernel.native import grow_tree, scratch_nbytes
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import GrownTree, TreeLimits
 
 PROBE_FEATURE = 0xFFFFFFFF
@@ -24,6 +27,12 @@ class TreeLearner:
         q. With K = q every column of the block is a candidate, an added probe included.
     records : bool
         Return the trees themselves too.
+    bootstrap : bool
+        Grow each tree on as many rows drawn with replacement.
+    n_threads : int
+        Threads that share the columns of a large node; they change nothing but speed.
+    categorical : bool (n_features,), optional
+        Features of the store whose codes are categories; default none.
     """
 
     def __init__(
@@ -33,18 +42,65 @@ class TreeLearner:
         subspace_size: int,
         *,
         records: bool = False,
+        bootstrap: bool = False,
+        n_threads: int = 1,
+        categorical: NDArray[np.bool_] | None = None,
     ) -> None:
         self.rows, self.limits, self.records = rows, limits, records
+        self.bootstrap, self.categorical = bootstrap, categorical
+        self.n_threads = n_threads
         self.tiled = wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
-            everything = np.iinfo(np.int64).max
-            self.limits = TreeLimits(
-                int(everything), limits.max_depth, limits.min_samples_leaf, limits.impurity
-            )
+            self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
 
-    def grow(self, block: Block, features: NDArray[np.uint32], tree_key: int) -> GrownTree:
-        """Grow a tree on the first columns of ``block``, which hold ``features``."""
-        return grow_tree(block, features, self.rows, tree_key, self.limits, record=self.records)
+    def with_limits(self, limits: TreeLimits, subspace_size: int) -> "TreeLearner":
+        """Return the same learner for trees of other limits on other subspaces, not recorded."""
+        return TreeLearner(
+            self.rows,
+            limits,
+            subspace_size,
+            bootstrap=self.bootstrap,
+            n_threads=self.n_threads,
+            categorical=self.categorical,
+        )
+
+    def grow(
+        self,
+        block: Block,
+        features: NDArray[np.uint32],
+        tree_key: int,
+        sources: NDArray[np.uint32] | None = None,
+    ) -> GrownTree:
+        """Grow a tree on the first columns of ``block``.
+
+        Parameters
+        ----------
+        block : Block
+            The codes.
+        features : uint32 (n_columns,)
+            The feature of each column.
+        tree_key : int
+            64-bit key of the tree.
+        sources : uint32 (n_columns,), optional
+            Feature of the store, or decoy of one, whose values each column has, numbered as
+            :meth:`srs_ooc.store.columns.ColumnStore.gather` does; default ``features``.
+        """
+        rows = self.rows.resampled(tree_key) if self.bootstrap else self.rows
+        flags = None
+        if self.categorical is not None:
+            items = features if sources is None else sources
+            flags = self.categorical[items % len(self.categorical)]
+            flags = flags if flags.any() else None
+        return grow_tree(
+            block,
+            features,
+            rows,
+            tree_key,
+            self.limits,
+            record=self.records,
+            categorical=flags,
+            n_threads=self.n_threads,
+        )
 
 
 def wants_tiles(max_features: int, subspace_size: int) -> bool:
@@ -56,6 +112,23 @@ def wants_tiles(max_features: int, subspace_size: int) -> bool:
     return 20 * max_features > subspace_size
 
 
-def learner_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
-    """Return the scratch bytes of growing one tree."""
-    return scratch_nbytes(n_rows, n_columns, n_classes, code_nbytes)
+def learner_nbytes(
+    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int = 0
+) -> int:
+    """Return the scratch bytes of growing one tree with random splits."""
+    return scratch_nbytes(n_rows, n_columns, n_classes, code_nbytes, n_channels)
+
+
+def searching_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str) -> int:
+    """Return the scratch bytes that best splits take besides."""
+    shape = n_rows, 1, n_classes, 1, n_channels
+    return scratch_nbytes(*shape, best=splitter == "best") - scratch_nbytes(*shape)
+
+
+def thread_nbytes(
+    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int, splitter: str
+) -> int:
+    """Return the most scratch bytes of one more thread that works on a tree."""
+    shape = n_rows, n_columns, n_classes, code_nbytes, n_channels
+    best = splitter == "best"
+    return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ MAX_HISTORY = 10_000
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE inputs (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE arrays (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE history (
     iteration INTEGER PRIMARY KEY, n_selected INTEGER NOT NULL,
     seconds REAL NOT NULL, resident_nbytes INTEGER NOT NULL);
@@ -161,6 +163,34 @@ class Ledger:
             return None
         self._check(name, row, row[0])
         return np.frombuffer(row[0], dtype=dtype)
+
+    def write_arrays(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
+        """Keep small arrays under ``name`` in one transaction, in place of those there were."""
+        buffer = BytesIO()
+        np.savez(buffer, **arrays)  # type: ignore[arg-type]
+        data = buffer.getvalue()
+        with self._translated():
+            self._database.execute(
+                "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?)", (name, data, _crc(name, data))
+            )
+
+    def read_arrays(self, name: str) -> dict[str, NDArray[Any]] | None:
+        """Return what :meth:`write_arrays` kept, or None if there is nothing.
+
+        Raises
+        ------
+        RunError
+            If it is not as it was written.
+        """
+        with self._translated():
+            row = self._database.execute(
+                "SELECT data, crc FROM arrays WHERE name = ?", (name,)
+            ).fetchone()
+        if row is None:
+            return None
+        self._check(name, row, row[0])
+        with np.load(BytesIO(row[0])) as arrays:
+            return dict(arrays)
 
     def _check(self, name: str, row: Any, data: bytes | None) -> None:
         if data is None or _crc(name, data) != row[1]:

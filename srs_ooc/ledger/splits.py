@@ -22,13 +22,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import RunError
+from srs_ooc.kernel.forest import Trees
+from srs_ooc.kernel.forest_reference import ALL_CODES, How
 from srs_ooc.ledger.trees import TreeReader
 from srs_ooc.store.boundaries import boundaries
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.reading import Categories
 
 SPLITS_FILE = "splits.bin"
-MAGIC = b"srs-ooc splits 1\n"
+MAGIC = b"srs-ooc splits 2\n"
 CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
 _NAME_NBYTES = 300
@@ -50,8 +53,10 @@ class SplitTable:
     thresholds : float64 (k,)
         Values up to it go left.
     facts : dict
-        ``classes``, ``target_name`` and ``row_id_name`` of the training table; ``n_trees``,
-        ``trees_nbytes`` and ``largest`` (most nodes decoded at a time) of the trees.
+        ``classes``, ``target_name``, ``row_id_name`` and ``code_nbytes`` of the training store;
+        ``categories``, for each of ``features`` its categories by code, or None; ``center`` and
+        ``scale`` of targets, else None; ``n_trees``, ``trees_nbytes`` and ``largest`` (most nodes
+        decoded at a time) of the trees.
     """
 
     features: NDArray[np.int64]
@@ -98,22 +103,33 @@ def _damaged(file: Path, found: str) -> RunError:
     )
 
 
-def make_splits(run: Path, trees: TreeReader, store: Path) -> SplitTable:
+def make_splits(
+    run: Path,
+    trees: TreeReader,
+    store: Path,
+    center: float | None = None,
+    scale: float | None = None,
+) -> SplitTable:
     """Look the thresholds of a run's trees up in its store, and keep them in its folder.
 
-    The folder is left as it is if it cannot be written.
+    The folder is left as it is if it cannot be written. ``center`` and ``scale`` are those of
+    :class:`srs_ooc.kernel.response.Response`.
 
     Raises
     ------
     RunError, StoreError
         If trees or store are damaged.
     """
-    keys, facts = _used_keys(trees)
+    keys, features, facts = _used_keys(trees)
     manifest = read_manifest(store)
     thresholds = boundaries(store, manifest, keys >> CODE_BITS, keys & ((1 << CODE_BITS) - 1))
-    features = np.unique(keys >> CODE_BITS)
     positions, names = read_array(store, manifest, "positions"), Names(store, manifest)
+    categories = Categories(store, manifest)
     facts |= {
+        "code_nbytes": manifest.code_nbytes,
+        "categories": [categories.of(feature) for feature in features.tolist()],
+        "center": center,
+        "scale": scale,
         "classes": list(manifest.classes),
         "target_name": manifest.target_name,
         "row_id_name": manifest.row_id_name,
@@ -137,12 +153,25 @@ def making_nbytes(trees: TreeReader, store: Path) -> int:
     return 6 * 8 * n_keys + _NAME_NBYTES * n_used + _WORK_NBYTES
 
 
-def _used_keys(trees: TreeReader) -> tuple[NDArray[np.int64], dict[str, Any]]:
-    keys = np.zeros(0, np.int64)
+def has_threshold(trees: Trees) -> NDArray[np.bool_]:
+    """Return which nodes split values at a threshold between two codes; bool (n_nodes,).
+
+    Not those that split categories, nor those that part missing values from all others.
+    """
+    within = (trees.code >= 0) & (trees.code < ALL_CODES)
+    found: NDArray[np.bool_] = (trees.feature >= 0) & (trees.how != How.MAPPED) & within
+    return found
+
+
+def _used_keys(
+    trees: TreeReader,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]:
+    keys = features = np.zeros(0, np.int64)
     waiting: list[NDArray[np.int64]] = []
     n_trees = n_waiting = largest = 0
     for batch in trees.batches():
-        splits = batch.feature >= 0
+        features = np.union1d(features, batch.feature[batch.feature >= 0])
+        splits = has_threshold(batch)
         waiting.append(np.unique(batch.feature[splits] << CODE_BITS | batch.code[splits]))
         n_waiting += len(waiting[-1])
         n_trees += len(batch.root)
@@ -150,7 +179,7 @@ def _used_keys(trees: TreeReader) -> tuple[NDArray[np.int64], dict[str, Any]]:
         if n_waiting > max(_MERGE_ITEMS, len(keys)):
             keys, waiting, n_waiting = np.unique(np.concatenate([keys, *waiting])), [], 0
     keys = np.unique(np.concatenate([keys, *waiting]))
-    return keys, {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
+    return keys, features, {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
 
 
 def _write(file: Path, table: SplitTable) -> None:

@@ -137,6 +137,7 @@ class TreeReader:
                 "Wait a moment, or go on with the run."
             )
         self.nbytes = int(valid)
+        self._regression = ledger.meta("spec")["impurity"] == "variance"
         _check(self.path, self.nbytes)
 
     def batches(self) -> Iterator[Trees]:
@@ -176,7 +177,9 @@ class TreeReader:
                 raise self._damaged(number + i)
         places = np.array(spans, np.int64)
         try:
-            return decode_trees(data, places[:, 0].copy(), places[:, 1].copy())
+            return decode_trees(
+                data, places[:, 0].copy(), places[:, 1].copy(), regression=self._regression
+            )
         except ValueError as error:
             raise self._damaged(number) from error
 

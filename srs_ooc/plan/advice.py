@@ -12,7 +12,9 @@ from srs_ooc.theory.times import expected_time
 
 LONG_READ_NBYTES = 1 << 16
 MOST_BLOCK = 64
-"""Longer reads gain little (docs/benchmarks.md), and larger blocks have fewer companions."""
+"""Longer reads gain little (docs/benchmarks.md)."""
+FEWEST_BLOCKS = 32
+"""With fewer blocks in a subspace, features of different ones meet noticeably less often."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,13 @@ def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
     planned = str(spec.draw_block)
     if memory.mapped:
         return Advice("draw_block", "1", planned, "the store stays in memory: reading costs little")
-    # Every power of two up to where a read is long enough.
-    size = 1
-    while size < MOST_BLOCK and size * subject.column_nbytes < LONG_READ_NBYTES:
+    # The first power of two with reads long enough, or the last with blocks enough.
+    size, largest = 1, min(MOST_BLOCK, spec.subspace_size // FEWEST_BLOCKS)
+    while 2 * size <= largest and size * subject.column_nbytes < LONG_READ_NBYTES:
         size *= 2
-    size = min(size, spec.subspace_size)
+    if size == 1:
+        reason = "single features are long reads already, or the subspace is too small for blocks"
+        return Advice("draw_block", "1", planned, reason)
     single, blocks = (
         1000 * cold_seconds(replace(spec, draw_block=g), subject.column_nbytes) for g in (1, size)
     )

@@ -1,7 +1,7 @@
 """How many iterations to run: T, from the run's identity and its table alone."""
 
 from dataclasses import replace
-from math import exp
+from math import ceil, exp
 
 from srs_ooc.plan.draws import DrawTimes, draw_chance, draw_times, log_chance_below
 from srs_ooc.plan.subject import Subject
@@ -11,6 +11,8 @@ MIN_ITERATIONS = 1000
 """Fewer trees leave importances, which are means over draws, to the luck of the company."""
 MAX_ITERATIONS = 10_000
 """The default that a run has had from the start is the ceiling: a longer one is the user's wish."""
+DRAWS_TO_VERDICT = 100
+"""Draws after which a screen keeps nearly all relevant features in its best 1,000."""
 
 
 def times_to_draw(subject: Subject) -> DrawTimes:
@@ -28,6 +30,8 @@ def times_to_draw(subject: Subject) -> DrawTimes:
 
 def recommended_iterations(subject: Subject) -> tuple[int, str]:
     """Return T and the reason: from the spec and the table alone, never from measured speed."""
+    if subject.spec.concludes:
+        return _iterations_to_verdict(subject)
     times = times_to_draw(subject)
     wanted = f"every feature is drawn {times.n_draws} times with probability {times.level:g}"
     if times.every is not None and times.every <= MAX_ITERATIONS:
@@ -42,6 +46,18 @@ def recommended_iterations(subject: Subject) -> tuple[int, str]:
         f"the most that is advised; {short:.2g} of the features not kept are then still drawn "
         f"fewer than {times.n_draws} times"
         + (f" ({wanted} takes {times.every:,})" if times.every else " (R leaves them no place)")
+    )
+
+
+def _iterations_to_verdict(subject: Subject) -> tuple[int, str]:
+    spec = subject.spec
+    n_items = spec.n_items(subject.shape.n_candidates)
+    n_lanes = 2 if spec.keep and floor_share(spec.alpha, spec.subspace_size) else 1
+    count = n_lanes * ceil(DRAWS_TO_VERDICT * n_items / spec.subspace_size)
+    beside = ", with and without the leading ones" if n_lanes == 2 else ""
+    what = "feature and decoy" if spec.decoys else "feature"
+    return max(count, MIN_ITERATIONS), (
+        f"every {what} is drawn about {DRAWS_TO_VERDICT} times{beside}; the closing stage follows"
     )
 
 

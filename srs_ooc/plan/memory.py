@@ -54,5 +54,11 @@ def memory_plan(subject: Subject) -> MemoryPlan:
         budget.free_nbytes,
         n_workers,
         mapped,
-        largest_subspace(shape, subject.cap_nbytes, spec.impurity),
+        largest_subspace(
+            shape,
+            subject.cap_nbytes,
+            spec.impurity,
+            n_families=spec.decoys,
+            concludes=spec.concludes,
+        ),
     )

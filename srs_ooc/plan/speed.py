@@ -9,7 +9,8 @@ import numpy as np
 
 from srs_ooc.fitting import EngineParts, engine_parts
 from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import TrainingRows
+from srs_ooc.kernel.response import Response
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.ledger import TransientLedger
 from srs_ooc.plan.memory import MemoryPlan
@@ -146,12 +147,21 @@ def estimated_speed(
     )
 
 
+def _made_up_response(subject: Subject, n_rows: int) -> Response:
+    """Return classes in the proportions of the subject's, or targets all different."""
+    shape = subject.shape
+    places = np.arange(n_rows) * (shape.n_rows / n_rows)
+    weights = np.ones(n_rows)
+    if shape.is_regression:
+        return Response.targets(places, weights if shape.n_channels > 1 else None)
+    labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
+    return Response.classes(labels, shape.n_classes, weights if shape.n_channels else None)
+
+
 def _seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
     """Return the mean seconds of a tree on random codes and labels."""
     shape, spec = subject.shape, subject.spec
-    ends = np.cumsum(subject.class_counts)
-    labels = np.searchsorted(ends, np.arange(n_rows) * (shape.n_rows / n_rows), side="right")
-    rows = TrainingRows(labels, shape.n_classes, spec.impurity)
+    rows = TrainingRows.of(_made_up_response(subject, n_rows), spec.impurity)
     learner = TreeLearner(rows, spec.limits, spec.subspace_size)
     block = Block(n_columns, n_rows, shape.code_nbytes, tiled=learner.tiled)
     for start in range(0, len(block.codes), _PIECE):

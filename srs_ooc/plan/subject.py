@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.fitting import training_labels
 from srs_ooc.inputs import Inputs
+from srs_ooc.responses import training_response
 from srs_ooc.runs import Request, settle_new
 from srs_ooc.sizes import MB
 from srs_ooc.spec import Options, RunSpec, Shape, settle
@@ -95,5 +95,5 @@ def class_counts_of(store: Path, inputs: Inputs) -> tuple[int, ...]:
     manifest = read_manifest(store)
     counts = manifest.class_counts
     if inputs.rows is not None:
-        counts = tuple(np.bincount(training_labels(store, manifest, inputs)).tolist())
+        counts = tuple(np.bincount(training_response(store, manifest, inputs).labels).tolist())
     return tuple(count for count in counts if count)

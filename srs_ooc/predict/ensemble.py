@@ -2,14 +2,15 @@
 
 Algorithm 1 returns T trees besides F. A tree's say of a row is the class shares of the training
 rows in the leaf it falls in; the ensemble's is their mean over all trees, and its prediction the
-class with the largest mean, the first of equal ones.
+class with the largest mean, the first of equal ones. Of a regression its say is the mean target of
+those rows.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.forest import add_shares
-from srs_ooc.ledger.splits import CODE_BITS, SplitTable
+from srs_ooc.kernel.forest import Trees, add_shares
+from srs_ooc.ledger.splits import CODE_BITS, SplitTable, has_threshold
 from srs_ooc.ledger.trees import TreeReader
 
 NODE_NBYTES = 160
@@ -32,8 +33,9 @@ def probabilities(
 ) -> NDArray[np.float64]:
     """Return the mean class shares of the first ``n_rows`` rows of a panel.
 
-    Trees are read from disk a part at a time. Sums are taken in the order of trees, row by row, so
-    the result does not depend on how rows or trees are parted.
+    NaN is a missing value; a category not known is -1. Trees are read from disk a part at a time.
+    Sums are taken in the order of trees, row by row, so the result does not depend on how rows or
+    trees are parted.
 
     Parameters
     ----------
@@ -51,20 +53,29 @@ def probabilities(
     Returns
     -------
     float64 (n_rows, n_classes)
+        Of a regression the mean targets, as the only column.
     """
-    shares = np.zeros((n_rows, len(splits.facts["classes"])))
+    facts = splits.facts
+    shares = np.zeros((n_rows, max(1, len(facts["classes"]))))
     n_trees = 0
     for batch in trees.batches():
         n_trees += len(batch.root)
         slot = batch.feature.copy()
         at_split = np.flatnonzero(slot >= 0)
-        features, codes = slot[at_split], batch.code[at_split]
-        slot[at_split] = np.searchsorted(splits.features, features)
-        threshold = np.zeros(len(slot))
-        if as_codes:
-            threshold[at_split] = codes
-        else:
-            place = np.searchsorted(splits.keys, features << CODE_BITS | codes)
-            threshold[at_split] = splits.thresholds[place]
-        add_shares(batch, slot, threshold, values, shares)
-    return shares / n_trees
+        slot[at_split] = np.searchsorted(splits.features, slot[at_split])
+        threshold = _thresholds(batch, splits, as_codes=as_codes)
+        add_shares(batch, slot, threshold, values, shares, facts["code_nbytes"])
+    shares /= n_trees
+    return shares if facts["scale"] is None else facts["center"] + shares / facts["scale"]
+
+
+def _thresholds(trees: Trees, splits: SplitTable, *, as_codes: bool) -> NDArray[np.float64]:
+    """Return the threshold of each node; infinite where all values that are there go one way."""
+    threshold = trees.code.astype(np.float64)
+    if as_codes:
+        return threshold
+    threshold = np.where(trees.code < 0, -np.inf, np.inf)
+    looked_up = has_threshold(trees)
+    keys = trees.feature[looked_up] << CODE_BITS | trees.code[looked_up]
+    threshold[looked_up] = splits.thresholds[np.searchsorted(splits.keys, keys)]
+    return threshold

@@ -8,11 +8,13 @@ from pathlib import Path
 from srs_ooc.atomic import published_file
 from srs_ooc.budget import Budget
 from srs_ooc.errors import UsageError
+from srs_ooc.inputs import Inputs
 from srs_ooc.ledger import Ledger, TreeReader
 from srs_ooc.ledger.splits import SplitTable, load_splits, make_splits, making_nbytes
 from srs_ooc.predict.ensemble import ensemble_nbytes, probabilities
-from srs_ooc.predict.scores import Scores
+from srs_ooc.predict.scores import Scores, TargetScores
 from srs_ooc.predict.tables import CsvTable, StoreTable, Table, TrainingStoreTable
+from srs_ooc.responses import training_response
 from srs_ooc.runs import check_store, find_store, spec_of
 from srs_ooc.sizes import MB
 from srs_ooc.store.manifest import read_manifest
@@ -31,6 +33,8 @@ class Report:
     accuracy: float | None
     log_loss: float | None
     n_unknown_labels: int | None
+    r2: float | None = None
+    rmse: float | None = None
 
 
 def predict(
@@ -42,7 +46,7 @@ def predict(
     memory_nbytes: int = 512 * MB,
     store: Path | None = None,
 ) -> Report:
-    """Predict the class of each row of a table by the trees of a run, as of its last commit.
+    """Predict the class or target of each row of a table by a run's trees, as of its last commit.
 
     Parameters
     ----------
@@ -51,7 +55,8 @@ def predict(
     data : Path
         A CSV file or a store; rows are read in bounded panels, and only the columns that trees use.
     out : Path
-        The CSV file to make: row id, prediction, and a probability for each class. It appears
+        The CSV file to make: row id, prediction, and a probability for each class, if there are
+        classes. It appears
         complete or not at all.
     row_ids : str, optional
         Column of row ids in a CSV file.
@@ -104,7 +109,9 @@ def _looked_up(
     budget = Budget(cap_nbytes)
     budget.grant("looking thresholds up", making_nbytes(trees, place))
     budget.check()
-    return make_splits(ledger.run, trees, place)
+    spec, inputs = spec_of(ledger), Inputs(None, ledger.input("rows", "<i4"))
+    response = training_response(place, read_manifest(place), inputs, spec.class_weight)
+    return make_splits(ledger.run, trees, place, response.center, response.scale)
 
 
 def _panel_rows(table: Table, splits: SplitTable, cap_nbytes: int) -> int:
@@ -130,7 +137,7 @@ def _write(
     as_codes: bool,
 ) -> Report:
     classes: list[str] = splits.facts["classes"]
-    scores = Scores(classes)
+    scores: Scores | TargetScores = Scores(classes) if classes else TargetScores()
     n_rows, has_target = 0, True
     with (
         published_file(out) as scratch,
@@ -143,8 +150,8 @@ def _write(
             count = len(panel.ids)
             shares = probabilities(trees, splits, panel.values, count, as_codes=as_codes)
             predicted = shares.argmax(axis=1).tolist()
-            for row_id, guess, row in zip(panel.ids, predicted, shares, strict=True):
-                writer.writerow([row_id, classes[guess], *row.tolist()])
+            for row_id, guess, row in zip(panel.ids, predicted, shares.tolist(), strict=True):
+                writer.writerow([row_id, classes[guess], *row] if classes else [row_id, *row])
             n_rows += count
             has_target = panel.labels is not None
             if panel.labels is not None:
@@ -156,4 +163,6 @@ def _write(
         accuracy=scores.accuracy,
         log_loss=scores.log_loss,
         n_unknown_labels=scores.n_unknown if has_target else None,
+        r2=scores.r2,
+        rmse=scores.rmse,
     )

@@ -26,6 +26,7 @@ class Scores:
     n_rows: int = 0
     n_right: int = 0
     n_unknown: int = 0
+    r2 = rmse = None
     _loss: float = 0.0
     _codes: dict[str, int] = field(default_factory=dict)
 
@@ -51,3 +52,50 @@ class Scores:
     def log_loss(self) -> float | None:
         """Mean of minus the natural logarithm of the label's probability; None without rows."""
         return self._loss / self.n_rows if self.n_rows else None
+
+
+@dataclass
+class TargetScores:
+    """R2 and root mean squared error of the rows seen so far; rows without a number are left out.
+
+    Sums are taken of differences from the first target, so that a large offset costs no digits.
+    """
+
+    n_rows: int = 0
+    n_unknown: int = 0
+    accuracy = log_loss = None
+    _first: float = 0.0
+    _sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
+
+    def add(self, labels: list[str], predicted: list[int], means: NDArray[np.float64]) -> None:
+        """Count some rows: targets as texts, and mean targets (n_rows, 1)."""
+        for label, mean in zip(labels, means[:, 0].tolist(), strict=True):
+            target = _number(label)
+            if target is None:
+                self.n_unknown += 1
+                continue
+            self._first = self._first if self.n_rows else target
+            self.n_rows += 1
+            away = target - self._first
+            self._sums += away, away * away, (target - mean) ** 2
+
+    @property
+    def r2(self) -> float | None:
+        """Share of the variance explained; None where there is none."""
+        if not self.n_rows:
+            return None
+        spread = float(self._sums[1] - self._sums[0] ** 2 / self.n_rows)
+        return 1 - float(self._sums[2]) / spread if spread > 0 else None
+
+    @property
+    def rmse(self) -> float | None:
+        """Root of the mean squared error; None without rows."""
+        return math.sqrt(self._sums[2] / self.n_rows) if self.n_rows else None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError, StoreError
 from srs_ooc.kernel.block import Block, block_nbytes
-from srs_ooc.kernel.parse import IGNORED, ROW_ID, TARGET, Problem, TableReader, Texts
+from srs_ooc.kernel.parse import (
+    CATEGORIES,
+    IGNORED,
+    ONLY_NUMBERS,
+    ROW_ID,
+    TARGET,
+    Problem,
+    TableReader,
+    Texts,
+    split_texts,
+)
 from srs_ooc.ledger.splits import SplitTable
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.formats.csv import CsvStream, check_utf8
@@ -21,10 +31,12 @@ from srs_ooc.store.formats.problems import raise_problem
 from srs_ooc.store.formats.source import Source
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
-from srs_ooc.store.reading import read_target
+from srs_ooc.store.reading import Categories, read_target
 from srs_ooc.store.values import ValuesReader
 
 _SHOWN = 5
+CATEGORY_NBYTES = 8 << 20
+"""Memory for the distinct texts of categorical columns."""
 TEXT_NBYTES = 300
 """Allowance for a row's id and label, and for a column's name, as Python objects."""
 
@@ -36,7 +48,8 @@ class Panel:
     Attributes
     ----------
     values : float64 (n_used, at least n_rows)
-        The columns that trees use, in the order of ``SplitTable.features``; none is missing.
+        The columns that trees use, in the order of ``SplitTable.features``: NaN where missing; of
+        categories their codes in the training store, -1 for one not there.
     ids : list of str
         Row ids.
     labels : list of str or None
@@ -76,16 +89,16 @@ def _shown(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names[:_SHOWN]) + more
 
 
-def _refuse_missing(what: str, panel: Panel, first_row: int, names: tuple[str, ...]) -> None:
-    missing = np.isnan(panel.values[:, : len(panel.ids)]).any(axis=0)
-    if not missing.any():
-        return
-    row = int(missing.argmax())
-    name = names[int(np.isnan(panel.values[:, row]).argmax())]
-    raise InputError(
-        f"{what}, row {first_row + row + 1} (id {panel.ids[row]!r}): expected a number in column "
-        f"{name!r}, which the trees use, found a missing value. Fill it in, or leave the row out."
-    )
+def _translation(texts: list[str], known: list[str]) -> NDArray[np.float64]:
+    """Return the code among ``known`` of each text, -1 where it is none; float64 (n,)."""
+    codes = {text: code for code, text in enumerate(known)}
+    return np.array([codes.get(text, -1) for text in texts], dtype=np.float64)
+
+
+def _translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
+    """Turn numbers of texts into the codes of these texts, in place; NaN stays."""
+    there = ~np.isnan(values)
+    values[there] = codes[values[there].astype(np.int64)]
 
 
 class CsvTable:
@@ -157,7 +170,9 @@ class CsvTable:
     @property
     def fixed_nbytes(self) -> int:
         """Bytes it needs whatever the size of its panels."""
-        return 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted)
+        categorical = any(known is not None for known in self._splits.facts["categories"])
+        texts = 2 * CATEGORY_NBYTES if categorical else 0
+        return 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted) + texts
 
     @property
     def row_nbytes(self) -> int:
@@ -176,6 +191,8 @@ class CsvTable:
             np.array(self._slots, np.int32),
             self._stream.dialect,
             place=self._stream.place,
+            kinds=self._kinds(),
+            max_category_nbytes=CATEGORY_NBYTES,
         )
         values = np.empty((len(self._wanted), n_rows))
         reader.set_panel(values)
@@ -213,6 +230,17 @@ class CsvTable:
         if reader.n_panel_rows:
             yield self._panel(reader, values, ids, labels, done)
 
+    def _kinds(self) -> NDArray[np.uint8]:
+        """Return how the cells of each column are read: as texts where training had texts."""
+        categories = self._splits.facts["categories"]
+        return np.array(
+            [
+                CATEGORIES if slot >= 0 and categories[slot] is not None else ONLY_NUMBERS
+                for slot in self._slots
+            ],
+            dtype=np.uint8,
+        )
+
     def _panel(
         self,
         reader: TableReader,
@@ -225,9 +253,12 @@ class CsvTable:
         texts = labels if TARGET in self._found else None
         if ROW_ID not in self._found:
             ids = [str(done + i + 1) for i in range(n_rows)]
-        panel = Panel(values, ids, texts)
-        _refuse_missing(str(self._path), panel, done, self._splits.names)
-        return panel
+        blob, ends = reader.categories()
+        pool = [text.decode("utf-8", "replace") for text in split_texts(blob, ends)]
+        for column, known in zip(values, self._splits.facts["categories"], strict=True):
+            if known is not None:
+                _translate(column[:n_rows], _translation(pool, known))
+        return Panel(values, ids, texts)
 
     def _raise(self, problem: Problem | None) -> None:
         if problem is None:
@@ -269,7 +300,23 @@ class StoreTable:
         sources = np.asarray(read_array(path, self._manifest, "positions"), np.int64)
         self._stored = np.argsort(sources)[found]
         self._reader = ValuesReader(path, self._manifest)
+        self._codes = self._translations()
         self.most_rows = self._manifest.n_rows
+
+    def _translations(self) -> list[NDArray[np.float64] | None]:
+        """Return for each column the training code of each of its categories."""
+        own, codes = Categories(self._path, self._manifest), []
+        trained = self._splits.facts["categories"]
+        for i, (stored, known) in enumerate(zip(self._stored.tolist(), trained, strict=True)):
+            texts = own.of(stored)
+            if (texts is None) != (known is None):
+                kinds = ("numbers", "categories") if texts is None else ("categories", "numbers")
+                raise InputError(
+                    f"{self._path}: expected {kinds[1]} in feature {self._splits.names[i]!r}, as "
+                    f"in training, found {kinds[0]}. Ingest the table with --kind."
+                )
+            codes.append(None if texts is None or known is None else _translation(texts, known))
+        return codes
 
     @property
     def fixed_nbytes(self) -> int:
@@ -291,9 +338,10 @@ class StoreTable:
                 low, high = max(first, row), min(stop, row + len(part))
                 if low < high:
                     values[order[i], low - first : high - first] = part[low - row : high - row]
-            panel = Panel(values, ids, labels)
-            _refuse_missing(str(self._path), panel, first, self._splits.names)
-            yield panel
+            for column, codes in zip(values, self._codes, strict=True):
+                if codes is not None:
+                    _translate(column[: len(ids)], codes)
+            yield Panel(values, ids, labels)
 
 
 class TrainingStoreTable:
@@ -329,6 +377,7 @@ class TrainingStoreTable:
                 if n_used:
                     store.gather(self._features, block, rows)
                 values[:, : len(rows)] = block.as_columns(n_used)
+                values[values == self._manifest.missing_code] = np.nan
                 yield Panel(values, ids, labels)
 
 
@@ -342,4 +391,7 @@ def _row_facts(path: Path, n_rows: int) -> Iterator[tuple[int, list[str], list[s
         codes = target[first : first + n_rows].tolist()
         if len(some) != len(codes):
             raise StoreError(f"{path}: expected {manifest.n_rows} row ids, found fewer.")
-        yield first, some, [manifest.classes[code] for code in codes]
+        if manifest.task == "regression":
+            yield first, some, [repr(value) for value in codes]
+        else:
+            yield first, some, [manifest.classes[code] for code in codes]

@@ -7,15 +7,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.errors import UsageError
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.kernel.tree import IMPORTANCE_BITS
 from srs_ooc.ledger import Ledger
+from srs_ooc.report.verdict import VerdictReading, explain
 from srs_ooc.runs import spec_of
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
 
 _PIECE = 1 << 13
+MEMBERS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ class FeatureRecord:
     ``importance`` is total MDI / trees grown on subspaces it was in (what ``rank`` follows),
     ``importance_ensemble`` total MDI / all trees (Eq. 1), ``n_drawn`` the subspaces it was in,
     ``p_better`` the share of them in which it beat the probe, over all trees of the subspace,
-    ``entered`` the iteration after which it entered F, counted from 1.
+    ``entered`` the iteration after which it entered F, counted from 1. The rest is of the final
+    verdict, for features that reached its closing stage (:class:`srs_ooc.report.verdict.Standing`);
+    these rank first, by it.
     """
 
     name: str
@@ -37,6 +42,13 @@ class FeatureRecord:
     n_drawn: int
     p_better: float | None
     entered: int | None
+    tier: str | None
+    q_value: float | None
+    score: float | None
+    stability: float | None
+    group: int | None
+    p_value: float | None
+    passes_alone: bool | None
 
 
 class Reading:
@@ -62,25 +74,36 @@ class Reading:
         spec = spec_of(ledger)
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.trees_per_subspace << IMPORTANCE_BITS)
-        self._tally = Tally(manifest.n_features)
+        self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
         self._kept = KeptSet(manifest.n_features)
         self.n_iterations = ledger.load(self._tally, self._kept).iteration
-        self.n_selected = self._kept.n
+        self.verdict = VerdictReading.of(ledger)
+        self.is_provisional = spec.concludes and self.verdict is None
+        self.n_selected = self._kept.n if self.verdict is None else self.verdict.n_selected
         self.positions = read_array(store, manifest, "positions").view(np.uint32)
         self._names = Names(store, manifest, "names")
 
     def order(self) -> NDArray[np.integer]:
         """Return the stored positions of all features by rank.
 
-        Importance descending, ties by source position, features never drawn last.
+        Features of the closing stage first, by its rank; importance descending, ties by source
+        position, features never drawn last.
         """
-        return np.lexsort((self.positions, -self._importances(slice(None))))
+        importances = -self._importances(slice(len(self.positions)))
+        if self.verdict is None:
+            return np.lexsort((self.positions, importances))
+        places = np.full(len(self.positions), len(self.verdict.features), np.uint32)
+        places[self.verdict.features] = np.arange(len(self.verdict.features))
+        return np.lexsort((self.positions, importances, places))
 
     def best(self, limit: int, *, only_selected: bool) -> list[int]:
         """Return the stored positions of the ``limit`` features that :meth:`order` puts first.
 
         Piece by piece, so that a run's last word needs no more memory than the run.
         """
+        if self.verdict is not None:
+            those = self.verdict.selected() if only_selected else self.verdict.features
+            return [int(stored) for stored in those[:limit]]
         best: list[tuple[float, int, int]] = []
         n_there = self.n_selected if only_selected else len(self.positions)
         for start in range(0, n_there, _PIECE):
@@ -97,11 +120,12 @@ class Reading:
     def first(self) -> FeatureRecord:
         """Return the line of the feature ranked first."""
         stored = self.best(1, only_selected=False)[0]
-        place = np.flatnonzero(self._kept.features == stored)
-        return self._record(1, stored, int(self._kept.entered[place[0]]) if len(place) else None)
+        return self.record(1, stored)
 
     def selected(self) -> NDArray[np.integer]:
         """Return the stored positions of the selected features, best first."""
+        if self.verdict is not None:
+            return self.verdict.selected()
         members = self._kept.features
         by_rank = np.lexsort((self.positions[members], -self._importances(members)))
         return members[by_rank]
@@ -119,28 +143,69 @@ class Reading:
         order = self.order()
         ranks = np.arange(len(order))
         if only_selected:
-            ranks = np.flatnonzero(self._kept.holds(order.astype(np.uint32)))
+            is_selected = np.zeros(len(order), np.bool_)
+            is_selected[self.selected()] = True
+            ranks = np.flatnonzero(is_selected[order])
         entered = np.zeros(len(order), dtype=np.uint32)  # 0: never
         entered[self._kept.features] = self._kept.entered
         for rank in ranks:
             stored = int(order[rank])
             yield self._record(int(rank) + 1, stored, int(entered[stored]) or None)
 
+    def record(self, rank: int, stored: int) -> FeatureRecord:
+        """Return the line of one stored feature, whose rank is known."""
+        place = np.flatnonzero(self._kept.features == stored)
+        return self._record(rank, stored, int(self._kept.entered[place[0]]) if len(place) else None)
+
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
         n_drawn = int(self._tally.n_drawn[stored])
         total = int(self._tally.importance[stored]) / self._unit
-        better = int(self._tally.n_better[stored])
+        better = int(self._tally.n_better[stored]) if self._has_probe else 0
+        standing = None if self.verdict is None else self.verdict.standing(stored)
+        is_in = standing is not None and standing.tier != "none"
         return FeatureRecord(
             name=self.name(stored),
             rank=rank,
-            selected=entered is not None,
+            selected=entered is not None or is_in,
             kept=entered is not None,
             importance=total / n_drawn if n_drawn else None,
             importance_ensemble=total / self.n_iterations if n_drawn else None,
             n_drawn=n_drawn,
             p_better=better / n_drawn if n_drawn and self._has_probe else None,
             entered=entered,
+            tier=None if standing is None else standing.tier,
+            q_value=None if standing is None else standing.q_value,
+            score=None if standing is None else standing.score,
+            stability=None if standing is None else standing.stability,
+            group=None if standing is None else standing.group,
+            p_value=None if standing is None else standing.p_value,
+            passes_alone=None if standing is None else standing.passes_alone,
         )
+
+    def explain(self, name: str) -> str:
+        """Say in one plain sentence why the feature called ``name`` is in or out.
+
+        Raises
+        ------
+        UsageError
+            If there is no such feature, or no verdict yet.
+        """
+        if self.verdict is None:
+            raise UsageError(
+                "--why: expected a run with a final verdict (--judge decoy, iterations done), "
+                "found none. Bring the run to its end with `srs-ooc resume`."
+            )
+        source = int(self._names.find([name])[0])
+        if source < 0:
+            raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
+        stored = int(np.flatnonzero(self.positions == source)[0])
+        standing = self.verdict.standing(stored)
+        others = []
+        if standing is not None and standing.group is not None:
+            others = [f for f in self.verdict.members(standing.group) if f != stored]
+        shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
+        n_drawn = int(self._tally.n_drawn[stored])
+        return explain(name, stored, n_drawn, self.verdict, shown)
 
     def name(self, stored: int) -> str:
         """Return the name of a stored feature."""

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from srs_ooc.ledger import Ledger, is_held
 from srs_ooc.ledger.trees import VALID
-from srs_ooc.runs import spec_of
+from srs_ooc.report.verdict import VerdictReading
+from srs_ooc.runs import is_done, spec_of
 from srs_ooc.sizes import megabytes
 
 
@@ -25,6 +26,10 @@ class Status:
     judge: str
     probe_min_draws: int | None
     probe_min_wins: float | None
+    fdr: float | None
+    decoys: int | None
+    replays: int | None
+    keep: int | None
     impurity: str
     max_depth: int | None
     min_samples_leaf: int
@@ -49,18 +54,24 @@ def status_of(ledger: Ledger) -> Status:
     progress, spec = ledger.progress(), spec_of(ledger)
     asked = int(ledger.meta("iterations"))
     planned = ledger.meta("planned") or {}
+    verdict = VerdictReading.of(ledger)
+    facts = {} if verdict is None else verdict.facts
     at_work = "running" if is_held(ledger.run) else "stopped"
     return Status(
-        state="finished" if progress.iteration >= asked else at_work,
+        state="finished" if is_done(ledger, asked) else at_work,
         iterations=progress.iteration,
         iterations_asked=asked,
-        n_selected=progress.n_kept,
+        n_selected=progress.n_kept if verdict is None else verdict.n_selected,
         alpha=float(spec.alpha),
         subspace_size=spec.subspace_size,
         max_features=spec.max_features,
         judge=spec.judge,
         probe_min_draws=spec.probe_min_draws if spec.judge == "probe" else None,
         probe_min_wins=float(spec.probe_min_wins) if spec.judge == "probe" else None,
+        fdr=float(spec.fdr) if spec.concludes else None,
+        decoys=spec.decoys if spec.concludes else None,
+        replays=spec.replays if spec.concludes else None,
+        keep=spec.keep if spec.concludes else None,
         impurity=spec.impurity,
         max_depth=spec.max_depth,
         min_samples_leaf=spec.min_samples_leaf,
@@ -71,8 +82,8 @@ def status_of(ledger: Ledger) -> Status:
         rows=spec.rows,
         excluded=spec.excluded,
         memory_mb=int(ledger.meta("memory_mb")),
-        peak_rss_mb=megabytes(progress.peak_nbytes),
-        seconds=round(progress.seconds, 3),
+        peak_rss_mb=megabytes(max(progress.peak_nbytes, facts.get("peak_nbytes", 0))),
+        seconds=round(progress.seconds + facts.get("seconds", 0.0), 3),
         seconds_per_iteration=(
             progress.seconds / progress.iteration if progress.iteration else None
         ),

@@ -108,7 +108,7 @@ class Blocks:
         key = self._key(_CELLS)
         return block_cells(key, start, stop, columns, self.block_size, self.correlation)
 
-    def labels(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return additive_classes(
             self.cells(start, stop, self.positions),

@@ -56,7 +56,7 @@ class Linear:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         return noise_cells(self._key(_CELLS), start, stop, columns, heavy)
 
-    def labels(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return additive_classes(
             self.cells(start, stop, self.positions),

@@ -104,7 +104,7 @@ class Madelon:
                 out[low:high, at] = to_cells(values[:, which])
         return out
 
-    def labels(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         rows = np.arange(start, stop, dtype=np.uint64)
         flipped = derive_array(self._key(_Part.FLIP), rows) < np.uint64(int(FLIPPED * 2.0**64))

@@ -56,7 +56,7 @@ class Noise:
             return block_cells(key, start, stop, columns, BLOCK_SIZE, CORRELATION)
         return noise_cells(key, start, stop, columns)
 
-    def labels(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return self._classes[start:stop]
 

@@ -52,8 +52,8 @@ def write_table(problem: Problem, out: Path) -> None:
 
 
 def _check_classes(problem: Problem) -> None:
-    labels = problem.labels(0, problem.n_rows)
-    if np.all(labels == labels[0]):
+    target = problem.target(0, problem.n_rows)
+    if target.dtype == np.uint8 and np.all(target == target[0]):
         raise UsageError(
             f"--rows {problem.n_rows}: expected a table of at least two classes, found one class. "
             "Ask for more rows, or another --seed."

@@ -23,6 +23,7 @@ MAX_SIDE = 1 << 32
 TARGET_NAME = "target"
 
 Cells = NDArray[np.int32]
+Target = NDArray[np.uint8] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,12 @@ class Problem(Protocol):
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         ...
 
-    def labels(self, start: int, stop: int) -> NDArray[np.uint8]:
-        """Return the class codes of rows ``start .. stop - 1``: uint8 (stop - start,)."""
+    def target(self, start: int, stop: int) -> Target:
+        """Return the target of rows ``start .. stop - 1``: (stop - start,).
+
+        uint8 class codes, or, where the problem is a regression, float64 numbers of at most four
+        decimals, above -10 and below 100.
+        """
         ...
 
     def truth(self) -> Truth:

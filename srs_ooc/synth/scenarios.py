@@ -100,7 +100,7 @@ class Scenario(ABC):
         out[:, at] = STEPS * ((numbers[:, None] >> which) & 1)
         return out
 
-    def labels(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return self._target(self._cells(start, stop)).astype(np.uint8)
 

@@ -86,7 +86,7 @@ class Shifted(ABC):
             out[:, at] = np.clip(shifted, -CELL_LIMIT, CELL_LIMIT)
         return out
 
-    def labels(self, start: int, stop: int) -> NDArray[np.uint8]:
+    def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return self._classes[start:stop]
 

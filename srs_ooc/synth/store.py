@@ -1,6 +1,7 @@
 """A problem as a store, without a CSV file in between."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +57,11 @@ def write_problem(problem: Problem, folder: Path) -> None:
         If the folder cannot be written.
     """
     shape, form = Shape(problem.n_rows, problem.n_features), StoreForm()
-    target = problem.labels(0, problem.n_rows).astype(np.int32)
-    labels = tuple(str(label) for label in range(int(target.max()) + 1))
+    target: NDArray[Any] = problem.target(0, problem.n_rows)
+    labels: tuple[str, ...] = ()
+    if target.dtype == np.uint8:
+        target = target.astype(np.int32)
+        labels = tuple(str(label) for label in range(int(target.max()) + 1))
     truth = describe(problem)
     source = {"format": "synth", "name": truth["problem"], "parameters": truth["parameters"]}
     write_store(

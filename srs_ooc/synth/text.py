@@ -14,6 +14,7 @@ from srs_ooc.synth.problem import (
     STEPS,
     TARGET_NAME,
     Problem,
+    Target,
     feature_name,
     pieces,
 )
@@ -37,6 +38,14 @@ def _endings() -> NDArray[np.uint64]:
     return np.frombuffer(packed, dtype=np.uint64)
 
 
+def _target_texts(target: Target) -> NDArray[np.uint64]:
+    """Return the text of each target with its line end, packed like a cell."""
+    if target.dtype == np.uint8:
+        return _endings()[target]
+    packed = b"".join(f"{value:.4f}\n".encode().ljust(8, b"\0") for value in target.tolist())
+    return np.frombuffer(packed, dtype=np.uint64)
+
+
 def _header(n_features: int) -> Iterator[bytes]:
     for start in range(0, n_features, NAMES_AT_ONCE):
         stop = min(start + NAMES_AT_ONCE, n_features)
@@ -53,7 +62,7 @@ def csv_pieces(problem: Problem) -> Iterator[bytes]:
     yield from _header(problem.n_features)
     width = min(problem.n_features, PIECE_CELLS)
     for start, stop in pieces(problem.n_rows, width):
-        endings = _endings()[problem.labels(start, stop)][:, None]
+        endings = _target_texts(problem.target(start, stop))[:, None]
         for left in range(0, problem.n_features, width):
             right = min(left + width, problem.n_features)
             cells = problem.cells(start, stop, np.arange(left, right, dtype=np.uint32))

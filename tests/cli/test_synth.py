@@ -97,6 +97,7 @@ def test_scenarios_refuse_what_cannot_be(
         (["shift", "--relevant", "3", "--size", "2"], {"n_relevant": 3, "size": 2.0}),
         (["imbalance", "--relevant", "3", "--share", "0.2"],
          {"n_relevant": 3, "size": 0.8, "share": 0.2}),
+        (["friedman"], {}),
         (["noise"], {"blocks": False}),
         (["noise", "--blocks"], {"blocks": True}),
     ],

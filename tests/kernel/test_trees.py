@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srs_ooc.kernel.entropy import log2_table, xlogx_table
-from srs_ooc.kernel.native import TrainingRows, grow_tree, instruction_sets
+from srs_ooc.kernel.native import grow_tree, instruction_sets
 from srs_ooc.kernel.reference import grow_tree as reference_tree
+from srs_ooc.kernel.response import Response
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import IMPORTANCE_BITS, TreeLimits
 from srs_ooc.seeds import key_of
 
@@ -40,7 +42,7 @@ def problems(draw):
 def native_tree(
     codes, labels, n_classes, features, key, limits, *, tiled=True, isa="", record=False
 ):
-    rows = TrainingRows(labels, n_classes, limits.impurity)
+    rows = TrainingRows.of(Response.classes(labels, n_classes), limits.impurity)
     block = block_of(codes, tiled=tiled)
     return grow_tree(block, features, rows, key, limits, isa, record=record)
 
@@ -128,7 +130,7 @@ def test_on_noise_importance_does_not_depend_on_the_place_in_the_block(max_featu
     n, q, n_trees = 200, 200, 400
     ranks = np.argsort(rng.standard_normal((q, n)), axis=1).astype(np.uint8)
     labels = rng.integers(0, 2, n)
-    rows = TrainingRows(labels, 2, "gini")
+    rows = TrainingRows.of(Response.classes(labels, 2), "gini")
     block = block_of(ranks, tiled=True)
     importance = np.zeros(q)
     for t in range(n_trees):
@@ -235,6 +237,6 @@ def test_the_entropy_table_is_accurate_and_fixed():
 
 def test_a_block_smaller_than_its_shape_is_refused():
     block = block_of(np.zeros((3, 10), dtype=np.uint8), tiled=False)
-    rows = TrainingRows(np.arange(10) % 2, 2, "gini")
+    rows = TrainingRows.of(Response.classes(np.arange(10) % 2, 2), "gini")
     with pytest.raises(ValueError, match="smaller"):
         grow_tree(block, np.arange(200, dtype=np.uint32), rows, 1, TreeLimits(1))

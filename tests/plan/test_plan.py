@@ -118,17 +118,18 @@ def test_blocks_are_advised_where_the_store_does_not_fit_the_cap():
         )
         return made, {item.name: item for item in made.advice}
 
-    single, advice = planned(subspace_size="1000")
+    single, advice = planned(subspace_size="2500")
     assert not single.memory.mapped
     assert (advice["draw_block"].value, advice["draw_block"].planned) == ("64", "1")
-    blocks, advice = planned(subspace_size="1000", draw_block=64, trees_per_subspace=2)
+    blocks, advice = planned(subspace_size="2500", draw_block=64, trees_per_subspace=2)
     assert (advice["draw_block"].value, advice["draw_block"].planned) == ("64", "64")
     assert advice["trees_per_subspace"].planned == "2"
-    assert (single.n_reads, blocks.n_reads) == (1000, 16)
+    assert (single.n_reads, blocks.n_reads) == (2500, 40)
     assert blocks.cold_seconds < single.cold_seconds / 10
     assert single.draws.every == blocks.draws.every
     assert blocks.draws.every_least is None
-    assert planned(subspace_size="20")[1]["draw_block"].value == "20"
+    assert planned(subspace_size="1000")[1]["draw_block"].value == "16"  # 32 blocks at least
+    assert planned(subspace_size="20")[1]["draw_block"].value == "1"
     fitting = {item.name: item for item in make_plan(subject(), Options()).advice}
     assert fitting["draw_block"].value == "1"
     # Columns of 200 kB are long reads by themselves.

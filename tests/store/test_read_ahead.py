@@ -3,7 +3,9 @@
 import ctypes
 import mmap
 import os
+import shutil
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,6 +51,7 @@ class Columns:
     """Stands for a store: notes what it is asked for, and takes its time."""
 
     mapped = False
+    manifest = SimpleNamespace(n_features=2000)
 
     def __init__(self, seconds):
         self.seconds, self.asked = seconds, []
@@ -89,6 +92,13 @@ def test_what_a_slow_disk_cannot_keep_up_with_is_left_out():
     assert columns.asked[-1] == [1000]
 
 
+def test_decoys_are_read_from_the_columns_of_their_features():
+    columns = Columns(0.01)
+    with ReadAhead(columns) as ahead:
+        ahead._ask(features(5, 1999, 2004, 2005, 4006))
+    assert columns.asked == [[4, 5, 5, 6, 1999]]
+
+
 def test_a_mapped_store_is_not_asked(store):
     with ColumnStore(store, mapped=True) as columns, ReadAhead(columns) as ahead:
         assert ahead.depth == 0
@@ -110,9 +120,11 @@ def cached_pages(file):
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="needs posix_fadvise")
-def test_what_is_asked_for_comes_into_the_page_cache(store):
+def test_what_is_asked_for_comes_into_the_page_cache(store, tmp_path):
+    store = shutil.copytree(store, tmp_path / "t.zarr")  # one that no other test has mapped
     file = store / chunk_file(0)
-    with file.open("rb") as handle:
+    with file.open("r+b") as handle:
+        os.fsync(handle.fileno())
         os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     if cached_pages(file).any():
         pytest.skip("this file system keeps its pages")

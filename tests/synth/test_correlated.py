@@ -38,7 +38,7 @@ def test_the_truth_lists_causes_and_their_blocks() -> None:
 
 def test_the_class_is_told_by_blocks_with_a_cause_and_by_no_other() -> None:
     problem = Blocks(4000, 400, 4, 3)
-    labels = problem.labels(0, 4000).astype(float)
+    labels = problem.target(0, 4000).astype(float)
     found = np.abs(np.corrcoef(np.vstack([labels, rows(problem, 0, 4000).T]))[0, 1:])
     relevant = np.isin(np.arange(400), problem.truth().relevant)
     assert found[list(problem.truth().roles["cause"])].min() > 0.25
@@ -77,5 +77,5 @@ FIXED = {
 def test_fixed_vectors() -> None:
     problem = Blocks(6, 9, 2, 0, block_size=3)
     assert problem.truth().roles == FIXED["roles"]
-    assert problem.labels(0, 6).tolist() == FIXED["labels"]
+    assert problem.target(0, 6).tolist() == FIXED["labels"]
     assert columns(problem, np.array([5, 0], dtype=np.uint32))[:, :3].tolist() == FIXED["cells"]

@@ -18,7 +18,7 @@ def test_the_tails_are_those_of_half_a_t_with_two_degrees() -> None:
 
 def test_the_class_is_told_by_the_relevant_features_and_by_no_other() -> None:
     problem = Linear(4000, 300, 5, 1)
-    labels = problem.labels(0, 4000)
+    labels = problem.target(0, 4000)
     higher = rows(problem, 0, 4000) > 0
     agreement = np.abs((higher == labels[:, None]).mean(axis=0) - 0.5)
     relevant = np.isin(np.arange(300), problem.truth().relevant)
@@ -30,7 +30,7 @@ def test_the_class_is_told_by_the_relevant_features_and_by_no_other() -> None:
 def test_directions_differ() -> None:
     problem = Linear(3000, 40, 20, 2)
     relevant = rows(problem, 0, 3000)[:, list(problem.truth().relevant)]
-    agreement = ((relevant > 0) == problem.labels(0, 3000)[:, None]).mean(axis=0)
+    agreement = ((relevant > 0) == problem.target(0, 3000)[:, None]).mean(axis=0)
     assert 3 < (agreement > 0.5).sum() < 17
 
 
@@ -50,5 +50,5 @@ FIXED = {
 def test_fixed_vectors() -> None:
     problem = Linear(6, 8, 3, 0)
     assert problem.truth().relevant == FIXED["relevant"]
-    assert problem.labels(0, 6).tolist() == FIXED["labels"]
+    assert problem.target(0, 6).tolist() == FIXED["labels"]
     assert rows(problem, 0, 2)[:, :4].tolist() == FIXED["cells"]

@@ -27,7 +27,7 @@ def test_scale_tells_nothing(n_relevant: int) -> None:
 
 def test_irrelevant_features_know_nothing_of_the_class() -> None:
     problem = Madelon(4000, 500, 20, seed=2)
-    labels = problem.labels(0, problem.n_rows)
+    labels = problem.target(0, problem.n_rows)
     irrelevant = np.setdiff1d(np.arange(500), problem.truth().relevant).astype(np.uint32)
     values = columns(problem, irrelevant)
     shift = values[:, labels == 0].mean(axis=1) - values[:, labels == 1].mean(axis=1)
@@ -47,7 +47,7 @@ def neighbour_accuracy(values: np.ndarray, labels: np.ndarray) -> float:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_together_the_informative_features_tell_the_class_alone_they_do_not(seed: int) -> None:
     problem = Madelon(1000, 50, 20, seed=seed)
-    labels = problem.labels(0, problem.n_rows)
+    labels = problem.target(0, problem.n_rows)
     places = np.array(problem.truth().roles["informative"], dtype=np.uint32)
     values = columns(problem, places).T
     assert neighbour_accuracy(values, labels) > 0.8
@@ -58,7 +58,7 @@ def test_together_the_informative_features_tell_the_class_alone_they_do_not(seed
 def test_every_informative_feature_matters_even_in_two_dimensions(seed: int) -> None:
     """Of the balanced labellings of a square, those that leave a coordinate out are not used."""
     problem = Madelon(4000, 10, 8, seed=seed)
-    labels = problem.labels(0, problem.n_rows)
+    labels = problem.target(0, problem.n_rows)
     values = columns(problem, np.array(problem.truth().roles["informative"], dtype=np.uint32)).T
     exclusive_or = (values[:, 0] > 0) ^ (values[:, 1] > 0)
     agreement = float((exclusive_or == labels).mean())
@@ -67,7 +67,7 @@ def test_every_informative_feature_matters_even_in_two_dimensions(seed: int) -> 
 
 def test_classes_are_balanced_and_a_hundredth_is_flipped() -> None:
     problem = Madelon(32_000, 20, 20, seed=5)
-    labels = problem.labels(0, problem.n_rows)
+    labels = problem.target(0, problem.n_rows)
     assert abs(labels.mean() - 0.5) < 0.005
     clean = problem._cluster & 1
     assert abs((labels != clean).mean() - FLIPPED) < 0.003
@@ -99,7 +99,7 @@ def test_fixed_vectors() -> None:
     problem = Madelon(6, 12, 9, seed=0)
     truth = problem.truth()
     assert truth.roles == {"informative": (0, 4), "redundant": (1, 2, 3, 6, 8, 9, 11)}
-    assert problem.labels(0, 6).tolist() == [1, 1, 0, 0, 1, 0]
+    assert problem.target(0, 6).tolist() == [1, 1, 0, 0, 1, 0]
     assert rows(problem, 2, 4)[:, [0, 1, 4, 5, 7, 10, 11]].tolist() == [
         [-1.1628, -1.4181, 1.405, -0.0118, 1.0953, 0.1399, -1.5807],
         [1.2416, 0.9058, -0.8912, -0.1932, -2.1663, -1.6288, 1.4579],

@@ -10,7 +10,7 @@ from srs_ooc.synth.problem import rows
 @pytest.mark.parametrize("blocks", [False, True])
 def test_no_feature_tells_anything_of_the_class(blocks: bool) -> None:
     problem = Noise(3000, 200, 0, blocks)
-    labels = problem.labels(0, 3000)
+    labels = problem.target(0, 3000)
     table = rows(problem, 0, 3000)
     scores = (table[labels == 1].mean(axis=0) - table[labels == 0].mean(axis=0)) * np.sqrt(750)
     assert np.abs(scores).max() < 4.5
@@ -36,5 +36,5 @@ FIXED = {
 
 def test_fixed_vectors() -> None:
     problem = Noise(6, 25, 0, blocks=True)
-    assert problem.labels(0, 6).tolist() == FIXED["labels"]
+    assert problem.target(0, 6).tolist() == FIXED["labels"]
     assert rows(problem, 0, 2)[:, [0, 1, 19, 20]].tolist() == FIXED["cells"]

@@ -25,6 +25,7 @@ SMALL = {
     "imbalance": {
         "n_rows": 97, "n_features": 60, "n_relevant": 5, "seed": 3, "size": 2.0, "share": 0.2,
     },
+    "friedman": {"n_rows": 97, "n_features": 60, "seed": 3},
     "noise": {"n_rows": 97, "n_features": 60, "seed": 3, "blocks": True},
     "marginal": {"n_rows": 128, "n_features": 60, "n_relevant": 4, "seed": 3, "exact": True},
 }  # fmt: skip
@@ -66,11 +67,15 @@ def test_values_are_four_decimals_and_bounded(problem: Problem) -> None:
     assert np.abs(table).max() <= CELL_LIMIT / STEPS
 
 
-def test_labels_hold_two_classes(problem: Problem) -> None:
-    labels = problem.labels(0, problem.n_rows)
-    assert labels.dtype == np.uint8
-    assert len(np.unique(labels)) >= 2
-    np.testing.assert_array_equal(problem.labels(10, 20), labels[10:20])
+def test_the_target_is_two_classes_or_bounded_numbers(problem: Problem) -> None:
+    target = problem.target(0, problem.n_rows)
+    if target.dtype == np.uint8:
+        assert len(np.unique(target)) >= 2
+    else:
+        assert target.dtype == np.float64
+        assert np.array_equal(target, np.round(target, 4))
+        assert -10 < target.min() < target.max() < 100
+    np.testing.assert_array_equal(problem.target(10, 20), target[10:20])
 
 
 def test_a_seed_is_a_table(problem: Problem) -> None:

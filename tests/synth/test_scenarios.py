@@ -19,7 +19,7 @@ KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}
 def table(kind, r, repetitions, *, p=12, seed=5):
     n_rows = repetitions * kind.n_cells(r)
     problem = kind(n_rows, p, r, seed, True)
-    return problem, rows(problem, 0, n_rows), problem.labels(0, n_rows)
+    return problem, rows(problem, 0, n_rows), problem.target(0, n_rows)
 
 
 @pytest.mark.parametrize("r", [1, 2, 3, 4])
@@ -74,7 +74,7 @@ def test_one_repetition_leaves_irrelevant_features_constant():
 
 def test_sampled_rows_have_the_law_too():
     problem = Marginal(20_000, 6, 2, 1, False)
-    values, labels = rows(problem, 0, 20_000), problem.labels(0, 20_000)
+    values, labels = rows(problem, 0, 20_000), problem.target(0, 20_000)
     shares = [np.mean(labels == values[:, place]) for place in problem.positions]
     assert shares == pytest.approx([0.75, 0.75], abs=0.02)
     irrelevant = np.delete(values, problem.positions, axis=1)

@@ -12,7 +12,7 @@ KINDS = [Shift(8000, 60, 20, 0, 0.7), Imbalance(8000, 60, 20, 0, 0.7, 0.2)]
 
 @pytest.mark.parametrize("problem", KINDS, ids=lambda problem: problem.name)
 def test_the_shifted_features_are_shifted_and_no_other(problem: Shifted) -> None:
-    labels = problem.labels(0, problem.n_rows)
+    labels = problem.target(0, problem.n_rows)
     table = rows(problem, 0, problem.n_rows)
     difference = table[labels == 1].mean(axis=0) - table[labels == 0].mean(axis=0)
     relevant = np.isin(np.arange(60), problem.truth().relevant)
@@ -30,7 +30,7 @@ def test_the_shifted_features_are_shifted_and_no_other(problem: Shifted) -> None
     ids=["shift", "imbalance", "one row at least"],
 )
 def test_classes_have_their_shares_in_random_order(problem: Shifted, n_ones: int) -> None:
-    labels = problem.labels(0, problem.n_rows)
+    labels = problem.target(0, problem.n_rows)
     assert labels.sum() == n_ones
     assert labels.tolist() not in (sorted(labels), sorted(labels)[::-1]) or problem.n_rows < 9
 
@@ -64,5 +64,5 @@ FIXED = {
 def test_fixed_vectors() -> None:
     problem = Shift(6, 8, 2, 0)
     assert problem.truth().relevant == FIXED["relevant"]
-    assert problem.labels(0, 6).tolist() == FIXED["labels"]
+    assert problem.target(0, 6).tolist() == FIXED["labels"]
     assert rows(problem, 0, 2)[:, :4].tolist() == FIXED["cells"]

@@ -9,10 +9,12 @@ from srs_ooc.errors import UsageError
 from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names
+from srs_ooc.store.reading import read_target
 from srs_ooc.synth import store
+from srs_ooc.synth.friedman import Friedman
 from srs_ooc.synth.madelon import Madelon
 from srs_ooc.synth.output import write_table
-from srs_ooc.synth.problem import columns
+from srs_ooc.synth.problem import Problem, columns
 
 PROBLEM = Madelon(300, 70, 12, seed=2)
 
@@ -25,10 +27,14 @@ def files(folder: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_the_store_equals_the_ingested_text(tmp_path: Path, ending: str) -> None:
-    write_table(PROBLEM, tmp_path / "direct.zarr")
-    write_table(PROBLEM, tmp_path / f"table{ending}")
+@pytest.mark.parametrize(
+    ("problem", "ending"),
+    [(PROBLEM, ".csv"), (PROBLEM, ".csv.gz"), (Friedman(300, 70, seed=2), ".csv")],
+    ids=["csv", "gzip", "regression"],
+)
+def test_the_store_equals_the_ingested_text(tmp_path: Path, problem: Problem, ending: str) -> None:
+    write_table(problem, tmp_path / "direct.zarr")
+    write_table(problem, tmp_path / f"table{ending}")
     ingest_csv(
         tmp_path / f"table{ending}", tmp_path / "ingested.zarr", IngestOptions(target="target")
     )
@@ -50,7 +56,7 @@ def test_the_store_holds_names_values_and_truth(tmp_path: Path) -> None:
     group = zarr.open_group(tmp_path / "t.zarr", mode="r")
     positions = np.asarray(group["positions"])
     np.testing.assert_array_equal(np.asarray(group["values"]), columns(PROBLEM, positions))
-    np.testing.assert_array_equal(np.asarray(group["target"]), PROBLEM.labels(0, 300))
+    np.testing.assert_array_equal(np.asarray(group["target"]), PROBLEM.target(0, 300))
     assert (tmp_path / "t.zarr.truth.json").is_file()
     assert manifest.source["parameters"]["seed"] == 2
 
@@ -61,6 +67,14 @@ def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(store, "WORK_NBYTES", 1)
     write_table(PROBLEM, tmp_path / "other.zarr")
     assert files(tmp_path / "one.zarr") == files(tmp_path / "other.zarr")
+
+
+def test_the_target_of_a_regression_is_kept_as_numbers(tmp_path: Path) -> None:
+    problem = Friedman(40, 9, seed=1)
+    write_table(problem, tmp_path / "t.zarr")
+    manifest = read_manifest(tmp_path / "t.zarr")
+    assert (manifest.task, manifest.classes) == ("regression", ())
+    np.testing.assert_array_equal(read_target(tmp_path / "t.zarr", manifest), problem.target(0, 40))
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.zarr"])

@@ -26,7 +26,7 @@ def test_text_reads_back_as_the_table() -> None:
     header, values, labels = parsed(b"".join(csv_pieces(PROBLEM)))
     assert header == [*(f"f{i}" for i in range(31)), "target"]
     np.testing.assert_array_equal(values, rows(PROBLEM, 0, 53))
-    assert labels == [str(label) for label in PROBLEM.labels(0, 53)]
+    assert labels == [str(label) for label in PROBLEM.target(0, 53)]
 
 
 @pytest.mark.parametrize("piece", [1, 7, 31, 100])

@@ -56,7 +56,7 @@ def test_the_law_is_that_of_the_kernel(repetitions):
     problem = Clique(8 * repetitions, 7, 3, 2, True)
     values = rows(problem, 0, problem.n_rows)
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in values.T])
-    labels, features = problem.labels(0, problem.n_rows), np.arange(7, dtype=np.uint32)
+    labels, features = problem.target(0, problem.n_rows), np.arange(7, dtype=np.uint32)
     place = {int(position): i for i, position in enumerate(problem.positions)}
     law = TreeLaws(clique(3), repetitions).law(frozenset(range(3)), 4)
     counts = dict.fromkeys(law, 0)

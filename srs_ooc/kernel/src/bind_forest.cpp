@@ -1,15 +1,21 @@
 // Saved trees: from bytes to arrays, and rows walked down them. Twin: kernel/forest_reference.py.
+#define SRS_INLINE inline
+#include "hash.hpp"
 #include "tree_bytes.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cmath>
 #include <vector>
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
+
+using srs::mix32;
+#include "categories.hpp"
 
 template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <typename T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -22,23 +28,42 @@ template <typename T> nb::bytes as_bytes(const std::vector<T> &items) {
 }
 
 struct Trees {
-    std::vector<int64_t> feature, n_rows;           // per node; feature may be LEAF or PROBE_SPLIT
-    std::vector<int32_t> code, right;               // of a leaf: its number of pairs, its first pair
-    std::vector<int32_t> pair_class, pair_count, root;
+    bool regression;
+    std::vector<int64_t> feature, n_rows, pair_count; // feature may be LEAF or PROBE_SPLIT
+    std::vector<int32_t> code, right;                 // of a leaf: its number of pairs, its first pair
+    std::vector<int32_t> how, pair_class, root;
+    std::vector<uint32_t> hash;
+
+    explicit Trees(bool regression) : regression(regression) {}
 
     void append_node(srs::NumberReader &in) {
-        const uint64_t tag = in.next(), second = in.next();
-        if (tag > PROBE + 1 || second > 0x7FFFFFFF) throw std::invalid_argument("a tree names no such feature");
-        feature.push_back(tag == 0 ? LEAF : tag == PROBE + 1 ? PROBE_SPLIT : static_cast<int64_t>(tag - 1));
-        code.push_back(static_cast<int32_t>(second));
+        const uint64_t tag = in.next(), name = tag & ((uint64_t(1) << srs::HOW_SHIFT) - 1), kind = tag >> srs::HOW_SHIFT;
+        if (name > PROBE + 1 || kind > srs::MAPPED) throw std::invalid_argument("a tree names no such feature");
+        feature.push_back(tag == 0 ? LEAF : name == PROBE + 1 ? PROBE_SPLIT : static_cast<int64_t>(name) - 1);
+        how.push_back(static_cast<int32_t>(kind));
+        hash.push_back(kind == srs::MAPPED ? static_cast<uint32_t>(in.next()) : 0);
         right.push_back(static_cast<int32_t>(pair_class.size()));
+        if (tag == 0) return append_leaf(in);
+        const uint64_t threshold = in.next();
+        if (name == 0 || threshold > 0x7FFFFFFF) throw std::invalid_argument("a tree names no such feature");
+        code.push_back(static_cast<int32_t>(threshold) - (kind == srs::MISSING_LEFT ? 1 : 0));
         n_rows.push_back(0);
-        if (tag != 0) return;
-        for (uint64_t i = 0; i < second; ++i) {
+    }
+
+    void append_leaf(srs::NumberReader &in) {
+        const uint64_t first = in.next();
+        if (first > 0x7FFFFFFF) throw std::invalid_argument("a tree names no such feature");
+        code.push_back(regression ? 1 : static_cast<int32_t>(first));
+        n_rows.push_back(regression ? static_cast<int64_t>(first) : 0);
+        for (uint64_t i = 0; !regression && i < first; ++i) {
             pair_class.push_back(static_cast<int32_t>(in.next()));
-            pair_count.push_back(static_cast<int32_t>(in.next()));
+            pair_count.push_back(static_cast<int64_t>(in.next()));
             n_rows.back() += pair_count.back();
         }
+        if (!regression) return;
+        const uint64_t doubled = in.next();
+        pair_class.push_back(0);
+        pair_count.push_back(static_cast<int64_t>(doubled >> 1 ^ (0 - (doubled & 1))));
     }
 
     void append_tree(srs::NumberReader in) {
@@ -63,8 +88,8 @@ struct Trees {
     }
 };
 
-nb::tuple decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts, Vector<const int64_t> stops) {
-    Trees trees;
+nb::tuple decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts, Vector<const int64_t> stops, bool regression) {
+    Trees trees(regression);
     {
         nb::gil_scoped_release released;
         const int64_t size = static_cast<int64_t>(data.size());
@@ -74,20 +99,36 @@ nb::tuple decode_trees(Vector<const uint8_t> data, Vector<const int64_t> starts,
         }
     }
     return nb::make_tuple(as_bytes(trees.root), as_bytes(trees.feature), as_bytes(trees.code), as_bytes(trees.right),
-                          as_bytes(trees.n_rows), as_bytes(trees.pair_class), as_bytes(trees.pair_count));
+                          as_bytes(trees.n_rows), as_bytes(trees.how), as_bytes(trees.hash), as_bytes(trees.pair_class),
+                          as_bytes(trees.pair_count));
 }
 
 struct Walk {
-    const int64_t *slot, *n_rows;
-    const int32_t *code, *right, *pair_class, *pair_count;
+    const int64_t *slot, *n_rows, *pair_count;
+    const int32_t *code, *right, *how, *pair_class;
+    const uint32_t *hash;
     const double *threshold, *panel;
     int64_t stride, n_classes;
+    int code_nbytes;
+
+    // The place of a category; what is missing is a category of its own.
+    int64_t place(int64_t node, double value) const {
+        if (code_nbytes == 1) return CategoryMap<uint8_t>(hash[node])(std::isnan(value) ? 0xFF : static_cast<uint8_t>(value));
+        return CategoryMap<uint16_t>(hash[node])(std::isnan(value) ? 0xFFFF : static_cast<uint16_t>(value));
+    }
+
+    bool goes_left(int64_t node, double value) const {
+        const bool heavier = n_rows[node + 1] >= n_rows[right[node]];
+        if (how[node] == srs::MAPPED) return value < 0 ? heavier : place(node, value) <= code[node];
+        if (std::isnan(value)) return how[node] == srs::PLAIN ? heavier : how[node] == srs::MISSING_LEFT;
+        return value <= threshold[node];
+    }
 
     void add(int64_t node, const double *row, double weight, double *shares) const {
         for (;;) {
             const int64_t at = slot[node];
             if (at >= 0) {
-                node = row[at * stride] <= threshold[node] ? node + 1 : right[node];
+                node = goes_left(node, row[at * stride]) ? node + 1 : right[node];
             } else if (at == PROBE_SPLIT) {
                 const double n = static_cast<double>(n_rows[node]);
                 add(node + 1, row, weight * (static_cast<double>(n_rows[node + 1]) / n), shares);
@@ -105,8 +146,8 @@ struct Walk {
 
 void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<const double> threshold,
                 Vector<const int32_t> code, Vector<const int32_t> right, Vector<const int64_t> n_rows,
-                Vector<const int32_t> pair_class, Vector<const int32_t> pair_count, Matrix<const double> panel,
-                Matrix<double> shares) {
+                Vector<const int32_t> how, Vector<const uint32_t> hash, Vector<const int32_t> pair_class,
+                Vector<const int64_t> pair_count, int code_nbytes, Matrix<const double> panel, Matrix<double> shares) {
     const int64_t n_nodes = static_cast<int64_t>(slot.size()), n_slots = static_cast<int64_t>(panel.shape(0));
     const int64_t n_classes = static_cast<int64_t>(shares.shape(1)), n_panel_rows = static_cast<int64_t>(shares.shape(0));
     nb::gil_scoped_release released;
@@ -115,8 +156,8 @@ void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<c
     for (size_t i = 0; i < pair_class.size(); ++i)
         if (pair_class(i) < 0 || pair_class(i) >= n_classes) throw std::invalid_argument("a tree names no such class");
     if (n_panel_rows > static_cast<int64_t>(panel.shape(1))) throw std::invalid_argument("the panel has too few rows");
-    const Walk walk{slot.data(), n_rows.data(), code.data(), right.data(), pair_class.data(), pair_count.data(),
-                    threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), n_classes};
+    const Walk walk{slot.data(), n_rows.data(), pair_count.data(), code.data(), right.data(), how.data(), pair_class.data(),
+                    hash.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), n_classes, code_nbytes};
     for (size_t t = 0; t < root.size(); ++t)
         for (int64_t r = 0; r < n_panel_rows; ++r)
             walk.add(root(t), walk.panel + r, 1.0, shares.data() + r * n_classes);
@@ -125,7 +166,7 @@ void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<c
 } // namespace
 
 void bind_forest(nb::module_ &module) {
-    module.def("decode_trees", &decode_trees, "data"_a, "starts"_a, "stops"_a);
+    module.def("decode_trees", &decode_trees, "data"_a, "starts"_a, "stops"_a, "regression"_a);
     module.def("add_shares", &add_shares, "root"_a, "slot"_a, "threshold"_a, "code"_a, "right"_a, "n_rows"_a,
-               "pair_class"_a, "pair_count"_a, "panel"_a.noconvert(), "shares"_a.noconvert());
+               "how"_a, "hashes"_a, "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "panel"_a.noconvert(), "shares"_a.noconvert());
 }

@@ -9,11 +9,15 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 namespace nb = nanobind;
@@ -54,14 +58,100 @@ const Isa &find_isa(const std::string &name) {
     throw std::invalid_argument("instruction set '" + name + "' is not available on this machine");
 }
 
+// Threads that run the parts of one piece of work after another; started when first needed.
+class Threads {
+  public:
+    explicit Threads(int n) : n_(n) {}
+    ~Threads() {
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            stopping_ = true;
+        }
+        begin_.notify_all();
+        for (std::thread &thread : threads_) thread.join();
+    }
+    static void share(void *self, void (*work)(void *, int), void *context) {
+        static_cast<Threads *>(self)->run(work, context);
+    }
+
+  private:
+    void run(void (*work)(void *, int), void *context) {
+        start();
+        const int n_started = static_cast<int>(threads_.size());
+        {
+            std::lock_guard<std::mutex> lock(mutex_);
+            work_ = work;
+            context_ = context;
+            waiting_ = n_started;
+            ++turn_;
+        }
+        begin_.notify_all();
+        work(context, 0);
+        for (int part = n_started + 1; part < n_; ++part) work(context, part);
+        std::unique_lock<std::mutex> lock(mutex_);
+        done_.wait(lock, [this] { return waiting_ == 0; });
+    }
+    void start() { // parts of threads that cannot be had are run by the caller
+        if (started_) return;
+        started_ = true;
+        threads_.reserve(static_cast<size_t>(n_));
+        try {
+            for (int part = 1; part < n_; ++part) threads_.emplace_back([this, part] { serve(part); });
+        } catch (const std::system_error &) {
+        }
+    }
+    void serve(int part) {
+        for (int64_t seen = 0;;) {
+            std::unique_lock<std::mutex> lock(mutex_);
+            begin_.wait(lock, [&] { return stopping_ || turn_ != seen; });
+            if (stopping_) return;
+            seen = turn_;
+            lock.unlock();
+            work_(context_, part);
+            lock.lock();
+            if (--waiting_ == 0) done_.notify_one();
+        }
+    }
+    const int n_;
+    int waiting_ = 0;
+    int64_t turn_ = 0;
+    bool stopping_ = false, started_ = false;
+    void (*work_)(void *, int) = nullptr;
+    void *context_ = nullptr;
+    std::mutex mutex_;
+    std::condition_variable begin_, done_;
+    std::vector<std::thread> threads_;
+};
+
 struct AlignedDelete {
     void operator()(void *p) const { ::operator delete(p, std::align_val_t(64)); }
 };
 
+void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances, int64_t n_categorical, int64_t n_stats,
+           int64_t n_numbers) {
+    const int64_t columns = job.tiled ? (job.n_columns + srs::TILE - 1) / srs::TILE * srs::TILE : job.n_columns;
+    if (codes_nbytes < columns * job.n_rows * job.code_nbytes)
+        throw std::invalid_argument("the block is smaller than its rows times its columns");
+    if (n_importances < job.n_columns) throw std::invalid_argument("importance is shorter than the number of columns");
+    if (n_categorical != 0 && n_categorical != job.n_columns)
+        throw std::invalid_argument("expected a kind for each column, or none");
+    if (job.n_channels < 0 || job.n_channels > srs::MAX_CHANNELS || n_numbers != job.n_channels * job.n_rows)
+        throw std::invalid_argument("expected channels for each row of the block");
+    if (n_stats != job.n_classes * (1 + job.n_channels)) throw std::invalid_argument("expected the root's numbers");
+    if (job.impurity == srs::VARIANCE && (job.n_classes != 1 || job.n_channels < 1))
+        throw std::invalid_argument("a regression needs targets");
+    if (job.impurity == srs::ENTROPY && job.n_channels != 0)
+        throw std::invalid_argument("entropy is counted without weights");
+    if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && job.tiled)
+        throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
+}
+
 nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t n_rows, Vector<const uint32_t> features,
-               Vector<const int32_t> rows, Vector<const int64_t> class_counts, uint64_t tree_key, int64_t max_features,
-               int64_t max_depth, int64_t min_samples_leaf, int impurity, Vector<const int64_t> xlogx,
-               Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves) {
+               Vector<const uint8_t> categorical, Vector<const int32_t> rows, Vector<const int64_t> root_stats,
+               int64_t n_classes, Vector<const int32_t> channels, int64_t flush, double root_scale, uint64_t tree_key,
+               int64_t max_features, int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, bool best,
+               int impurity,
+               Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves, int n_threads) {
     const Isa &isa = find_isa(isa_name);
     srs::GrowJob job{};
     job.codes = codes.data();
@@ -70,25 +160,30 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     job.n_rows = n_rows;
     job.n_columns = static_cast<int64_t>(features.size());
     job.features = features.data();
+    job.categorical = categorical.size() ? categorical.data() : nullptr;
     job.rows = rows.data();
     job.n_root_rows = static_cast<int64_t>(rows.size());
-    job.class_counts = class_counts.data();
-    job.n_classes = static_cast<int64_t>(class_counts.size());
+    job.root_stats = root_stats.data();
+    job.n_classes = n_classes;
+    job.n_channels = n_classes > 0 ? static_cast<int64_t>(root_stats.size()) / n_classes - 1 : -1;
+    job.channels = channels.data();
+    job.flush = std::max<int64_t>(flush, 1);
+    job.root_scale = root_scale;
     job.tree_key = tree_key;
     job.max_features = max_features;
     job.max_depth = max_depth;
     // No leaf can hold more than all rows: larger bounds mean the same, and cannot overflow.
     job.min_samples_leaf = std::clamp<int64_t>(min_samples_leaf, 1, job.n_root_rows + 1);
+    job.min_decrease = min_decrease;
+    job.best = best;
     job.impurity = static_cast<srs::Impurity>(impurity);
     job.xlogx = xlogx.data();
     job.importance = importance.data();
-    const int64_t columns = tiled ? (job.n_columns + srs::TILE - 1) / srs::TILE * srs::TILE : job.n_columns;
-    if (static_cast<int64_t>(codes.size()) < columns * n_rows * code_nbytes)
-        throw std::invalid_argument("the block is smaller than its rows times its columns");
-    if (static_cast<int64_t>(importance.size()) < job.n_columns)
-        throw std::invalid_argument("importance is shorter than the number of columns");
-    if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && tiled)
-        throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
+    job.n_threads = std::clamp(n_threads, 1, srs::MAX_THREADS);
+    job.share = &Threads::share;
+    check(job, static_cast<int64_t>(codes.size()), static_cast<int64_t>(importance.size()),
+          static_cast<int64_t>(categorical.size()), static_cast<int64_t>(root_stats.size()),
+          static_cast<int64_t>(channels.size()));
     std::vector<int32_t> order(features.size());
     std::string bytes;
     {
@@ -99,21 +194,26 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
         job.order = order.data();
         std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(job), std::align_val_t(64)));
         job.scratch = scratch.get();
+        Threads threads(job.n_threads);
+        job.threads = &threads;
         srs::RecordMemory memory(record_leaves, job.n_root_rows, job.n_classes);
         job.record = record_leaves > 0 ? &memory.record : nullptr;
         isa.grow(job);
-        if (job.record) srs::encode_tree(memory.record, job.features, bytes);
+        if (job.record) srs::encode_tree(memory.record, job.features, job.impurity == srs::VARIANCE, bytes);
     }
     nb::object record = job.record ? nb::object(nb::bytes(bytes.data(), bytes.size())) : nb::none();
     return nb::make_tuple(job.n_nodes, job.n_leaves, job.depth, record);
 }
 
-size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int code_nbytes) {
+size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels, int code_nbytes, bool best, int n_threads) {
     srs::GrowJob job{};
     job.n_root_rows = n_root_rows;
     job.n_columns = n_columns;
     job.n_classes = n_classes;
+    job.n_channels = n_channels;
     job.code_nbytes = code_nbytes;
+    job.best = best;
+    job.n_threads = std::clamp(n_threads, 1, srs::MAX_THREADS);
     return find_isa("").scratch_nbytes(job);
 }
 
@@ -128,8 +228,10 @@ void bind_trees(nb::module_ &module) {
         for (const Isa &isa : isas()) names.emplace_back(isa.name);
         return names;
     });
-    module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "features"_a, "rows"_a,
-               "class_counts"_a, "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "impurity"_a,
-               "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a);
-    module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a, "code_nbytes"_a);
+    module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "features"_a,
+               "categorical"_a, "rows"_a, "root_stats"_a, "n_classes"_a, "channels"_a, "flush"_a, "root_scale"_a,
+               "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "min_decrease"_a, "best"_a, "impurity"_a,
+               "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a, "n_threads"_a);
+    module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a,
+               "n_channels"_a, "code_nbytes"_a, "best"_a, "n_threads"_a);
 }

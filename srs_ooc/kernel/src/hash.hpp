@@ -4,7 +4,7 @@
 
 namespace srs {
 
-enum Purpose : uint64_t { THRESHOLD = 6, TIE = 7, CANDIDATE = 8, LEFT = 9, RIGHT = 10 };
+enum Purpose : uint64_t { THRESHOLD = 6, TIE = 7, CANDIDATE = 8, LEFT = 9, RIGHT = 10, CATEGORIES = 21 };
 
 static inline uint64_t mix64(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;

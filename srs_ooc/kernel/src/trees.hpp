@@ -9,15 +9,31 @@ constexpr int64_t TILE = 64;                // features per tile: one 64-byte li
 constexpr int IMPORTANCE_BITS = 36;         // importances are tallied in units of 2**-36
 constexpr int ENTROPY_BITS = 32;            // x log2 x is tabulated in units of 2**-32
 constexpr int64_t SMALL_NODE = 32768;       // up to here integer products of counts fit 32 bits
-enum Impurity : int { GINI = 0, ENTROPY = 1 };
+constexpr int64_t TINY_NODE = 16;           // up to here those of counts and sums of targets do
+constexpr int MAX_CHANNELS = 2;
+constexpr int MAX_THREADS = 64;
+constexpr int64_t SHARED_CELLS = 1 << 17;   // nodes of at least so many rows times columns are shared by threads
+constexpr uint32_t ALL_CODES = 65534;     // as a threshold: every value that is not missing goes left
+enum Impurity : int { GINI = 0, ENTROPY = 1, VARIANCE = 2 };
+
+// How a split sends rows, and what its threshold is.
+enum How : int32_t {
+    PLAIN = 0,         // codes up to the threshold go left; no missing value was seen
+    MISSING_LEFT = 1,  // missing values and codes below the threshold go left
+    MISSING_RIGHT = 2, // codes up to the threshold go left, missing values right
+    MAPPED = 3,        // categories whose place, by a keyed bijection, is up to the threshold go left
+};
 
 // The tree as it grows, nodes in the order they are visited. At most 2 L - 1 nodes for L leaves.
 struct TreeRecord {
     int32_t *column;    // column of the split, -1 for a leaf
-    int32_t *threshold; // codes up to it go left
+    int32_t *threshold; // of a leaf of a regression tree: its weight
     int32_t *left;      // left child; of a leaf its first pair
     int32_t *right;     // right child; of a leaf its number of pairs
-    int32_t *pair_class, *pair_count; // classes with rows in a leaf, and how many
+    int32_t *how;       // How
+    uint32_t *hash;     // of the bijection, for MAPPED
+    int32_t *pair_class, *pair_count; // classes with rows in a leaf, and their weight; or the two
+                                      // halves of a leaf's sum of targets, the low one first
     int64_t n_pairs = 0;
 };
 
@@ -27,15 +43,25 @@ struct GrowJob {
     bool tiled;
     int64_t n_rows, n_columns;  // rows and columns of the block
     const uint32_t *features;   // [n_columns] feature of each column: names its random numbers
+    const uint8_t *categorical; // [n_columns] 1 where codes are categories; null: none are
     const int32_t *order;       // [n_columns] columns by ascending feature
     const int32_t *rows;        // [n_root_rows] rows to train on, grouped by class
     int64_t n_root_rows;
-    const int64_t *class_counts; // [n_classes] of those rows
-    int64_t n_classes;
+    int64_t n_classes;          // 1 for regression
+    int64_t n_channels;         // what is summed beside rows: none, weights, targets, or both
+    const int32_t *channels;    // [n_channels][n_rows], weights first; targets times their weight
+    int64_t flush;              // rows whose channels add up within 32 bits
+    const int64_t *root_stats;  // [n_classes][1 + n_channels] rows, then sums of channels
+    double root_scale;          // weight of the root; for VARIANCE its sum of squares about the mean
     uint64_t tree_key;
     int64_t max_features, max_depth, min_samples_leaf; // max_depth < 0: unlimited
+    int64_t min_decrease;       // least importance of a split
+    bool best;                  // best splits, not drawn ones
     Impurity impurity;
     const int64_t *xlogx;       // [n_root_rows + 1], for ENTROPY
+    int n_threads;              // that share the columns of a large node
+    void (*share)(void *threads, void (*work)(void *context, int part), void *context); // runs every part
+    void *threads;
     void *scratch;              // scratch_nbytes(...) bytes, 64-byte aligned
     TreeRecord *record;         // null: the tree is not recorded
     // Results.

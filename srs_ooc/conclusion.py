@@ -1,0 +1,212 @@
+"""Bringing a run to its verdict: closing stage, replays, the only reading of what is a decoy."""
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import floor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.budget import peak_resident_nbytes
+from srs_ooc.closing import STATE, Closing
+from srs_ooc.engine import Engine
+from srs_ooc.evidence.elimination import COUNTING, REPLAYING, SURVIVORS, Elimination
+from srs_ooc.evidence.ranking import best_items
+from srs_ooc.evidence.verdict import Verdict, compare_replays, count_decoys, record_gaps
+from srs_ooc.fitting import EngineParts, engine_parts
+from srs_ooc.inputs import Inputs
+from srs_ooc.ledger import Ledger
+from srs_ooc.ledger.trees import TreeWriter
+from srs_ooc.records import Step
+from srs_ooc.seeds import Purpose, key_of
+from srs_ooc.shares import exact_share
+from srs_ooc.spec import RunSpec
+from srs_ooc.survey import Survey, survey
+
+VERDICT, MAXIMA, CONCLUSION = "verdict", "replays", "conclusion"
+"""Arrays of the ledger with the verdict and with what replays reached; the record about both."""
+REPLAYS_FOLDER = "replays"
+FEW = 10
+"""Place at which the largest group is told where nothing is selected."""
+
+Watch = Callable[[Step], bool]
+"""Told where the work stands after each tree; says whether to go on."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run is worked on with."""
+
+    store: Path
+    inputs: Inputs
+    cap_nbytes: int
+    threads: int | None
+
+
+def is_concluded(ledger: Ledger) -> bool:
+    """Return whether the verdict after the iterations done so far is there."""
+    arrays = ledger.read_arrays(VERDICT)
+    return arrays is not None and int(arrays["n_iterations"]) == ledger.progress().iteration
+
+
+def screen_and_close(
+    parts: EngineParts,
+    ledger: Ledger,
+    until: int,
+    watch: Watch,
+    stage: str,
+    *,
+    seed: int | None = None,
+    trees: TreeWriter | None = None,
+) -> Elimination | None:
+    """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
+
+    What is left of either is taken from the ledger. ``seed`` replaces the spec's.
+    """
+    spec = parts.spec
+    key = key_of(spec.seed if seed is None else seed, Purpose.CLOSING, until)
+    engine = parts.engine(ledger, seed, trees)
+    survivors = _screen(engine, key, until, parts.n_candidates, watch, stage)
+    del engine  # its tallies
+    if survivors is None:
+        return None
+    most = min(spec.subspace_size, SURVIVORS)
+    manner = REPLAYING if spec.replays else COUNTING
+    held = ledger.read_arrays(STATE)
+    if held is not None and int(held["n_iterations"]) == until:
+        state = Elimination.from_arrays(held, key, manner, most)
+    else:
+        state = Elimination(survivors, key, manner, most)
+    if not state.is_over:
+        leaf = floor(manner.leaf_share * parts.n_rows)
+        with parts.closing_executor(leaf, most) as executor:
+            closing = Closing(state, executor, ledger, until)
+            closing.advance(lambda done, total: watch(Step(f"{stage}, closing", done, total)))
+    return state if state.is_over else None
+
+
+def _screen(
+    engine: Engine, key: int, until: int, n_candidates: int, watch: Watch, stage: str
+) -> NDArray[np.uint32] | None:
+    """Return the best items after ``until`` iterations; None if stopped before."""
+    state = engine.state
+    engine.advance(until, lambda: watch(Step(stage, state.iteration, until)))
+    if state.iteration < until:
+        return None
+    return best_items(state.tally, min(SURVIVORS, n_candidates), key)
+
+
+def conclude(
+    ledger: Ledger,
+    spec: RunSpec,
+    setting: Setting,
+    until: int,
+    trees: TreeWriter | None,
+    watch: Watch,
+) -> None:
+    """Bring a run to its verdict after ``until`` iterations, or as far as ``watch`` allows."""
+    start = time.monotonic()
+    before = ledger.progress()
+    where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
+    with engine_parts(spec, *where, saves=trees is not None) as parts:
+        state = screen_and_close(parts, ledger, until, watch, "screening", trees=trees)
+        if state is None:
+            return
+        found = survey(parts, state, setting.store)
+    maxima = _replay(ledger, spec, setting, until, watch)
+    if maxima is None:
+        return
+    verdict = judge(spec, state, found, maxima)
+    arrays = _verdict_arrays(state, found, verdict, until)
+    facts = {
+        "n_iterations": until,
+        "largest_group": int(found.largest_groups[_told(verdict, state)]),
+        "n_decoys_above": int(np.count_nonzero(found.is_decoy[: verdict.n_above])),
+        "marginal_cutoff": found.marginal_cutoff,
+        "n_marginal": found.n_marginal,
+        "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
+        "peak_nbytes": peak_resident_nbytes(),
+    }
+    ledger.set_meta(CONCLUSION, facts)
+    ledger.write_arrays(VERDICT, arrays)
+
+
+def _told(verdict: Verdict, state: Elimination) -> int:
+    return min(max(verdict.n_above, FEW), len(state.items)) - 1
+
+
+def judge(spec: RunSpec, state: Elimination, found: Survey, maxima: NDArray[np.float64]) -> Verdict:
+    """Return the verdict on a closed ranking."""
+    level = float(exact_share(spec.fdr))
+    if spec.replays:
+        in_last = state.rounds == state.rounds.max()
+        return compare_replays(state.scores, in_last, maxima, level)
+    may_part = record_gaps(state.gaps, state.rounds)
+    return count_decoys(found.is_decoy, spec.decoys, found.largest_groups, level, may_part)
+
+
+def _verdict_arrays(
+    state: Elimination, found: Survey, verdict: Verdict, n_iterations: int
+) -> dict[str, NDArray[Any]]:
+    keep = ~found.is_decoy
+    within = np.maximum(verdict.n_above, 1)
+    stability = (state.batch_ranks < within).mean(axis=0)
+    return {
+        "n_iterations": np.array(n_iterations),
+        "features": state.items[keep],
+        "tiers": verdict.tiers[keep],
+        "levels": verdict.levels[keep],
+        "scores": state.scores[keep],
+        "rounds": state.rounds[keep],
+        "stability": stability[keep],
+        "groups": found.group_numbers[keep],
+        "p_values": found.p_values[keep],
+    }
+
+
+def _replay(
+    ledger: Ledger, spec: RunSpec, setting: Setting, n_iterations: int, watch: Watch
+) -> NDArray[np.float64] | None:
+    """Return the best score of each replay, taking up those done already; None if stopped."""
+    held = ledger.read_arrays(MAXIMA)
+    if held is None or int(held["n_iterations"]) != n_iterations:
+        held = {"maxima": np.zeros(0)}
+        shutil.rmtree(ledger.run / REPLAYS_FOLDER, ignore_errors=True)
+    maxima: NDArray[np.float64] = held["maxima"]
+    for number in range(len(maxima) + 1, spec.replays + 1):
+        best = _best_of_replay(ledger, spec, setting, number, n_iterations, watch)
+        if best is None:
+            return None
+        maxima = np.append(maxima, best)
+        done = {"maxima": maxima, "n_iterations": np.array(n_iterations)}
+        ledger.write_arrays(MAXIMA, done)
+        shutil.rmtree(ledger.run / REPLAYS_FOLDER, ignore_errors=True)
+    return maxima
+
+
+def _best_of_replay(
+    ledger: Ledger, spec: RunSpec, setting: Setting, number: int, n_iterations: int, watch: Watch
+) -> float | None:
+    run = ledger.run / REPLAYS_FOLDER / str(number)
+    run.parent.mkdir(exist_ok=True)
+    if not run.exists():
+        Ledger.create(run, {"spec": spec.to_json()}, {})
+    replay = Ledger(run, writable=True)
+    where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
+    stage = f"replay {number} of {spec.replays}"
+    try:
+        with engine_parts(spec, *where, replay=number) as parts:
+            seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
+            state = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
+    finally:
+        replay.close()
+    return None if state is None else float(state.scores.max(where=_last(state), initial=0.0))
+
+
+def _last(state: Elimination) -> NDArray[np.bool_]:
+    last: NDArray[np.bool_] = state.rounds == state.rounds.max()
+    return last

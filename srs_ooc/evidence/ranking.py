@@ -1,0 +1,41 @@
+"""Ranking items by what a tally says of them, blind to what is a feature and what a decoy."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.seeds import derive_array
+
+_PIECE = 1 << 16
+
+
+def mean_importance(tally: Tally, items: NDArray[np.uint32] | slice) -> NDArray[np.float64]:
+    """Return total importance over times drawn, in units of ``2**-36``; -1 where never drawn."""
+    n_drawn = tally.n_drawn[items]
+    out = np.full(len(n_drawn), -1.0)
+    np.divide(tally.importance[items], n_drawn, out=out, where=n_drawn > 0)
+    return out
+
+
+def by_score(scores: NDArray[np.float64], items: NDArray[np.integer], key: int) -> NDArray[np.intp]:
+    """Return the places of ``items`` by descending score, equal ones in random order."""
+    return np.lexsort((derive_array(key, items), -scores))
+
+
+def best_items(tally: Tally, count: int, key: int) -> NDArray[np.uint32]:
+    """Return the ``count`` items of the largest mean importance, best first.
+
+    Items never drawn come last; ties are broken by a hash under ``key``. Piece by piece: memory
+    does not grow with the number of items.
+    """
+    items, scores = np.zeros(0, np.uint32), np.zeros(0)
+    for start in range(0, len(tally.n_drawn), _PIECE):
+        found = mean_importance(tally, slice(start, start + _PIECE))
+        places = np.arange(len(found))
+        if len(items) == count:
+            places = np.flatnonzero(found >= scores[-1])
+        items = np.concatenate([items, (start + places).astype(np.uint32)])
+        scores = np.concatenate([scores, found[places]])
+        order = by_score(scores, items, key)[:count]
+        items, scores = items[order], scores[order]
+    return items

@@ -1,0 +1,118 @@
+"""The final verdict: where the ranking is cut. Only here are decoys told from features.
+
+Counting. Of the k features at or above a place, as many are false as there are decoys, on average
+and per family. With D decoys of M families there, the share of false features is estimated by
+``(c + D) / (M k)``, where c is the size of the largest group of correlated decoys in the first 2 k
+places: decoys and false features come in such groups, and the first one alone may be either. With
+c = 1 this is the estimate of knockoffs+ (Barber and Candes 2015, Ann. Statist. 43, Section 1.3).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+NONE, EXTENDED, CORE = 0, 1, 2
+TIERS = ("none", "extended", "core")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of each place of the ranking.
+
+    Attributes
+    ----------
+    tiers : uint8 (n,)
+        NONE, EXTENDED or CORE; NONE for decoys.
+    levels : float64 (n,)
+        The smallest level at which the place is selected; at most 1.
+    n_above : int
+        Places at or above the cut.
+    """
+
+    tiers: NDArray[np.uint8]
+    levels: NDArray[np.float64]
+    n_above: int
+
+
+def record_gaps(gaps: NDArray[np.float64], rounds: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return the places below which the scores drop further than anywhere lower in their round.
+
+    The last place of a round is none: the next one's score is of another round.
+    """
+    out = np.zeros(len(gaps), np.bool_)
+    for number in np.unique(rounds):
+        places = np.flatnonzero(rounds == number)[:-1]
+        lower = np.maximum.accumulate(gaps[places][::-1])[::-1]
+        out[places] = (gaps[places] >= lower) & (gaps[places] > 0)
+    return out
+
+
+def count_decoys(
+    is_decoy: NDArray[np.bool_],
+    n_families: int,
+    largest_groups: NDArray[np.integer],
+    level: float,
+    may_part: NDArray[np.bool_],
+) -> Verdict:
+    """Cut a pooled ranking by counting its decoys.
+
+    Parameters
+    ----------
+    is_decoy : bool (n,)
+        By place.
+    n_families : int
+        M.
+    largest_groups : integers (n,)
+        c, by place.
+    level : float
+        Bound of the expected share of false features.
+    may_part : bool (n,)
+        Places after which the core may end: record gaps, which do not depend on what is a decoy.
+    """
+    n_features = np.cumsum(~is_decoy)
+    estimate = (largest_groups + np.cumsum(is_decoy)) / (n_families * np.maximum(n_features, 1))
+    levels = np.minimum(np.minimum.accumulate(estimate[::-1])[::-1], 1.0)
+    passing = np.flatnonzero(estimate <= level)
+    n_above = int(passing[-1]) + 1 if len(passing) else 0
+    parting = passing[may_part[passing]]
+    n_core = int(parting[-1]) + 1 if len(parting) else 0
+    tiers = np.full(len(is_decoy), NONE, np.uint8)
+    tiers[:n_above] = EXTENDED
+    tiers[:n_core] = CORE
+    tiers[is_decoy] = NONE
+    return Verdict(tiers, levels, n_above)
+
+
+def fewest_features(n_families: int, largest_group: int, level: float) -> int:
+    """Return the fewest features that counting can select at ``level``, if no decoy is above."""
+    k = 1
+    while largest_group / (n_families * k) > level:
+        k += 1
+    return k
+
+
+def compare_replays(
+    scores: NDArray[np.float64], in_last_round: NDArray[np.bool_], maxima: NDArray[np.float64],
+    level: float,
+) -> Verdict:  # fmt: skip
+    """Certify what scores above what replays on permuted targets reach at best.
+
+    A place's level is ``(1 + replays whose best is at least its score) / (1 + replays)``: under
+    the global null the chance that anything at all gets ``level`` or less is at most that.
+
+    Parameters
+    ----------
+    scores : float64 (n,)
+        By place.
+    in_last_round : bool (n,)
+        Whether the score is of the last round, as the replays' are.
+    maxima : float64 (n_replays,)
+        The best score of each replay.
+    level : float
+        Bound of the chance of any false feature.
+    """
+    n_better = (maxima[None, :] >= scores[:, None]).sum(axis=1)
+    levels = np.where(in_last_round, (1 + n_better) / (1 + len(maxima)), 1.0)
+    tiers = np.where(levels <= level, CORE, NONE).astype(np.uint8)
+    return Verdict(tiers, levels, int(np.count_nonzero(tiers)))

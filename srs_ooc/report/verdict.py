@@ -1,0 +1,187 @@
+"""What the final verdict of a run says of the features that reached its closing stage."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.conclusion import CONCLUSION, VERDICT
+from srs_ooc.evidence.verdict import TIERS, fewest_features
+from srs_ooc.kernel.tree import IMPORTANCE_BITS
+from srs_ooc.ledger import Ledger
+from srs_ooc.runs import spec_of
+from srs_ooc.shares import exact_share
+from srs_ooc.spec import RunSpec
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One feature in the closing stage.
+
+    Attributes
+    ----------
+    place : int
+        Rank among the features that reached it, from 1.
+    tier : str
+        core, extended or none.
+    q_value : float
+        Smallest level at which it is selected, as estimated.
+    score : float
+        Mean importance in the last round it was in.
+    stability : float
+        Share of ten batches of that round's trees that put it among as many items as were selected.
+    group : int or None
+        Group of rank-correlated items, from 1 by their best places; None where not looked at.
+    p_value : float
+        Of the marginal test of this feature alone.
+    passes_alone : bool
+        Whether it passes Benjamini and Hochberg, over all features, at the run's level.
+    """
+
+    place: int
+    tier: str
+    q_value: float
+    score: float
+    stability: float
+    group: int | None
+    p_value: float
+    passes_alone: bool
+
+
+class VerdictReading:
+    """The verdict of a concluded run.
+
+    Attributes
+    ----------
+    features : uint32 (n,)
+        Stored positions of the features that reached the closing stage, by rank.
+    n_selected : int
+        How many are selected.
+    facts : dict
+        The record about the verdict.
+    """
+
+    def __init__(self, spec: RunSpec, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]):
+        self.spec, self.facts = spec, facts
+        self._arrays = arrays
+        self.features: NDArray[np.uint32] = arrays["features"]
+        self.is_selected: NDArray[np.bool_] = arrays["tiers"] > 0
+        self.n_selected = int(np.count_nonzero(self.is_selected))
+        self._place = {int(feature): i for i, feature in enumerate(self.features)}
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "VerdictReading | None":
+        """Return the verdict on the iterations done, or None if there is none (yet)."""
+        spec = spec_of(ledger)
+        arrays = ledger.read_arrays(VERDICT) if spec.concludes else None
+        if arrays is None or int(arrays["n_iterations"]) != ledger.progress().iteration:
+            return None
+        return cls(spec, arrays, ledger.meta(CONCLUSION))
+
+    def selected(self) -> NDArray[np.uint32]:
+        """Return the stored positions of the selected features, best first."""
+        return self.features[self.is_selected]
+
+    def standing(self, feature: int) -> Standing | None:
+        """Return where a stored feature stands; None if it did not reach the closing stage."""
+        i = self._place.get(feature)
+        if i is None:
+            return None
+        a = self._arrays
+        group = int(a["groups"][i])
+        p_value = float(a["p_values"][i])
+        return Standing(
+            place=i + 1,
+            tier=TIERS[int(a["tiers"][i])],
+            q_value=float(a["levels"][i]),
+            score=float(a["scores"][i]) / (1 << IMPORTANCE_BITS),
+            stability=float(a["stability"][i]),
+            group=group + 1 if group >= 0 else None,
+            p_value=p_value,
+            passes_alone=p_value <= self.facts["marginal_cutoff"],
+        )
+
+    def members(self, group: int) -> list[int]:
+        """Return the stored positions of the features of a group, best first."""
+        return [int(f) for f in self.features[self._arrays["groups"] == group - 1]]
+
+    @property
+    def n_groups_selected(self) -> int:
+        """Groups that hold a selected feature."""
+        return len(np.unique(self._arrays["groups"][self.is_selected]))
+
+    def why_none(self) -> str:
+        """Say why nothing is selected."""
+        spec = self.spec
+        best = float(self._arrays["levels"].min(initial=1.0))
+        if spec.replays:
+            return (
+                f"No feature scored above the best of {spec.replays} replays on permuted targets: "
+                f"the best has level {best:.3g}, {spec.fdr} was asked. More iterations "
+                "(`srs-ooc resume RUN --iterations T`) help if a feature is seen only beside "
+                "others; otherwise nothing, or too little for so many rows, is there."
+            )
+        level = float(exact_share(spec.fdr))
+        fewest = fewest_features(spec.decoys, self.facts["largest_group"], level)
+        hint = (
+            f"counting {spec.decoys} {'family' if spec.decoys == 1 else 'families'} of decoys "
+            f"cannot select fewer than {fewest} features at level {spec.fdr}"
+        )
+        return (
+            f"No cut of the ranking holds the level: the best would have {best:.2g}. Note that "
+            f"{hint}: if few are expected, use --replays, or --decoys 4. Otherwise more iterations "
+            "or more rows are needed, or nothing is there."
+        )
+
+
+def explain(
+    name: str, feature: int, n_drawn: int, verdict: VerdictReading, names: list[str]
+) -> str:
+    """Say in one plain sentence why a feature is in or out.
+
+    Parameters
+    ----------
+    name : str
+        The feature.
+    feature : int
+        Its stored position.
+    n_drawn : int
+        Subspaces it was in.
+    verdict : VerdictReading
+        The verdict.
+    names : list of str
+        Other features of its group.
+    """
+    standing = verdict.standing(feature)
+    if standing is None:
+        if n_drawn == 0:
+            return f"{name} is out: it was never drawn; run more iterations."
+        return (
+            f"{name} is out: drawn {n_drawn} times, it was not among the best "
+            f"{len(verdict.features)} features of the screen."
+        )
+    spec = verdict.spec
+    alone = "passes" if standing.passes_alone else "does not pass"
+    more = f" Rank-correlated with {', '.join(names)}." if names else ""
+    tail = (
+        f" By itself it {alone} the marginal test (p = {standing.p_value:.2g}), and "
+        f"{standing.stability:.0%} of the batches of trees agree on its place.{more}"
+    )
+    if spec.replays:
+        does = "above" if standing.tier != "none" else "not above"
+        verb = "is in" if standing.tier != "none" else "is out"
+        return (
+            f"{name} {verb}: place {standing.place}, with a score {does} what replays on permuted "
+            f"targets reach (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
+        )
+    if standing.tier == "none":
+        return (
+            f"{name} is out: at place {standing.place} so many decoys rank as high that "
+            f"{standing.q_value:.2g} of the features would be false ({spec.fdr} asked).{tail}"
+        )
+    sharp = " before a clear drop of the scores" if standing.tier == "core" else ""
+    return (
+        f"{name} is in ({standing.tier}): place {standing.place}, where an estimated "
+        f"{standing.q_value:.2g} of the features are false ({spec.fdr} asked){sharp}.{tail}"
+    )

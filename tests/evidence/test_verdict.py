@@ -1,0 +1,201 @@
+"""The cut of a pooled ranking, the closing stage before it, and what stands beside it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from srs_ooc.evidence.elimination import BATCHES, COUNTING, TREES, Elimination, round_sizes
+from srs_ooc.evidence.groups import group_items, largest_groups
+from srs_ooc.evidence.marginal import (
+    chi_squared_tail,
+    class_p_values,
+    largest_passing,
+    rank_correlation_p_values,
+    target_ranks,
+)
+from srs_ooc.evidence.ranking import best_items
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.evidence.verdict import (
+    CORE,
+    EXTENDED,
+    compare_replays,
+    count_decoys,
+    fewest_features,
+    record_gaps,
+)
+from srs_ooc.records import Outcome
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=80),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.floats(0.01, 0.9),
+)
+def test_the_cut_is_the_lowest_place_whose_estimate_holds(decoys, n_families, largest, level):
+    is_decoy = np.array(decoys)
+    may_part = np.arange(len(decoys)) % 3 == 0
+    largests = np.full(len(decoys), largest)
+    verdict = count_decoys(is_decoy, n_families, largests, level, may_part)
+    cuts = [0]
+    for k in range(1, len(decoys) + 1):
+        n_decoys = sum(decoys[:k])
+        if (largest + n_decoys) / (n_families * max(k - n_decoys, 1)) <= level:
+            cuts.append(k)
+    assert verdict.n_above == cuts[-1]
+    core = max(k for k in cuts if k == 0 or may_part[k - 1])
+    expected = np.where(np.arange(len(decoys)) < cuts[-1], EXTENDED, 0)
+    expected[:core] = CORE
+    expected[is_decoy] = 0
+    np.testing.assert_array_equal(verdict.tiers, expected)
+    np.testing.assert_array_equal((verdict.levels <= level) & ~is_decoy, expected > 0)
+
+
+@pytest.mark.parametrize(("families", "fewest"), [(1, 10), (2, 5), (4, 3)])
+def test_counting_has_a_grain(families, fewest):
+    assert fewest_features(families, 1, 0.1) == fewest
+    ones = np.ones(fewest, int)
+    clean = count_decoys(np.zeros(fewest, bool), families, ones, 0.1, ones > 0)
+    assert clean.n_above == fewest
+    short = count_decoys(np.zeros(fewest - 1, bool), families, ones[1:], 0.1, ones[1:] > 0)
+    assert short.n_above == 0
+
+
+def test_counting_holds_the_level_where_irrelevant_items_are_exchangeable():
+    rng = np.random.default_rng(0)
+    shares = []
+    for _ in range(400):
+        scores = np.concatenate([rng.normal(3, 1, 25), rng.normal(0, 1, 400)])
+        is_decoy = np.concatenate([np.zeros(25, bool), rng.random(400) < 0.5])
+        order = np.argsort(-scores)
+        ones = np.ones(len(scores), int)
+        verdict = count_decoys(is_decoy[order], 1, ones, 0.1, ones > 0)
+        chosen = order[verdict.tiers > 0]
+        shares.append(np.count_nonzero(chosen >= 25) / max(len(chosen), 1))
+    assert np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
+
+
+def test_record_gaps_are_those_no_lower_one_exceeds_in_their_round():
+    gaps = np.array([1.0, 5.0, 2.0, 2.0, 3.0, 1.0, 0.0, 9.0])
+    rounds = np.array([1, 1, 1, 1, 0, 0, 0, 0], np.uint8)
+    found = record_gaps(gaps, rounds).tolist()
+    assert found == [False, True, True, False, True, True, False, False]
+
+
+def test_replays_certify_what_beats_enough_of_them():
+    maxima = np.arange(19.0)
+    verdict = compare_replays(
+        np.array([30.0, 18.0, 17.5, 40.0]), np.array([1, 1, 1, 0], bool), maxima, 0.05
+    )
+    assert verdict.tiers.tolist() == [CORE, 0, 0, 0]
+    np.testing.assert_allclose(verdict.levels, [0.05, 0.1, 0.1, 1.0])
+
+
+def grown(stage, scores):
+    """Add a tree that finds each item as important as its score, with some noise."""
+    subspace = stage.subspace(stage.tree)
+    noise = np.random.default_rng([stage.round, stage.tree]).integers(0, 50, len(subspace.features))
+    stage.add(Outcome(subspace.features, scores[subspace.features] + noise, None))
+
+
+def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
+    scores = (np.arange(200)[::-1] * 100).astype(np.int64)
+    items = np.random.default_rng(0).permutation(200).astype(np.uint32)
+    stage = Elimination(items, 7, COUNTING, 1000)
+    other = Elimination(items, 7, COUNTING, 1000)
+    assert round_sizes(200) == [200, 100, 50]
+    while not stage.is_over:
+        grown(stage, scores)
+        grown(other, scores)
+        if other.tree % 311 == 0:
+            other = Elimination.from_arrays(other.to_arrays(), 7, COUNTING, 1000)
+    assert stage.n_trees_done == stage.n_trees == 3 * TREES
+    np.testing.assert_array_equal(stage.items, np.arange(200))
+    assert stage.rounds.tolist() == [2] * 50 + [1] * 50 + [0] * 100
+    assert (stage.gaps[:-1] > 0).all()
+    assert stage.batch_ranks.shape == (BATCHES, 200)
+    np.testing.assert_array_equal(np.median(stage.batch_ranks[:, :50], axis=0), np.arange(50))
+    for name, array in stage.to_arrays().items():
+        np.testing.assert_array_equal(array, other.to_arrays()[name], err_msg=name)
+
+
+def test_a_tree_of_the_closing_stage_sees_no_more_than_it_may():
+    stage = Elimination(np.arange(100, dtype=np.uint32), 1, COUNTING, 12)
+    assert len(stage.subspace(0).features) == 12
+    assert (
+        len(Elimination(np.arange(1, dtype=np.uint32), 1, COUNTING, 12).subspace(0).features) == 1
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 150_000))
+def test_the_best_items_are_those_of_a_full_sort(seed, count, n_items):
+    rng = np.random.default_rng(seed)
+    tally = Tally(n_items, wins=False)
+    tally.importance[:] = rng.integers(0, 4, n_items) << 36
+    tally.n_drawn[:] = rng.integers(0, 3, n_items)
+    found = best_items(tally, count, 5)
+    drawn = tally.n_drawn > 0
+    scores = np.where(drawn, tally.importance / np.maximum(tally.n_drawn, 1), -1)
+    assert len(found) == len(set(found.tolist())) == min(count, n_items)
+    np.testing.assert_array_equal(scores[found], np.sort(scores)[::-1][:count])
+
+
+def test_ties_of_a_ranking_are_broken_at_random():
+    tally = Tally(200_000, wins=False)
+    found = best_items(tally, 2000, 9)
+    assert 90_000 < found.mean() < 110_000
+
+
+def test_items_correlated_directly_or_through_others_are_one_group():
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.standard_normal((5, 400)) * [[1], [0.4], [0.4], [0.4], [0.4]], axis=0)
+    values = np.concatenate([walk, rng.standard_normal((3, 400)), -walk[:1]])
+    codes = values.argsort(axis=1).argsort(axis=1) * 250 // 400
+    codes[1, :7] = 255
+    codes[6] = 3
+    assert group_items(codes, 255).tolist() == [0, 0, 0, 0, 0, 5, 6, 7, 0]
+    members = np.array([1, 0, 1, 0, 0, 1, 0, 0, 1], bool)
+    found = largest_groups(group_items(codes, 255), members, 12)
+    assert found.tolist() == [1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3]
+    assert largest_groups(np.arange(3), np.zeros(3, bool), 2).tolist() == [1, 1]
+
+
+@given(st.floats(0.001, 500), st.integers(1, 25))
+def test_the_chi_squared_tail_is_scipys(statistic, degrees):
+    expected = stats.chi2.sf(statistic, degrees)
+    assert chi_squared_tail(statistic, degrees) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_marginal_tests_of_classes_are_kruskal_and_wallis(n_classes):
+    rng = np.random.default_rng(n_classes)
+    labels = rng.integers(0, n_classes, 90)
+    codes = rng.integers(0, 12, (15, 90)) + (labels > 1) * np.arange(15)[:, None] // 4
+    codes[3, ::5] = 30
+    codes[4] = 2
+    found = class_p_values(codes, labels, n_classes, 30)
+    for i, column in enumerate(codes):
+        there = column < 30
+        parts = [column[there & (labels == k)] for k in range(n_classes)]
+        expected = 1.0 if i == 4 else stats.kruskal(*parts).pvalue
+        assert found[i] == pytest.approx(expected, rel=1e-9)
+
+
+def test_marginal_tests_of_targets_are_rank_correlations():
+    rng = np.random.default_rng(0)
+    target = rng.integers(0, 30, 90).astype(float)
+    codes = (rng.integers(0, 12, (8, 90)) + target / 3 * np.arange(8)[:, None] / 8).astype(int)
+    found = rank_correlation_p_values(codes, target_ranks(target), 60)
+    z = np.array([stats.spearmanr(c, target)[0] for c in codes]) * np.sqrt(89)
+    np.testing.assert_allclose(found, 2 * stats.norm.sf(np.abs(z)), rtol=1e-9)
+    np.testing.assert_allclose(target_ranks(target), stats.rankdata(target))
+
+
+def test_the_largest_passing_p_value_is_benjamini_and_hochbergs():
+    p_values = np.random.default_rng(0).random(300) ** 3
+    passing = p_values[stats.false_discovery_control(p_values) <= 0.1]
+    assert largest_passing(p_values, 0.1) == passing.max()
+    assert largest_passing(np.ones(5), 0.1) == 0.0
