@@ -107,14 +107,15 @@ class CategoryCoder:
         self._rank[order] = np.arange(len(order))
 
     def _check(self, feature: int, n_codes: int, n_there: int, *, exact: bool) -> None:
-        name = self._kinds.describe(feature)
         if not exact:
+            name = self._kinds.describe(feature)
             wider = " or take --code-dtype uint16," if self._code_dtype == "uint8" else ""
             raise InputError(
                 f"column {name}: expected at most {max_codes(self._code_dtype)} categories, found "
                 f"more. Leave it out with --ignore,{wider} or merge categories."
             )
         if n_there > 1 and n_codes == n_there and self._kinds.forced[feature] == FREE:
+            name = self._kinds.describe(feature)
             raise InputError(
                 f"column {name}: expected numbers, or categories of which some occur more than "
                 f"once, found {n_there} different texts. If it identifies the rows, name it with "

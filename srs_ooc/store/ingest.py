@@ -280,16 +280,21 @@ class _Ingest:
 
     def _kinds(
         self, rows: _RowsRead, roles: Roles, forced: NDArray[np.uint8], plan: IngestPlan
-    ) -> FeatureKinds:
+    ) -> FeatureKinds | None:
+        """Return what is known of the kinds; None if nothing is, which takes no memory."""
+        is_text = (rows.cells == TEXTS) | (rows.cells == CATEGORIES)
+        if not self._options.kinds and not is_text.any():
+            return None
         columns = roles.stored_columns()
         pool = TextCoder(plan.category_nbytes)
         pool.code(*rows.categories)
-        is_text = np.isin(rows.cells, (TEXTS, CATEGORIES))
         return FeatureKinds(
             forced[columns],
             is_text[columns],
             pool,
-            lambda feature: f"{self._header.describe(int(columns[feature]))} of {self._source}",
+            lambda feature: (
+                f"{self._header.describe(int(roles.stored_columns()[feature]))} of {self._source}"
+            ),
         )
 
     def _write(
@@ -304,7 +309,7 @@ class _Ingest:
         name = self._header.get(roles.target).decode()
         form = self._form(rows.values_dtype)
         kinds = self._kinds(rows, roles, forced, plan)
-        held = kinds.held_nbytes()
+        held = 0 if kinds is None else kinds.held_nbytes()
         shape = Shape(rows.spool.n_rows, rows.spool.n_features)
         drops_rows = bool(by_row.kept.n_dropped)
         batch, n_threads = plan.writing(shape, form, held, drops_rows=drops_rows)

@@ -246,11 +246,11 @@ class TableIngest:
         kinds = self._kinds(roles, forced, plan)
         columns, form = self._prepare(roles, plan, kinds)
         drops_rows = bool(by_row.kept.n_dropped)
-        held = kinds.held_nbytes() + plan.category_nbytes // 2
+        grows = 0 if self._table.pool else plan.category_nbytes - kinds.pool.cost
         batch, n_threads = plan.writing(
             Shape(n_rows, roles.n_features),
             form,
-            held if kinds.is_text.any() else 0,
+            kinds.held_nbytes() + grows if kinds.is_text.any() else 0,
             drops_rows=drops_rows,
         )
         return write_store(

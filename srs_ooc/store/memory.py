@@ -18,6 +18,8 @@ BATCH_NBYTES = 64 * MB
 CATEGORY_NBYTES = 32 * MB
 """Memory that is left for the texts of categories, where the cap is large enough."""
 
+MOST_CATEGORY_NBYTES = 256 * MB
+
 CATEGORY_WORK_NBYTES = 10 * MB
 """Memory of turning texts into categories, beyond the texts."""
 
@@ -158,7 +160,8 @@ def plan_ingest(
     wanted = max(PANEL_NBYTES, 16 * row_nbytes)
     for_panel = min(wanted, room - min(CATEGORY_NBYTES, room // 4))
     panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))
-    held_later = batch_nbytes(shape, form, smallest_batch(shape, form), 1, 8)
+    held_later = batch_nbytes(shape, form, smallest_batch(shape, form), 1, 12)  # float32, too
     room_later = spare - _writing_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
-    category_nbytes = max(0, min(room - panel_rows * row_nbytes, room_later))
+    room_now = room - panel_rows * row_nbytes
+    category_nbytes = max(0, min(room_now, room_later, MOST_CATEGORY_NBYTES))
     return IngestPlan(panel_rows, spare, category_nbytes)

@@ -63,9 +63,14 @@ class IngestOptions:
 
 
 def load_libraries() -> None:
-    """Load what will be needed, so that the memory it takes is known when the plan is made."""
-    import srs_ooc.store.codec
+    """Load what will be needed, so that the memory it takes is known when the plan is made.
 
+    Large blocks of memory are given back to the system from then on when they are freed.
+    """
+    import srs_ooc.store.codec
+    from srs_ooc.kernel import _native
+
+    _native.return_large_blocks()
     assert srs_ooc.store.codec
 
 

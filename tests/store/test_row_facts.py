@@ -38,6 +38,7 @@ r5,lung,1,,9,1,3,4,b,m,p3,7
 def ingest(folder: Path, text: str = TABLE, **options) -> tuple[Path, object]:
     path, store = folder / "t.csv", folder / f"{len(list(folder.iterdir()))}.zarr"
     path.write_text(text)
+    options = {"memory_nbytes": 4_000_000_000} | options  # of this process, which is large
     manifest = ingest_csv(path, store, IngestOptions(**options))
     verify_checksums(store, manifest)
     return store, manifest
@@ -223,7 +224,7 @@ def test_frames_with_texts_and_samples_with_everything(tmp_path):
     polars = pytest.importorskip("polars")
     (tmp_path / "t.csv").write_text(TABLE)
     frame = polars.read_csv(tmp_path / "t.csv")
-    options = dict(FULL) | {"kinds": {"chrom": "categorical"}}
+    options = dict(FULL) | {"kinds": {"chrom": "categorical"}, "memory_mb": 4000}
     made = srs_ooc.ingest(frame, tmp_path / "f.zarr", target="y", **options)
     _, manifest = ingest(tmp_path, **FULL)
     assert made.checksums == manifest.checksums
@@ -237,6 +238,7 @@ def test_frames_with_texts_and_samples_with_everything(tmp_path):
         row_ids=parts["id"],
         strata="batch",
         kinds={"chrom": "categorical"},
+        memory_mb=4000,
     )
     assert read_weights(tmp_path / "g.zarr", apart).tolist() == [1, 0.5, 1e-3, 4]
     assert apart.checksums["codes/c/0/0"] == manifest.checksums["codes/c/0/0"]
@@ -251,7 +253,7 @@ def test_a_sample_table_gives_all_of_it(tmp_path, capsys):
     (tmp_path / "p.csv").write_text(PHENO)
     command = ["ingest", "m.csv", "t.zarr", "--orient", "features", "--samples", "p.csv"]
     command += ["--id", "id", "--target", "age", "--strata", "batch,sex", "--weights", "w"]
-    command += ["--groups", "who", "--covariates", "site,w"]
+    command += ["--groups", "who", "--covariates", "site,w", "--memory-mb", "4000"]
     paths = {"m.csv", "t.zarr", "p.csv"}
     with pytest.raises(SystemExit) as end:
         main([str(tmp_path / part) if part in paths else part for part in command])

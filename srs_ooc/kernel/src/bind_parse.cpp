@@ -4,6 +4,10 @@
 
 #include "csv_table.hpp"
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 namespace nb = nanobind;
 using namespace nb::literals;
 
@@ -146,6 +150,15 @@ class TextCoder {
     srs::TextPool pool_;
 };
 
+// Let blocks of 512 kB and more be mappings of their own, whatever was freed before: glibc otherwise
+// keeps freed ones in its heap, as resident memory.
+void return_large_blocks() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 512 << 10);
+    malloc_trim(0);
+#endif
+}
+
 nb::object parse_decimal(nb::bytes text) {
     const char *end = text.c_str() + text.size();
     srs::Decimal decimal;
@@ -193,6 +206,7 @@ void bind_parse(nb::module_ &module) {
         .def("texts", &TextCoder::texts)
         .def_prop_ro("nbytes", &TextCoder::nbytes)
         .def_prop_ro("size", &TextCoder::size);
+    module.def("return_large_blocks", &return_large_blocks);
     module.def("parse_decimal", &parse_decimal, "text"_a);
     module.def("hash_text", [](nb::bytes text) { return srs::hash_text(text.c_str(), text.size()); },
                "text"_a);
