@@ -49,7 +49,8 @@ IDENTITY_OPTIONS = [
                  "0.1, sqrt or log2.  [default: q]"),
     click.option("--judge", type=click.Choice(JUDGES),
                  help="Test of relevance: the paper's probe, any positive importance, or decoys "
-                 "with a final verdict (docs/evidence.md).  [default: probe]"),
+                 "with a final verdict (docs/evidence.md).  [default: decoy; probe with its own options or "
+                 "--save-trees]"),
     click.option("--probe-min-draws", type=int, metavar="L",
                  help="A feature must have been drawn more often than this.  [default: 10]"),
     click.option("--probe-min-wins", metavar="BETA",

@@ -51,11 +51,11 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
         _draw_block(subject, memory),
         Advice(
             "judge",
-            "probe",
+            "decoy",
             spec.judge,
-            f"on {subject.shape.n_rows:,} rows irrelevant features get importance by chance, and "
-            "`positive` keeps them all; the probe asks them to beat an irrelevant one again and "
-            "again (it is cautious: read the ranking too)",
+            "its verdict bounds the share of false features among the selected; it takes about ten "
+            "or more to select any, so where few are expected certify them with --replays 9 (takes "
+            "about 5 times as long)",
         ),
     ]
 
@@ -86,7 +86,7 @@ def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
 
 
 def _alpha(subject: Subject) -> Advice:
-    spec, p = subject.spec, subject.shape.n_candidates
+    spec, p = subject.spec, subject.n_items
     if spec.subspace_size == p:
         reason = "every feature is in every subspace; there is nothing to hold"
         return Advice("alpha", "0", spec.alpha, reason)

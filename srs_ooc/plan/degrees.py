@@ -27,7 +27,7 @@ class DegreeTime:
 
 def degree_times(subject: Subject) -> list[DegreeTime]:
     """Return the times of degrees 0 to 3, with infinite samples and K = q."""
-    p = subject.shape.n_candidates
+    p = subject.n_items
     return [
         DegreeTime(
             degree,
@@ -40,6 +40,6 @@ def degree_times(subject: Subject) -> list[DegreeTime]:
 
 
 def _time(subject: Subject, degree: int, alpha: str) -> float | None:
-    p, q = subject.shape.n_candidates, subject.spec.subspace_size
+    p, q = subject.n_items, subject.spec.subspace_size
     time = expected_time(Setting.of("chain", p, q, degree + 1, alpha))
     return time.value if time is not None and math.isfinite(time.value) else None

@@ -22,7 +22,7 @@ def times_to_draw(subject: Subject) -> DrawTimes:
     """
     spec = subject.spec
     held = floor_share(spec.alpha, spec.subspace_size)
-    p = subject.shape.n_candidates
+    p = subject.n_items
     times = draw_times(p, spec.subspace_size, held, spec.probe_min_draws + 1)
     # Neighbours drawn together are not negatively associated: no upper bound.
     return times if spec.draw_block == 1 else replace(times, every_least=None)
@@ -51,9 +51,8 @@ def recommended_iterations(subject: Subject) -> tuple[int, str]:
 
 def _iterations_to_verdict(subject: Subject) -> tuple[int, str]:
     spec = subject.spec
-    n_items = spec.n_items(subject.shape.n_candidates)
     n_lanes = 2 if spec.keep and floor_share(spec.alpha, spec.subspace_size) else 1
-    count = n_lanes * ceil(DRAWS_TO_VERDICT * n_items / spec.subspace_size)
+    count = n_lanes * ceil(DRAWS_TO_VERDICT * subject.n_items / spec.subspace_size)
     beside = ", with and without the leading ones" if n_lanes == 2 else ""
     what = "feature and decoy" if spec.decoys else "feature"
     return max(count, MIN_ITERATIONS), (
@@ -65,5 +64,5 @@ def share_short(subject: Subject, n_iterations: int) -> float:
     """Return the chance that a feature, R always full, has too few draws after so many."""
     spec = subject.spec
     held = floor_share(spec.alpha, spec.subspace_size)
-    chance = draw_chance(subject.shape.n_candidates, spec.subspace_size, held)
+    chance = draw_chance(subject.n_items, spec.subspace_size, held)
     return exp(log_chance_below(n_iterations, chance, spec.probe_min_draws + 1))

@@ -44,6 +44,11 @@ class Subject:
     inputs: Inputs = field(default_factory=Inputs)
 
     @property
+    def n_items(self) -> int:
+        """Features that may be drawn, and their decoys."""
+        return self.spec.n_items(self.shape.n_candidates)
+
+    @property
     def codes_nbytes(self) -> int:
         """Bytes of all codes on disk."""
         return self.shape.n_features * self.column_nbytes

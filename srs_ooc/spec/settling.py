@@ -85,9 +85,16 @@ def settle(
     )
 
 
+def _default_judge(options: Options, saves_trees: bool) -> str:
+    """Return ``decoy``, unless what else was asked is of the probe, or keeps the ensemble."""
+    is_of_probe = options.probe_min_draws is not None or options.probe_min_wins is not None
+    keeps = saves_trees and not options.replays
+    return "probe" if is_of_probe or keeps else "decoy"
+
+
 def _settle_judging(options: Options, *, saves_trees: bool) -> dict[str, Any]:
     """Return the fields of the judge; those of ``decoy`` are at rest for the others."""
-    judge = one_of("judge", options.judge or "probe", JUDGES)
+    judge = one_of("judge", options.judge or _default_judge(options, saves_trees), JUDGES)
     fdr = share("fdr", options.fdr or DEFAULT_FDR)
     if judge != "decoy":
         given = [name for name in ("decoys", "replays", "fdr", "keep") if getattr(options, name)]
