@@ -139,7 +139,7 @@ def report_selection(records: list[dict[str, object]], relevant: set[str]) -> No
     print("  " + " ".join(f"{name}{'*' if name in relevant else ''}" for name in selected))
     print(f"  precision {precision:.2f}, recall {recall:.2f}, F1 {f1:.2f}")
     print(
-        f"  the {len(top)} ranked first by importance hold "
+        f"  the {len(top)} ranked first hold "
         f"{len(relevant.intersection(top))} of the {len(relevant)} relevant"
     )
 
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("demo"))
     parser.add_argument("--command", type=Path, default=Path(sys.executable).with_name("srs-ooc"))
     parser.add_argument("--features", type=int, default=20_000)
-    parser.add_argument("--iterations", type=int, default=20_000)
+    parser.add_argument("--iterations", type=int, default=8_000)
     options = parser.parse_args()
     command = options.command.absolute()
     clear(options.folder)
@@ -173,7 +173,7 @@ def main() -> None:
     shape = ("--rows", "1000", "--features", str(options.features), "--relevant", "20")
     demo.do("synthesise", "synth", "madelon", "table.csv", *shape, "--seed", "0")
     demo.do("ingest", "ingest", "table.csv", "table.zarr", "--target", "target", cap_mb=128)
-    run = ["run", "table.zarr", "--alpha", "0.5", "--judge", "probe"]
+    run = ["run", "table.zarr", "--alpha", "0.5"]
     run += ["--iterations", str(options.iterations)]
     demo.interrupt("run, interrupted", *run, cap_mb=96, after=options.iterations // 4)
     demo.do("run, resumed", *run, cap_mb=96)

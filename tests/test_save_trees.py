@@ -129,7 +129,8 @@ def test_tallies_do_not_depend_on_saving(store, tmp_path):
     listings = []
     for flag in ("--save-trees", "--no-save-trees"):
         run = tmp_path / f"{flag}.run"
-        srs_ooc("run", store, "--out", run, flag, "--iterations", 50, "--q", 30)
+        probe = ("--judge", "probe", "--iterations", 50, "--q", 30)
+        srs_ooc("run", store, "--out", run, flag, *probe)
         listings.append(srs_ooc("features", run, "--csv").stdout)
     assert listings[0] == listings[1]
     assert json_of("status", run, "--json")["trees_nbytes"] is None

@@ -34,14 +34,15 @@ def test_a_plan_says_everything_and_writes_nothing(folder):
         "SRS (0.3)",
         "is found less than half the time",
         "alpha 0.5 (this plan is for 0.3):",
-        "judge probe:",
+        "judge decoy:",
         "twice the memory, --q max",
     ):
         assert words in said
 
 
 def test_numbers_alone_will_do(tmp_path):
-    values = json_of("plan", *NUMBERS, "--memory-mb", 512, "--threads", 1, "--json", cwd=tmp_path)
+    asked = ("--memory-mb", 512, "--threads", 1, "--judge", "probe", "--json")
+    values = json_of("plan", *NUMBERS, *asked, cwd=tmp_path)
     assert values["subspace_size"] == 42_500
     assert values["iterations"] == values["draws"]["every"] == 1562
     assert values["disk_mb"] == 61.2
@@ -83,8 +84,9 @@ def test_what_cannot_be_planned_is_refused(tmp_path, arguments, words):
 
 def test_a_run_without_iterations_takes_the_plans_and_says_so(folder, tmp_path):
     run = tmp_path / "a.run"
-    done = srs_ooc("run", folder / "t.zarr", "--out", run, "--q", 30)
-    planned = json_of("plan", folder / "t.zarr", "--q", 30, "--json")["iterations"]
+    asked = ("--q", 30, "--judge", "probe")
+    done = srs_ooc("run", folder / "t.zarr", "--out", run, *asked)
+    planned = json_of("plan", folder / "t.zarr", *asked, "--json")["iterations"]
     assert f"--iterations not given: {planned:,} (" in done.stderr
     status = json_of("status", run, "--json")
     assert status["iterations"] == status["iterations_asked"] == planned

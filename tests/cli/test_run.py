@@ -12,6 +12,7 @@ import pytest
 from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
+PROBE = ("--judge", "probe")
 QUICK = ("--iterations", 60, "--q", 25)
 
 
@@ -107,7 +108,7 @@ def test_blocks_larger_than_a_subspace_are_refused_and_the_size_is_the_runs_own(
 
 def test_features_never_drawn_come_last_with_nulls(folder, tmp_path):
     run = tmp_path / "short.run"
-    srs_ooc("run", folder / "t.zarr", "--out", run, "--iterations", 1, "--q", 5)
+    srs_ooc("run", folder / "t.zarr", "--out", run, "--iterations", 1, "--q", 5, *PROBE)
     records = json_of("features", run, "--json")
     assert [record["n_drawn"] for record in records] == [1] * 5 + [0] * 115
     last = records[5:]

@@ -27,7 +27,8 @@ def short_probe(monkeypatch):
 
 
 def subject(n_rows=200, n_features=20_000, memory_mb=1000, threads=1, **options):
-    return subject_of_numbers(n_rows, n_features, 2, Options(**options), memory_mb * MB, threads)
+    asked = Options(**{"judge": "probe"} | options)
+    return subject_of_numbers(n_rows, n_features, 2, asked, memory_mb * MB, threads)
 
 
 def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
@@ -39,6 +40,26 @@ def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
     fixed = [n for _, n in fixed_nbytes(planned.shape, "gini")]
     assert leases == [PROCESS_NBYTES, *fixed, work, work, planned.codes_nbytes]
     assert (memory.n_workers, memory.mapped) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "n_items", "n_lanes"),
+    [
+        ({}, 40_000, 2),
+        ({"decoys": 3}, 80_000, 2),
+        ({"replays": 9}, 20_000, 2),
+        ({"keep": 0}, 40_000, 1),
+        ({"alpha": "0"}, 40_000, 1),
+    ],
+)
+def test_a_run_with_a_verdict_draws_every_item_often_in_each_lane(options, n_items, n_lanes):
+    planned = subject(judge="decoy", **options)
+    iterations, reason = recommended_iterations(planned)
+    assert planned.n_items == n_items
+    assert iterations == n_lanes * 100 * n_items // planned.spec.subspace_size
+    assert "closing stage" in reason
+    leases = [n for _, n in memory_plan(planned).leases]
+    assert sum(leases) + memory_plan(planned).free_nbytes == 1000 * MB
 
 
 def test_the_largest_subspace_just_fits():
@@ -106,7 +127,7 @@ def test_advice_gives_a_reason_for_everything():
     ]  # fmt: skip
     assert all(len(item.reason) > 20 for item in plan.advice)
     assert (advice["alpha"].value, advice["alpha"].planned) == ("0.5", "0")
-    assert (advice["judge"].value, advice["judge"].planned) == ("probe", "positive")
+    assert (advice["judge"].value, advice["judge"].planned) == ("decoy", "positive")
     whole = make_plan(subject(n_features=90), Options())
     assert {item.name: item.value for item in whole.advice}["alpha"] == "0"
 
@@ -138,7 +159,7 @@ def test_blocks_are_advised_where_the_store_does_not_fit_the_cap():
 
 
 def test_twice_the_memory_is_planned_as_a_run_with_it_would_be():
-    options = Options()
+    options = Options(judge="probe")
     plan = make_plan(subject(n_rows=20_000, memory_mb=80), options)
     found = {other.what: other for other in plan.alternatives}
     assert found["twice the memory"].subspace_size > found["as planned"].subspace_size
