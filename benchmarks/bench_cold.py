@@ -126,7 +126,7 @@ def measure(store: Path, q: int, block: int, memory_mb: int, threads: int, repea
     """Print one line: ours cold and cached beside the device's readings of the same columns."""
     manifest = read_manifest(store)
     files = chunk_files(store, manifest.n_chunks)
-    options = Options(subspace_size=str(q), draw_block=block)
+    options = Options(subspace_size=str(q), draw_block=block, judge="probe")
     request = Request(options, memory_mb=memory_mb, threads=threads)
     subject = subject_of_store(store, request)
     table: dict[str, list[float]] = {}

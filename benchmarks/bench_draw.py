@@ -54,7 +54,8 @@ def peer_seconds(values: np.memmap, labels: np.ndarray, q: int, seed: int) -> fl
 
 def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> float:
     """Return the seconds one iteration takes, over long enough to hold commits."""
-    request = Request(Options(subspace_size=str(q), seed=seed), threads=threads, memory_mb=4000)
+    options = Options(subspace_size=str(q), seed=seed, judge="probe")
+    request = Request(options, threads=threads, memory_mb=4000)
     ledger = open_or_create(store, run, request)
     try:
         with opened_engine(ledger, store, CAP_NBYTES, threads) as engine:

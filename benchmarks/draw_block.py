@@ -54,7 +54,7 @@ def run(
     store: Path, relevant: np.ndarray, q: int, block: int, iterations: int, seed: int
 ) -> tuple[float, float, float]:
     """Return the scores of one run."""
-    options = Options(subspace_size=str(q), draw_block=block, seed=seed)
+    options = Options(subspace_size=str(q), draw_block=block, seed=seed, judge="probe")
     subject = subject_of_store(store, Request(options))
     with engine_parts(subject.spec, store, Inputs(), subject.cap_nbytes, None) as parts:
         engine = parts.engine(TransientLedger())

@@ -35,8 +35,9 @@ def whole_run(folder: Path, iterations: int) -> None:
     """Print the seconds and the peak of the long job."""
     store = make(folder, 1000, 50_000)
     with tempfile.TemporaryDirectory() as scratch:
-        options = ("--alpha", 0.5, "--q", 2500, "--iterations", iterations, "--memory-mb", CAP_MB)
-        done = srs_ooc("run", store, "--out", Path(scratch) / "a.run", *options)
+        options = ("--alpha", 0.5, "--q", 2500, "--judge", "probe", "--memory-mb", CAP_MB)
+        out = ("--out", Path(scratch) / "a.run", "--iterations", iterations)
+        done = srs_ooc("run", store, *out, *options)
     print(
         f"n = 1000, p = 50000, q = 2500, {iterations} iterations: {done.seconds:.1f} s, "
         f"peak {done.peak_mb:.1f} MB of {CAP_MB}"
@@ -49,7 +50,7 @@ def by_width(folder: Path, n: int, q: int, cap_mb: int, few: int, many: int) -> 
     for p in (10_000, 100_000, 1_000_000):
         store = make(folder, n, p)
         with tempfile.TemporaryDirectory() as scratch:
-            common = ("--q", q, "--memory-mb", cap_mb, "--threads", 1)
+            common = ("--q", q, "--memory-mb", cap_mb, "--threads", 1, "--judge", "probe")
             warm = ("--out", Path(scratch) / "warm.run", "--iterations", few)
             srs_ooc("run", store, *warm, *common)  # page cache and clock speed
             short, long = (

@@ -62,42 +62,52 @@ def screen_and_close(
     *,
     seed: int | None = None,
     trees: TreeWriter | None = None,
-) -> Elimination | None:
+    until_stable: bool = False,
+) -> tuple[Elimination, int] | None:
     """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
 
-    What is left of either is taken from the ledger. ``seed`` replaces the spec's.
+    What is left of either is taken from the ledger. ``seed`` replaces the spec's;
+    ``until_stable`` ends the screen once the ranking is at rest. Returns the stage, and the
+    iterations of the screen.
     """
     spec = parts.spec
-    key = key_of(spec.seed if seed is None else seed, Purpose.CLOSING, until)
     engine = parts.engine(ledger, seed, trees)
-    survivors = _screen(engine, key, until, parts.n_candidates, watch, stage)
-    del engine  # its tallies
-    if survivors is None:
+    n_iterations = _screen(engine, until, watch, stage, until_stable=until_stable)
+    if n_iterations is None:
         return None
+    key = key_of(engine.spec.seed, Purpose.CLOSING, n_iterations)
+    survivors = best_items(engine.state.tally, min(SURVIVORS, parts.n_candidates), key)
+    del engine  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
     manner = REPLAYING if spec.replays else COUNTING
     held = ledger.read_arrays(STATE)
-    if held is not None and int(held["n_iterations"]) == until:
+    if held is not None and int(held["n_iterations"]) == n_iterations:
         state = Elimination.from_arrays(held, key, manner, most)
     else:
         state = Elimination(survivors, key, manner, most)
     if not state.is_over:
         leaf = floor(manner.leaf_share * parts.n_rows)
         with parts.closing_executor(leaf, most) as executor:
-            closing = Closing(state, executor, ledger, until)
+            closing = Closing(state, executor, ledger, n_iterations)
             closing.advance(lambda done, total: watch(Step(f"{stage}, closing", done, total)))
-    return state if state.is_over else None
+    return (state, n_iterations) if state.is_over else None
 
 
 def _screen(
-    engine: Engine, key: int, until: int, n_candidates: int, watch: Watch, stage: str
-) -> NDArray[np.uint32] | None:
-    """Return the best items after ``until`` iterations; None if stopped before."""
+    engine: Engine, until: int, watch: Watch, stage: str, *, until_stable: bool
+) -> int | None:
+    """Advance an engine; return how many iterations the screen has, or None if stopped before."""
     state = engine.state
-    engine.advance(until, lambda: watch(Step(stage, state.iteration, until)))
-    if state.iteration < until:
-        return None
-    return best_items(state.tally, min(SURVIVORS, n_candidates), key)
+
+    def at_rest() -> bool:
+        return until_stable and state.steadiness.since is not None
+
+    def going() -> bool:
+        return watch(Step(stage, state.iteration, until)) and not at_rest()
+
+    if not at_rest():
+        engine.advance(until, going)
+    return state.iteration if state.iteration >= until or at_rest() else None
 
 
 def conclude(
@@ -107,15 +117,24 @@ def conclude(
     until: int,
     trees: TreeWriter | None,
     watch: Watch,
+    *,
+    until_stable: bool = False,
 ) -> None:
-    """Bring a run to its verdict after ``until`` iterations, or as far as ``watch`` allows."""
+    """Bring a run to its verdict after ``until`` iterations, or as far as ``watch`` allows.
+
+    ``until_stable`` ends the screen before, once its blind ranking is at rest; the iterations asked
+    for are then those done.
+    """
     start = time.monotonic()
     before = ledger.progress()
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     with engine_parts(spec, *where, saves=trees is not None) as parts:
-        state = screen_and_close(parts, ledger, until, watch, "screening", trees=trees)
-        if state is None:
+        closed = screen_and_close(
+            parts, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
+        )
+        if closed is None:
             return
+        state, until = closed
         found = survey(parts, state, setting.store)
     maxima = _replay(ledger, spec, setting, until, watch)
     if maxima is None:
@@ -131,6 +150,7 @@ def conclude(
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
         "peak_nbytes": peak_resident_nbytes(),
     }
+    ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     ledger.write_arrays(VERDICT, arrays)
 
@@ -201,10 +221,13 @@ def _best_of_replay(
     try:
         with engine_parts(spec, *where, replay=number) as parts:
             seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
-            state = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
+            closed = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
     finally:
         replay.close()
-    return None if state is None else float(state.scores.max(where=_last(state), initial=0.0))
+    if closed is None:
+        return None
+    state, _ = closed
+    return float(state.scores.max(where=_last(state), initial=0.0))
 
 
 def _last(state: Elimination) -> NDArray[np.bool_]:

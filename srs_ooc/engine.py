@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from srs_ooc.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.ranking import best_items
+from srs_ooc.evidence.steadiness import Steadiness
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.executors import Executor, Speculation
 from srs_ooc.ledger import Ledger, Progress, TransientLedger, TreeWriter
@@ -28,8 +29,8 @@ from srs_ooc.seeds import Purpose, derive, key_of
 from srs_ooc.sizes import ceil_div
 from srs_ooc.spec import RunSpec
 
-LEADERS = "leaders"
-"""Record of the ledger that holds the leaders."""
+LEADERS, STEADINESS = "leaders", "steadiness"
+"""Records of the ledger that hold the leaders, and whether the ranking is at rest."""
 COMMIT_SECONDS = 1.0
 COMMIT_SHARE = 20
 """At least COMMIT_SECONDS, and COMMIT_SHARE times the last commit's time, pass between commits."""
@@ -46,6 +47,7 @@ class State:
     tally: Tally
     kept: KeptSet
     leaders: Leaders | None
+    steadiness: Steadiness
 
 
 class Engine:
@@ -81,10 +83,12 @@ class Engine:
         n_items = spec.n_items(n_features)
         leaders = Leaders(spec.keep, spec.round_size) if spec.concludes else None
         tally = Tally(n_items, wins=not spec.concludes)
-        self.state = State(0, tally, KeptSet(n_features), leaders)
+        steadiness = Steadiness(key_of(spec.seed, Purpose.RANK_TIE))
+        self.state = State(0, tally, KeptSet(n_features), leaders, steadiness)
         progress = ledger.load(self.state.tally, self.state.kept)
         if leaders is not None and isinstance(ledger, Ledger) and progress.iteration:
             leaders.restore(ledger.meta(LEADERS))
+            steadiness.restore(ledger.meta(STEADINESS))
         self.state.iteration = progress.iteration
         self._earlier = progress
         self._started = time.monotonic()
@@ -160,6 +164,8 @@ class Engine:
         if len(fresh):
             state.kept.add(fresh, state.iteration)
         leaders = state.leaders
+        if leaders is not None:
+            state.steadiness.look(state.tally, state.iteration)
         if leaders is not None and self.sampler.n_held and leaders.is_due(state.iteration):
             key = key_of(self.spec.seed, Purpose.RANK_TIE)
             leaders.choose(best_items(state.tally, leaders.count, key), state.iteration)
@@ -169,6 +175,7 @@ class Engine:
         facts: dict[str, Any] = {} if self.trees is None else {VALID: self.trees.sync()}
         if self.state.leaders is not None:
             facts[LEADERS] = self.state.leaders.to_json()
+            facts[STEADINESS] = self.state.steadiness.to_json()
         pages = np.flatnonzero(self._touched)
         self.ledger.commit(
             self.progress, self.state.tally, pages, self.state.kept, resident_nbytes(), facts

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from srs_ooc.conclusion import Setting, Watch, conclude, is_concluded
-from srs_ooc.errors import RunError
+from srs_ooc.errors import RunError, UsageError
 from srs_ooc.fitting import engine_parts, exchangeability, plan_memory, shape_of
 from srs_ooc.inputs import Inputs, digest, resolve
 from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
@@ -28,6 +28,8 @@ from srs_ooc.store.manifest import Manifest, read_manifest
 
 DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000
+UNTIL_STABLE = "until_stable"
+"""Record of the ledger that says whether the screen ends once its ranking is at rest."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Request:
         Cap on the whole process in megabytes of 10**6 bytes; None for what it was last.
     threads : int or None
         Workers; None for the cores of this machine.
+    until_stable : bool
+        End the screen of a run with a verdict once its blind ranking is at rest.
     save_trees : bool or None
         Keep every tree; settled when the run is created. None for what it is (at first: no).
     """
@@ -60,6 +64,7 @@ class Request:
     memory_mb: int | None = None
     threads: int | None = None
     save_trees: bool | None = None
+    until_stable: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,6 +126,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         return ledger
     saves = bool(request.save_trees)
     spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb, saves)
+    _check_until_stable(spec, request)
     planned = None if plan is None else plan(store, spec, shape, asked, request)
     default = DEFAULT_ITERATIONS if planned is None else planned.iterations
     meta = {
@@ -129,6 +135,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         "store": _whereabouts(store, run),
         "memory_mb": memory_mb,
         "iterations": default if request.iterations is None else request.iterations,
+        UNTIL_STABLE: request.until_stable,
     }
     meta[VALID] = 0 if saves else None
     arrays = {"excluded": asked.excluded, "rows": asked.rows}
@@ -248,6 +255,7 @@ def work_on(
         value = getattr(request, name)
         if value is not None and value != ledger.meta(name):
             ledger.set_meta(name, value)
+    _note_until_stable(ledger, request)
     until = max(int(ledger.meta("iterations")), ledger.progress().iteration)
     if is_done(ledger, until):
         return
@@ -258,9 +266,25 @@ def work_on(
     setting = Setting(store, inputs, cap_nbytes, request.threads)
     with _tree_writer(ledger) as trees:
         if spec_of(ledger).concludes:
-            conclude(ledger, spec_of(ledger), setting, until, trees, watch)
+            stable = bool(ledger.meta(UNTIL_STABLE))
+            conclude(ledger, spec_of(ledger), setting, until, trees, watch, until_stable=stable)
         else:
             _screen(ledger, setting, until, trees, watch)
+
+
+def _note_until_stable(ledger: Ledger, request: Request) -> None:
+    """Keep when the screen shall end: as last asked, or at the iterations given since."""
+    _check_until_stable(spec_of(ledger), request)
+    if request.until_stable or request.iterations is not None:
+        ledger.set_meta(UNTIL_STABLE, request.until_stable)
+
+
+def _check_until_stable(spec: RunSpec, request: Request) -> None:
+    if request.until_stable and not spec.concludes:
+        raise UsageError(
+            f"--until-stable: expected a run with a final verdict, found --judge {spec.judge}. "
+            "Say how far it goes with --iterations."
+        )
 
 
 def is_done(ledger: Ledger, until: int) -> bool:

@@ -119,6 +119,35 @@ def test_going_on_to_more_iterations_is_as_if_they_had_been_asked_at_once(table,
     assert_same(tmp_path / "a.run", tmp_path / "b.run", 2 * N_FEATURES)
 
 
+def test_a_screen_ends_once_its_ranking_is_at_rest_wherever_it_was_stopped(table, tmp_path):
+    store, _, _ = table
+    asked = Request(options(seed=6), iterations=50_000, memory_mb=4000, until_stable=True)
+    run_to(store, tmp_path / "whole.run", asked)
+    done = read(tmp_path / "whole.run", 2 * N_FEATURES)[0]
+    assert 1000 < done < 50_000
+    assert json_of("status", tmp_path / "whole.run", "--json")["state"] == "finished"
+    stopped = tmp_path / "stopped.run"
+    for stop in itertools.count(1):
+        countdown = itertools.count(-700 * stop)
+        run_to(store, stopped, asked, lambda _, countdown=countdown: next(countdown) != 0)
+        if read(stopped, 2 * N_FEATURES)[2] is not None:
+            break
+    assert stop > 1
+    assert_same(tmp_path / "whole.run", stopped, 2 * N_FEATURES)
+    # At so many iterations asked at once the verdict is the same.
+    fixed = Request(options(seed=6), iterations=done, memory_mb=4000)
+    run_to(store, tmp_path / "fixed.run", fixed)
+    assert_same(tmp_path / "whole.run", tmp_path / "fixed.run", 2 * N_FEATURES)
+    run_to(store, stopped, Request(options(seed=6), iterations=done + 100, memory_mb=4000))
+    assert read(stopped, 2 * N_FEATURES)[0] == done + 100
+
+
+def test_only_runs_with_a_verdict_end_by_themselves(table, tmp_path):
+    asked = ("--judge", "probe", "--until-stable", "--out", tmp_path / "no.run")
+    assert "--iterations" in error_of("run", table[0], *asked)
+    assert not (tmp_path / "no.run").exists()
+
+
 def test_nothing_is_selected_where_nothing_is(tmp_path):
     rng = np.random.default_rng(0)
     n_selected = []

@@ -34,6 +34,9 @@ WORK_OPTIONS = [
     click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
                  help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
                  "[default: as last asked for; 512 for a new run]"),
+    click.option("--until-stable", is_flag=True,
+                 help="With --judge decoy: end the screen before, once its best 100 items, decoys "
+                 "included, are at rest."),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
 ]  # fmt: skip
@@ -49,8 +52,8 @@ IDENTITY_OPTIONS = [
                  "0.1, sqrt or log2.  [default: q]"),
     click.option("--judge", type=click.Choice(JUDGES),
                  help="Test of relevance: the paper's probe, any positive importance, or decoys "
-                 "with a final verdict (docs/evidence.md).  [default: decoy; probe with its own options or "
-                 "--save-trees]"),
+                 "with a final verdict (docs/evidence.md).  [default: decoy; probe with its own "
+                 "options or --save-trees]"),
     click.option("--probe-min-draws", type=int, metavar="L",
                  help="A feature must have been drawn more often than this.  [default: 10]"),
     click.option("--probe-min-wins", metavar="BETA",
@@ -175,6 +178,7 @@ def run_command(
     store: Path | None,
     iterations: int | None,
     memory_mb: int | None,
+    until_stable: bool,
     threads: int | None,
     exclude_file: Path | None,
     exclude_missing: bool,
@@ -198,6 +202,7 @@ def run_command(
         memory_mb,
         threads,
         save_trees,
+        until_stable,
     )
     run = default_run_path(store) if out is None else out
     is_new = not run.exists()
@@ -216,11 +221,17 @@ def run_command(
 @click.argument("run", type=_FILE)
 @with_options(WORK_OPTIONS)
 def resume_command(
-    run: Path, iterations: int | None, memory_mb: int | None, threads: int | None
+    run: Path,
+    iterations: int | None,
+    memory_mb: int | None,
+    until_stable: bool,
+    threads: int | None,
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     ledger = Ledger(run, writable=True)
-    request = Request(iterations=iterations, memory_mb=memory_mb, threads=threads)
+    request = Request(
+        iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
+    )
     _work(ledger, find_store(ledger), request)
 
 
