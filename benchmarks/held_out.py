@@ -1,0 +1,128 @@
+"""Features selected on half of a real table: how well a forest predicts the other half by them.
+
+Claim: the selected features predict held-out rows about as well as all of them do, or better, and
+there are few. Selection sees the training half only; the halves are the same for every method and
+stratified by class. The forest is scikit-learn's random forest of 500 trees. Boruta (500 trees, 20
+rounds) is given the same training half, and is left out of a table with ``--without-boruta``.
+
+Ours is ``srs-ooc run --judge decoy`` with its defaults, and the same with ``--replays 9``.
+
+    python benchmarks/held_out.py --data FOLDER [--tables madelon arcene ...] [--seeds 3]
+"""
+
+import argparse
+import gzip
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+from numpy.typing import NDArray
+from selection_parts.peers import boruta
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import train_test_split
+
+TABLES = ["madelon", "arcene", "prostate_ge", "tox_171"]
+OURS = {"decoys": ("--judge", "decoy"), "replays": ("--judge", "decoy", "--replays", "9")}
+SHOWN = 8
+
+
+def srs_ooc(*arguments: object) -> str:
+    """Run a command and return what it says."""
+    command = [sys.executable, "-m", "srs_ooc", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+class Table:
+    """A real table, in memory and as a store."""
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        header, *lines = gzip.decompress(source.read_bytes()).decode().splitlines()
+        self.names = header.split(",")[:-1]
+        self.values = np.array([line.split(",")[:-1] for line in lines], np.float32)
+        self.target = np.array([line.rsplit(",", 1)[1] for line in lines])
+        self.folder, self.store = folder, folder / "table.zarr"
+        srs_ooc("ingest", source, self.store)
+
+    def halves(self, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the rows of the training and of the test half."""
+        rows = np.arange(len(self.target))
+        train, test = train_test_split(rows, test_size=0.5, stratify=self.target, random_state=seed)
+        return np.sort(train), np.sort(test)
+
+    def ours(self, train: NDArray[np.intp], method: str, seed: int) -> list[tuple[str, str]]:
+        """Return the names selected on the training half, best first, with their tiers."""
+        ids = self.folder / "rows"
+        ids.write_text("\n".join(f"{row}" for row in train) + "\n")
+        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
+            run = Path(scratch) / "a.run"
+            asked = ("--rows", ids, "--seed", seed, "--memory-mb", 512, *OURS[method])
+            srs_ooc("run", self.store, "--out", run, *asked)
+            found = json.loads(srs_ooc("features", run, "--json", "--selected"))
+        return [(record["name"], record["tier"]) for record in found]
+
+    def accuracy(
+        self, train: NDArray[np.intp], test: NDArray[np.intp], columns: list[int], seed: int
+    ) -> float:
+        """Return the accuracy on the test half of a forest on some columns; nan for none."""
+        if not columns:
+            return float("nan")
+        forest = RandomForestClassifier(500, random_state=seed, n_jobs=-1)
+        forest.fit(self.values[np.ix_(train, columns)], self.target[train])
+        return float(forest.score(self.values[np.ix_(test, columns)], self.target[test]))
+
+
+def compare(table: Table, name: str, seeds: int, *, with_boruta: bool) -> None:
+    """Print the lines of one table."""
+    place = {feature: i for i, feature in enumerate(table.names)}
+    results: dict[str, list[tuple[int, float, float]]] = {}
+    for seed in range(seeds):
+        train, test = table.halves(seed)
+        chosen: dict[str, list[int]] = {"all features": list(range(len(table.names)))}
+        seconds = {"all features": 0.0}
+        for method in OURS:
+            start = time.perf_counter()
+            found = table.ours(train, method, seed)
+            seconds[method] = time.perf_counter() - start
+            chosen[method] = [place[feature] for feature, _ in found]
+            tiers = Counter(tier for _, tier in found)
+            first = ", ".join(feature for feature, _ in found[:SHOWN])
+            print(f"  {name} seed {seed} {method}: {dict(tiers)}: {first}", file=sys.stderr)
+        if with_boruta:
+            start = time.perf_counter()
+            mask, _ = boruta(table.values[train], table.target[train], seed)
+            assert mask is not None
+            seconds["Boruta"] = time.perf_counter() - start
+            chosen["Boruta"] = np.flatnonzero(mask).tolist()
+        for method, columns in chosen.items():
+            accuracy = table.accuracy(train, test, columns, seed)
+            results.setdefault(method, []).append((len(columns), accuracy, seconds[method]))
+    for method, rows in results.items():
+        counts, accuracies, times = zip(*rows, strict=True)
+        each = ", ".join(f"{value:.3f}" for value in accuracies)
+        size = ", ".join(map(str, counts))
+        print(f"| {name} | {method} | {size} | {each} | {mean(times):.1f} |", flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--tables", nargs="+", default=TABLES)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--without-boruta", action="store_true")
+    options = parser.parse_args()
+    print("| table | features | selected, by seed | accuracy, by seed | s |\n|---|---|---|---|---|")
+    for name in options.tables:
+        with tempfile.TemporaryDirectory() as scratch:
+            table = Table(options.data / f"{name}.csv.gz", Path(scratch))
+            compare(table, name, options.seeds, with_boruta=not options.without_boruta)
+
+
+if __name__ == "__main__":
+    main()
