@@ -192,21 +192,24 @@ def ingest_command(
         keep_values=not no_values,
         text=text,
     )
-    if dry_run:
-        found = forecast(source, store, options, by_features=orient == "features")
-        _report_forecast(found, options.memory_nbytes)
-        return
     joined = _sample_table(orient, samples, id_name, target, covariates)
     if joined and (names or target_file):
         raise UsageError("expected no --names or --target-file with --orient features.")
+    if dry_run:
+        found = forecast(source, store, options, by_features=joined is not None)
+        _report_forecast(found, options.memory_nbytes)
+        return
+    columns = {} if target_file is None else {"target": [("target", target_file)]}
+    _report(store, _ingest(source, store, options, joined, Apart(names, columns)))
+
+
+def _ingest(
+    source: Path, store: Path, options: IngestOptions, joined: SampleTable | None, apart: Apart
+) -> Manifest:
     with byte_progress() as progress:
         if joined is None:
-            columns = {} if target_file is None else {"target": [("target", target_file)]}
-            apart = Apart(names, columns)
-            manifest = ingest_any(source, store, options, progress, apart=apart)
-        else:
-            manifest = ingest_features_as_rows(source, store, joined, options, progress)
-    _report(store, manifest)
+            return ingest_any(source, store, options, progress, apart=apart)
+        return ingest_features_as_rows(source, store, joined, options, progress)
 
 
 def _names(text: str | None) -> tuple[str, ...]:

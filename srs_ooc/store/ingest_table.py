@@ -33,12 +33,12 @@ from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_th
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
 from srs_ooc.store.row_columns import Wording
 from srs_ooc.store.row_facts import RowColumns, same_length
-from srs_ooc.store.spool import PanelSpool, anonymous_array
+from srs_ooc.store.spool import PanelSpool
 from srs_ooc.store.table import ColumnSource, Progress, StoreForm
+from srs_ooc.store.table_columns import TableColumns
 from srs_ooc.store.texts import TextSpool, texts_of
 from srs_ooc.store.writer import write_store
 
-_PIECE_NBYTES = 2 * MB
 _N_TEXTS = 1 << 14
 
 
@@ -321,7 +321,7 @@ class TableIngest:
         self, roles: Roles, plan: IngestPlan, kinds: FeatureKinds
     ) -> tuple[ColumnSource, StoreForm]:
         """Return the columns, checked, and how to keep them."""
-        columns = _Columns(self._table, self._what, self._header, roles.stored_columns(), kinds)
+        columns = TableColumns(self._table, self._what, self._header, roles.stored_columns(), kinds)
         source: ColumnSource = columns
         if self._table.by_rows:
             path = self._folder / "scratch" / "panels"
@@ -364,81 +364,3 @@ def items_of(given: Any) -> Any:
 def _spool(spool: TextSpool, texts: Iterator[str]) -> None:
     while block := list(islice(texts, _N_TEXTS)):
         spool.append(texts_of(block))
-
-
-class _Columns:
-    """The features of a table in stored order: a ``ColumnSource`` where it is read by columns."""
-
-    def __init__(
-        self,
-        table: Table,
-        what: object,
-        header: TextSpool,
-        columns: NDArray[np.intp],
-        kinds: FeatureKinds,
-    ) -> None:
-        self._table, self._what, self._header, self._columns = table, what, header, columns
-        self._pool = kinds.pool
-        self.n_rows, self.n_features = table.shape[0], len(columns)
-        self.fits_float32 = True
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows))
-        for first, last in _pieces(stop - start, self.n_rows):
-            positions = self._columns[start + first : start + last]
-            out[first:last] = self._table.read(positions, self._pool)
-        return out
-
-    def check(self, progress: Progress | None) -> None:
-        """Read all columns once: refuse infinities, and see whether float32 would do."""
-        in_order = np.sort(self._columns)
-        for first, last in _pieces(self.n_features, self.n_rows):
-            positions = in_order[first:last]
-            self._look(self._table.read(positions, self._pool), 0, positions, by_rows=False)
-            _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
-
-    def spool(self, spool: PanelSpool, progress: Progress | None) -> None:
-        """Read all rows, in panels that turn them into columns."""
-        panel_rows, filled = spool.panel.shape[1], 0
-        for first, last in _pieces(self.n_rows, self._table.shape[1], panel_rows):
-            rows = self._table.read(np.arange(first, last), self._pool)[:, self._columns]
-            self._look(rows, first, self._columns, by_rows=True)
-            spool.panel[:, filled : filled + len(rows)] = rows.T
-            filled += len(rows)
-            if filled == panel_rows or last == self.n_rows:
-                spool.flush(filled)
-                filled = 0
-            _tell(progress, last * self.n_features, self.n_rows * self.n_features)
-        spool.seal()
-
-    def _look(
-        self, values: NDArray[np.float64], row: int, columns: NDArray[np.intp], *, by_rows: bool
-    ) -> None:
-        infinite = np.isinf(values)
-        if infinite.any():
-            at, across = np.argwhere(infinite)[0].tolist()
-            line, column = (row + at, across) if by_rows else (across, at)
-            raise InputError(
-                f"{self._what}, row {line + 1}, column {self._header.describe(columns[column])}: "
-                f"expected a finite number (or a missing value), found {values[at, across]}. "
-                "Mend the cell, or make it missing."
-            )
-        if self.fits_float32:
-            with np.errstate(over="ignore"):
-                narrow = values.astype(np.float32)
-            self.fits_float32 = np.array_equal(narrow, values, equal_nan=True)
-
-
-def _tell(progress: Progress | None, n_cells: int, n_all: int) -> None:
-    if progress:
-        progress("reading", 8 * n_cells, 8 * n_all)
-
-
-def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
-    """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
-    step = max(1, _PIECE_NBYTES // (8 * n_items))
-    for begin in range(0, n_lines, multiple or n_lines):
-        end = min(begin + (multiple or n_lines), n_lines)
-        for start in range(begin, end, step):
-            yield start, min(start + step, end)

@@ -122,7 +122,7 @@ def test_sparse_npz_and_its_cap(tmp_path):
 
 def test_several_panels_and_pieces(tmp_path, monkeypatch):
     """Rows come in pieces that end inside a panel and at its end."""
-    monkeypatch.setattr("srs_ooc.store.ingest_table._PIECE_NBYTES", 8 * 12 * 4)
+    monkeypatch.setattr("srs_ooc.store.table_columns._PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
     from srs_ooc.store import ingest_table
 

@@ -1,0 +1,94 @@
+"""The features of a table that is read through :class:`~srs_ooc.store.formats.Table`."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.errors import InputError
+from srs_ooc.sizes import MB
+from srs_ooc.store.categories import FeatureKinds
+from srs_ooc.store.formats import Table
+from srs_ooc.store.spool import PanelSpool, anonymous_array
+from srs_ooc.store.table import Progress
+from srs_ooc.store.texts import TextSpool
+
+_PIECE_NBYTES = 2 * MB
+
+
+class TableColumns:
+    """The features of a table in stored order: a ``ColumnSource`` where it is read by columns."""
+
+    def __init__(
+        self,
+        table: Table,
+        what: object,
+        header: TextSpool,
+        columns: NDArray[np.intp],
+        kinds: FeatureKinds,
+    ) -> None:
+        self._table, self._what, self._header, self._columns = table, what, header, columns
+        self._pool = kinds.pool
+        self.n_rows, self.n_features = table.shape[0], len(columns)
+        self.fits_float32 = True
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = anonymous_array((stop - start, self.n_rows))
+        for first, last in _pieces(stop - start, self.n_rows):
+            positions = self._columns[start + first : start + last]
+            out[first:last] = self._table.read(positions, self._pool)
+        return out
+
+    def check(self, progress: Progress | None) -> None:
+        """Read all columns once: refuse infinities, and see whether float32 would do."""
+        in_order = np.sort(self._columns)
+        for first, last in _pieces(self.n_features, self.n_rows):
+            positions = in_order[first:last]
+            self._look(self._table.read(positions, self._pool), 0, positions, by_rows=False)
+            _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
+
+    def spool(self, spool: PanelSpool, progress: Progress | None) -> None:
+        """Read all rows, in panels that turn them into columns."""
+        panel_rows, filled = spool.panel.shape[1], 0
+        for first, last in _pieces(self.n_rows, self._table.shape[1], panel_rows):
+            rows = self._table.read(np.arange(first, last), self._pool)[:, self._columns]
+            self._look(rows, first, self._columns, by_rows=True)
+            spool.panel[:, filled : filled + len(rows)] = rows.T
+            filled += len(rows)
+            if filled == panel_rows or last == self.n_rows:
+                spool.flush(filled)
+                filled = 0
+            _tell(progress, last * self.n_features, self.n_rows * self.n_features)
+        spool.seal()
+
+    def _look(
+        self, values: NDArray[np.float64], row: int, columns: NDArray[np.intp], *, by_rows: bool
+    ) -> None:
+        infinite = np.isinf(values)
+        if infinite.any():
+            at, across = np.argwhere(infinite)[0].tolist()
+            line, column = (row + at, across) if by_rows else (across, at)
+            raise InputError(
+                f"{self._what}, row {line + 1}, column {self._header.describe(columns[column])}: "
+                f"expected a finite number (or a missing value), found {values[at, across]}. "
+                "Mend the cell, or make it missing."
+            )
+        if self.fits_float32:
+            with np.errstate(over="ignore"):
+                narrow = values.astype(np.float32)
+            self.fits_float32 = np.array_equal(narrow, values, equal_nan=True)
+
+
+def _tell(progress: Progress | None, n_cells: int, n_all: int) -> None:
+    if progress:
+        progress("reading", 8 * n_cells, 8 * n_all)
+
+
+def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
+    step = max(1, _PIECE_NBYTES // (8 * n_items))
+    for begin in range(0, n_lines, multiple or n_lines):
+        end = min(begin + (multiple or n_lines), n_lines)
+        for start in range(begin, end, step):
+            yield start, min(start + step, end)
