@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.budget import peak_resident_nbytes
+from srs_ooc.budget import PROCESS_NBYTES, peak_resident_nbytes
 from srs_ooc.closing import STATE, Closing
 from srs_ooc.engine import Engine
 from srs_ooc.evidence.elimination import COUNTING, REPLAYING, SURVIVORS, Elimination
@@ -195,8 +195,8 @@ def _replay(
     held = ledger.read_arrays(MAXIMA)
     if held is None or int(held["n_iterations"]) != n_iterations:
         held = {"maxima": np.zeros(0)}
-        shutil.rmtree(ledger.run / REPLAYS_FOLDER, ignore_errors=True)
     maxima: NDArray[np.float64] = held["maxima"]
+    folder = ledger.run / REPLAYS_FOLDER
     for number in range(len(maxima) + 1, spec.replays + 1):
         best = _best_of_replay(ledger, spec, setting, number, n_iterations, watch)
         if best is None:
@@ -204,7 +204,8 @@ def _replay(
         maxima = np.append(maxima, best)
         done = {"maxima": maxima, "n_iterations": np.array(n_iterations)}
         ledger.write_arrays(MAXIMA, done)
-        shutil.rmtree(ledger.run / REPLAYS_FOLDER, ignore_errors=True)
+        shutil.rmtree(folder / str(number), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     return maxima
 
 
@@ -219,7 +220,8 @@ def _best_of_replay(
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     stage = f"replay {number} of {spec.replays}"
     try:
-        with engine_parts(spec, *where, replay=number) as parts:
+        # The process was measured when the run's own engine was made; freed memory is used again.
+        with engine_parts(spec, *where, replay=number, process_nbytes=PROCESS_NBYTES) as parts:
             seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
             closed = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
     finally:

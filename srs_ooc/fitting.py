@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.budget import Budget
 from srs_ooc.engine import Engine
+from srs_ooc.errors import UsageError
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.executors import Executor, Source, grow_subspace
 from srs_ooc.inputs import Inputs
@@ -28,8 +29,10 @@ from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.store.read_ahead import ReadAhead
-from srs_ooc.store.reading import read_groups, read_strata
+from srs_ooc.store.reading import read_groups, read_strata, read_target
 
+_LOOKS = 8
+"""Permutations that must all leave the targets as they are before they count as pinned."""
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
 
@@ -150,17 +153,19 @@ def engine_parts(
     *,
     saves: bool = False,
     replay: int | None = None,
+    process_nbytes: int | None = None,
 ) -> Iterator[EngineParts]:
     """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
 
-    ``replay`` (from 1) permutes the target, within strata and by whole groups.
+    ``replay`` (from 1) permutes the target, within strata and by whole groups. ``process_nbytes``
+    is as for :class:`Budget`.
 
     What the cap leaves goes first to more workers, then to threads that share a worker's tree where
     there are more cores, then to keeping the store mapped.
     """
     manifest = read_manifest(store)
     shape = shape_of(manifest, inputs, spec.class_weight)
-    budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
+    budget = plan_memory(spec, shape, cap_nbytes, process_nbytes, saves=saves)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)
@@ -209,6 +214,27 @@ def exchangeability(store: Path, manifest: Manifest, inputs: Inputs) -> Exchange
         groups = None if groups is None else groups[inputs.rows]
     n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
     return Exchangeability(n_rows, strata, groups)
+
+
+def check_exchangeable(store: Path, manifest: Manifest, inputs: Inputs) -> None:
+    """Check that decoys and replays differ from what they are compared with.
+
+    Raises
+    ------
+    UsageError
+        If too few rows may trade places, or only such as have the same target.
+    """
+    exchangeable = exchangeability(store, manifest, inputs)
+    exchangeable.check()
+    target = read_target(store, manifest)
+    if inputs.rows is not None:
+        target = target[inputs.rows]
+    if all(np.array_equal(target[exchangeable.permutation(key)], target) for key in range(_LOOKS)):
+        raise UsageError(
+            "expected strata and groups within which targets differ, found that rows which may "
+            "trade places all have the same one: nothing could be told from chance. Leave the "
+            "target out of the strata, or use --judge probe."
+        )
 
 
 def decoy_families(spec: RunSpec, exchangeable: Exchangeability | None) -> NDArray[np.int32] | None:

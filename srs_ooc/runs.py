@@ -8,7 +8,7 @@ from pathlib import Path
 
 from srs_ooc.conclusion import Setting, Watch, conclude, is_concluded
 from srs_ooc.errors import RunError, UsageError
-from srs_ooc.fitting import engine_parts, exchangeability, plan_memory, shape_of
+from srs_ooc.fitting import check_exchangeable, engine_parts, plan_memory, shape_of
 from srs_ooc.inputs import Inputs, digest, resolve
 from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.ledger.trees import VALID
@@ -181,7 +181,7 @@ def _settled(
     spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
     training_response(store, manifest, asked, class_weight)
     if spec.concludes:
-        exchangeability(store, manifest, asked).check()
+        check_exchangeable(store, manifest, asked)
     plan_memory(spec, shape, memory_mb * MB, saves=saves)
     return spec, shape, memory_mb
 

@@ -19,3 +19,8 @@ def describe_nbytes(n_bytes: int) -> str:
         if n_bytes >= size:
             return f"{n_bytes / size:.1f} {unit}"
     return f"{n_bytes} bytes"
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number with its noun, plural unless it is one."""
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

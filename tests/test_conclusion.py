@@ -213,7 +213,7 @@ def test_why_says_why(concluded):
     records = json_of("features", run, "--json")
     assert "is in (" in srs_ooc("features", run, "--why", records[0]["name"]).stdout
     out = next(r for r in records if r["tier"] == "none")
-    assert "is out: at place" in srs_ooc("features", run, "--why", out["name"]).stdout
+    assert "is out: it is at place" in srs_ooc("features", run, "--why", out["name"]).stdout
     never = next((r for r in records if r["tier"] is None), None)
     if never is not None:
         assert "was not among the best" in srs_ooc("features", run, "--why", never["name"]).stdout
@@ -258,3 +258,34 @@ def test_strata_are_kept_and_pinning_ones_refused(tmp_path):
     pinned = tmp_path / "p.zarr"
     package.ingest(values, pinned, target=labels, strata=np.arange(40))
     assert "trade places, found" in error_of("run", pinned, "--judge", "decoy", "--q", 40)
+    told = tmp_path / "t.zarr"
+    package.ingest(values, told, target=labels, strata=labels)
+    assert "all have the same one" in error_of("run", told, "--judge", "decoy", "--q", 40)
+
+
+def test_replays_taken_up_again_go_on_where_they_were(table, tmp_path):
+    """However early in the first replay a run is stopped, it gets on."""
+    store, _, _ = table
+    request = Request(options(seed=8, replays=9), iterations=3000, threads=1, memory_mb=4000)
+    run, done = tmp_path / "r.run", []
+    for _ in range(3):
+        countdown = itertools.count(-400)
+
+        def watch(step, countdown=countdown):
+            return not step.stage.startswith("replay 1") or next(countdown) != 0
+
+        run_to(store, run, request, watch)
+        replay = Ledger(run / "replays" / "1", writable=False)
+        done.append(replay.progress().iteration)
+        replay.close()
+    assert done == [401, 802, 1203]
+
+
+def test_a_replay_left_behind_is_cleared(table, tmp_path):
+    store, _, _ = table
+    request = Request(options(seed=8, replays=9), iterations=100, memory_mb=4000)
+    run = tmp_path / "r.run"
+    run_to(store, run, request)
+    (run / "replays" / "0").mkdir(parents=True)
+    run_to(store, run, Request(iterations=150, memory_mb=4000))
+    assert not (run / "replays").exists()

@@ -29,6 +29,7 @@ SHAPES = {  # rows, features, options
         100_000,
         ("--q", 1000, "--judge", "decoy", "--decoys", 3, "--iterations", 300),
     ),
+    "replays": (20, 300_000, ("--replays", 9, "--iterations", 5, "--threads", 1, "--q", 2000)),
     "tall-decoys": (
         200_000,
         12,

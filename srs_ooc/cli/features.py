@@ -9,6 +9,7 @@ from srs_ooc.cli.output import stream_csv, stream_json, stream_table
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.ranking import FeatureRecord, Reading
 from srs_ooc.runs import find_store
+from srs_ooc.sizes import counted
 
 TABLE_ROWS = 50
 _COLUMNS = {
@@ -80,7 +81,7 @@ def features_command(
 def _show(reading: Reading, records: list[FeatureRecord], *, only_selected: bool) -> None:
     provisional = " (provisional: no verdict yet)" if reading.is_provisional else ""
     click.echo(
-        f"{reading.n_selected} features selected after {reading.n_iterations} iterations"
+        f"{counted(reading.n_selected, 'feature')} selected after {reading.n_iterations} iterations"
         f"{provisional}"
     )
     stream_table(_COLUMNS if reading.verdict is None else _VERDICT_COLUMNS, records)

@@ -21,6 +21,7 @@ from srs_ooc.report.ranking import Reading
 from srs_ooc.report.status import Status, status_of
 from srs_ooc.report.verdict import VerdictReading
 from srs_ooc.runs import Request, default_run_path, find_store, is_done, open_or_create, work_on
+from srs_ooc.sizes import counted
 from srs_ooc.spec import JUDGES, Options
 from srs_ooc.store.manifest import read_manifest
 
@@ -321,10 +322,10 @@ def _verdict_line(verdict: VerdictReading) -> str:
     if spec.replays:
         how = f"certified against {spec.replays} replays at level {spec.fdr}"
     else:
-        how = f"{facts['n_decoys_above']} decoys above the cut at level {spec.fdr}"
+        how = f"{counted(facts['n_decoys_above'], 'decoy')} above the cut at level {spec.fdr}"
     return (
-        f"{verdict.n_selected} selected in {verdict.n_groups_selected} groups, {how}; "
-        f"{facts['n_marginal']} features pass the marginal test alone."
+        f"{verdict.n_selected} selected in {counted(verdict.n_groups_selected, 'group')}, {how}; "
+        f"{counted(facts['n_marginal'], 'feature')} would pass the marginal test alone."
     )
 
 
@@ -332,7 +333,7 @@ def _report(ledger: Ledger, store: Path) -> None:
     status = status_of(ledger)
     reading = Reading(ledger, store)
     click.echo(
-        f"{status.n_selected} features selected after {status.iterations} iterations "
+        f"{counted(status.n_selected, 'feature')} selected after {status.iterations} iterations "
         f"(judge {status.judge}, alpha {status.alpha}, q {status.subspace_size}) "
         f"in {status.seconds:.1f} s of work; "
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."

@@ -51,9 +51,7 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         draws, wins = status.probe_min_draws, status.probe_min_wins
         test = f" (drawn more than {draws} times, better in at least {wins:g} of them)"
     if status.judge == "decoy":
-        how = (
-            f"{status.replays} replays" if status.replays else f"{status.decoys} families of decoys"
-        )
+        how = f"{status.replays} replays" if status.replays else f"{status.decoys} decoys a feature"
         test = f" (level {status.fdr:g}, {how}, {status.keep} leading items held)"
     depth = "no limit" if status.max_depth is None else status.max_depth
     return [

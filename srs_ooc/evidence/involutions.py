@@ -93,9 +93,9 @@ class Exchangeability:
         UsageError
             If fewer than nine rows in ten would move.
         """
-        classes, last, counts = np.unique(self._class, return_index=True, return_counts=True)
-        n_fixed = int(self._size[last[counts % 2 == 1]].sum()) if len(classes) > 1 else 0
-        if n_fixed > (1 - LEAST_MOVED) * self.n_rows:
+        _, first, counts = np.unique(self._class, return_index=True, return_counts=True)
+        n_fixed = int(self._size[first[counts % 2 == 1]].sum())
+        if n_fixed > max(1, (1 - LEAST_MOVED) * self.n_rows):
             raise UsageError(
                 f"expected strata and groups that let at least {LEAST_MOVED:.0%} of the rows trade "
                 f"places, found {self.n_rows - n_fixed} of {self.n_rows}: a row needs a partner in "

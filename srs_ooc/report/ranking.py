@@ -77,6 +77,7 @@ class Reading:
         self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
         self._kept = KeptSet(manifest.n_features)
         self.n_iterations = ledger.load(self._tally, self._kept).iteration
+        self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self._kept.n if self.verdict is None else self.verdict.n_selected
@@ -205,7 +206,8 @@ class Reading:
             others = [f for f in self.verdict.members(standing.group) if f != stored]
         shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
         n_drawn = int(self._tally.n_drawn[stored])
-        return explain(name, stored, n_drawn, self.verdict, shown)
+        is_excluded = self._excluded is not None and stored in self._excluded
+        return explain(name, stored, n_drawn, self.verdict, shown, is_excluded=is_excluded)
 
     def name(self, stored: int) -> str:
         """Return the name of a stored feature."""

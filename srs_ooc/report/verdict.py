@@ -136,7 +136,13 @@ class VerdictReading:
 
 
 def explain(
-    name: str, feature: int, n_drawn: int, verdict: VerdictReading, names: list[str]
+    name: str,
+    feature: int,
+    n_drawn: int,
+    verdict: VerdictReading,
+    names: list[str],
+    *,
+    is_excluded: bool,
 ) -> str:
     """Say in one plain sentence why a feature is in or out.
 
@@ -152,9 +158,13 @@ def explain(
         The verdict.
     names : list of str
         Other features of its group.
+    is_excluded : bool
+        Whether the run leaves the feature out.
     """
     standing = verdict.standing(feature)
     if standing is None:
+        if is_excluded:
+            return f"{name} is out: the run was told to leave it out (--exclude)."
         if n_drawn == 0:
             return f"{name} is out: it was never drawn; run more iterations."
         return (
@@ -177,8 +187,9 @@ def explain(
         )
     if standing.tier == "none":
         return (
-            f"{name} is out: at place {standing.place} so many decoys rank as high that "
-            f"{standing.q_value:.2g} of the features would be false ({spec.fdr} asked).{tail}"
+            f"{name} is out: it is at place {standing.place}, and of the cuts there or further "
+            f"down the best has an estimated {standing.q_value:.2g} of the features false "
+            f"({spec.fdr} asked).{tail}"
         )
     sharp = " before a clear drop of the scores" if standing.tier == "core" else ""
     return (

@@ -74,7 +74,12 @@ def settle(
         excluded=options.excluded or "none",
         rows=options.rows or "all",
         draw_block=in_range(
-            "draw-block", options.draw_block, 1, 1, subspace_size, " (the features of a subspace)"
+            "draw-block",
+            options.draw_block,
+            1,
+            1,
+            subspace_size if largest else LARGEST,
+            " (the features of a subspace)",
         ),
         trees_per_subspace=n_trees,
         splitter=splitter,

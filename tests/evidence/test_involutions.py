@@ -67,3 +67,12 @@ def test_strata_that_pin_the_rows_are_refused():
     pinned = Exchangeability(30, np.arange(30, dtype=np.int32) // 3)
     with pytest.raises(UsageError, match="found 20 of 30: a row needs a partner"):
         pinned.check()
+
+
+@pytest.mark.parametrize(("sizes", "moved"), [((40,), 0), ((13, 13, 13), 26), ((10, 20), 0)])
+def test_groups_without_partners_are_refused(sizes, moved):
+    groups = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    rows = Exchangeability(len(groups), None, groups)
+    assert np.count_nonzero(rows.involution(5) != np.arange(len(groups))) == moved
+    with pytest.raises(UsageError, match=f"found {moved} of {len(groups)}"):
+        rows.check()
