@@ -163,20 +163,13 @@ def ingest_command(
     named otherwise are features: numbers, or texts, which are categories. Missing values are stored
     as such. STORE appears complete or not at all.
     """
-    if source.is_fifo() or source.is_char_device():
-        raise InputError(
-            f"{source}: expected a file, which is read more than once, found a pipe or a device. "
-            "Give a text table on standard input with `-` as SOURCE."
-        )
+    _check_source(source)
     if target is not None and target_file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
-    text = TextForm(
-        separator=separator,
-        comment=comment,
-        decimal=decimal,
-        missing=missing or None,
-        header=not no_header,
-    )
+    joined = _sample_table(orient, samples, id_name, target, covariates)
+    if joined and (names or target_file):
+        raise UsageError("expected no --names or --target-file with --orient features.")
+    text = TextForm(separator, comment, decimal, missing or None, header=not no_header)
     options = IngestOptions(
         target=target,
         task=task,
@@ -192,15 +185,20 @@ def ingest_command(
         keep_values=not no_values,
         text=text,
     )
-    joined = _sample_table(orient, samples, id_name, target, covariates)
-    if joined and (names or target_file):
-        raise UsageError("expected no --names or --target-file with --orient features.")
     if dry_run:
         found = forecast(source, store, options, by_features=joined is not None)
         _report_forecast(found, options.memory_nbytes)
-        return
-    columns = {} if target_file is None else {"target": [("target", target_file)]}
-    _report(store, _ingest(source, store, options, joined, Apart(names, columns)))
+    else:
+        columns = {} if target_file is None else {"target": [("target", target_file)]}
+        _report(store, _ingest(source, store, options, joined, Apart(names, columns)))
+
+
+def _check_source(source: Path) -> None:
+    if source.is_fifo() or source.is_char_device():
+        raise InputError(
+            f"{source}: expected a file, which is read more than once, found a pipe or a device. "
+            "Give a text table on standard input with `-` as SOURCE."
+        )
 
 
 def _ingest(
