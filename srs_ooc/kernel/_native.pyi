@@ -188,4 +188,5 @@ def code_columns(
     kinds: NDArray[Any],
     lows: NDArray[Any],
     highs: NDArray[Any],
+    long_rows: int,
 ) -> None: ...

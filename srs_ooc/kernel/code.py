@@ -11,6 +11,12 @@ from srs_ooc.kernel import _native
 NUMERIC, INTEGER, BOOLEAN, CATEGORICAL, CONSTANT = range(5)
 """Kinds of feature."""
 
+LONG_ROWS = 1 << 19
+"""Features of at least so many rows are coded to uint8 without sorting them."""
+
+LONG_NBYTES = 8_000_000
+"""Memory that this takes: at most 253 groups of 2,048 counters, and their tables, digit by digit."""
+
 
 @dataclass(frozen=True)
 class CodeFacts:
@@ -44,7 +50,11 @@ def max_codes(dtype: Any) -> int:
 
 
 def code_columns(
-    values: NDArray[np.floating[Any]], codes: NDArray[np.unsignedinteger[Any]], *, ranges: int = 0
+    values: NDArray[np.floating[Any]],
+    codes: NDArray[np.unsignedinteger[Any]],
+    *,
+    ranges: int = 0,
+    long_rows: int = LONG_ROWS,
 ) -> CodeFacts:
     """Code features; with B = 254 (65,534) codes for uint8 (uint16).
 
@@ -61,6 +71,9 @@ def code_columns(
         C-contiguous; filled here.
     ranges : int
         Width of ``lows`` and ``highs``, at least the codes in use; 0 for none.
+    long_rows : int
+        From how many rows on uint8 codes are found by counting rather than sorting, which takes no
+        memory that grows with the rows; the codes are the same.
     """
     m = values.shape[0]
     facts = CodeFacts(
@@ -80,5 +93,6 @@ def code_columns(
         facts.kinds,
         facts.lows,
         facts.highs,
+        long_rows,
     )
     return facts

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from srs_ooc.errors import BudgetError
-from srs_ooc.kernel.code import max_codes
+from srs_ooc.kernel.code import LONG_NBYTES, LONG_ROWS, max_codes
 from srs_ooc.sizes import MB, ceil_div, megabytes
 from srs_ooc.store.layout import VALUES_CHUNK_NBYTES, Shape, values_chunk
 from srs_ooc.store.table import StoreForm
@@ -85,10 +85,17 @@ def batch_nbytes(shape: Shape, form: StoreForm, batch: int, n_threads: int, extr
     ``extra`` bytes a cell are held besides.
     """
     per_cell = extra + 8 + (4 if form.values_dtype == "float32" else 0) + 2 * form.code_nbytes
-    sorting = n_threads * (16 * shape.n_rows + 8 * min(shape.n_rows, max_codes(form.code_dtype)))
+    sorting = n_threads * _coding_nbytes(shape.n_rows, form)
     compressing = n_threads * 6 * VALUES_CHUNK_NBYTES  # and pieces of what is read
     ranges = 2 * 8 * batch * form.n_ranges(shape)
     return batch * shape.n_rows * per_cell + sorting + compressing + ranges
+
+
+def _coding_nbytes(n_rows: int, form: StoreForm) -> int:
+    """Return the memory of finding the codes of a feature."""
+    if n_rows >= LONG_ROWS and form.code_dtype == "uint8":
+        return LONG_NBYTES
+    return 16 * n_rows + 8 * min(n_rows, max_codes(form.code_dtype))
 
 
 def fit_batch(shape: Shape, form: StoreForm, nbytes: int, extra: int = 0) -> tuple[int, int]:

@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from srs_ooc.kernel.code import code_columns, max_codes
+from srs_ooc.kernel.code import (
+    BOOLEAN,
+    CONSTANT,
+    INTEGER,
+    LONG_ROWS,
+    NUMERIC,
+    CodeFacts,
+    code_columns,
+    max_codes,
+)
 
 
 def twin(column: np.ndarray, dtype: type) -> tuple[np.ndarray, int, int, bool]:
@@ -27,8 +36,15 @@ def twin(column: np.ndarray, dtype: type) -> tuple[np.ndarray, int, int, bool]:
 
 
 def check(values: np.ndarray, dtype: type) -> None:
-    codes = np.empty(values.shape, dtype)
-    facts = code_columns(values, codes, ranges=min(max_codes(dtype), values.shape[1]))
+    width = min(max_codes(dtype), values.shape[1])
+    for long_rows in (1, LONG_ROWS):  # both ways of coding
+        codes = np.empty(values.shape, dtype)
+        facts = code_columns(values, codes, ranges=width, long_rows=long_rows)
+        compare(values, codes, facts)
+
+
+def compare(values: np.ndarray, codes: np.ndarray, facts: CodeFacts) -> None:
+    dtype = codes.dtype
     for j, column in enumerate(values):
         expected, n_missing, n_codes, exact = twin(column, dtype)
         np.testing.assert_array_equal(codes[j], expected)
@@ -63,6 +79,36 @@ def test_both_sides_of_each_limit(value_dtype, n_rows, n_distinct):
     values[2] = np.where(rng.random(n_rows) < 0.7, 0.0, values[2] * 1e30)  # a heavy tie
     values[3] = np.nan
     check(values.astype(value_dtype), np.uint8)
+
+
+@pytest.mark.parametrize("value_dtype", [np.float32, np.float64])
+def test_long_features_of_every_distribution(value_dtype):
+    rng, n_rows = np.random.default_rng(3), 150_000
+    normal = rng.normal(size=n_rows)
+    values = np.array(
+        [
+            normal,
+            np.round(normal, 2),
+            rng.integers(0, 300, n_rows),  # a little too many values for exact ranks
+            np.where(rng.random(n_rows) < 0.7, 0, normal),  # most of them tied
+            1 + rng.integers(0, 100_000, n_rows) * 2.0**-45,  # close together
+            np.where(rng.random(n_rows) < 1e-4, 1e30, 1 + rng.integers(0, 999, n_rows) * 2.0**-52),
+            np.where(rng.random(n_rows) < 0.5, np.nan, normal**9),
+            rng.integers(0, 2, n_rows) * 2.0**-60 + 1e-30,
+            np.full(n_rows, 7.0),
+            np.full(n_rows, np.nan),
+        ]
+    ).astype(value_dtype)
+    check(values, np.uint8)
+
+
+def test_the_kinds_of_long_features_are_those_of_short_ones():
+    values = np.array([[0, 1, np.nan, 0], [0, 2, 3, 0], [0.5, 1, 1, 1], [4, 4, np.nan, 4]], float)
+    kinds = [
+        code_columns(values, np.empty(values.shape, np.uint8), long_rows=rows).kinds.tolist()
+        for rows in (1, 5)
+    ]
+    assert kinds[0] == kinds[1] == [BOOLEAN, INTEGER, NUMERIC, CONSTANT]
 
 
 def test_wide_codes_use_quantiles_beyond_their_limit():

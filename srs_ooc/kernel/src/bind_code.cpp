@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "code_columns.hpp"
+#include "long_column.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -14,29 +15,48 @@ namespace {
 template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-template <class Value, class Code>
-void code_columns(Matrix<const Value> values, Matrix<Code> codes, Vector<std::uint32_t> n_missing,
-                  Vector<std::uint16_t> n_codes, Vector<bool> exact, Vector<std::uint8_t> kinds,
-                  Matrix<double> lows, Matrix<double> highs) {
+struct Found { // what coding finds of each column
+    Vector<std::uint32_t> n_missing;
+    Vector<std::uint16_t> n_codes;
+    Vector<bool> exact;
+    Vector<std::uint8_t> kinds;
+    Matrix<double> lows, highs; // of width 0 where ranges are not wanted
+};
+
+template <class Coder, class Value, class Code>
+void code_all(Coder coder, const Matrix<const Value> &values, const Matrix<Code> &codes, const Found &found) {
     const std::size_t n_columns = values.shape(0), n_rows = values.shape(1);
-    const std::size_t width = lows.shape(1); // 0: ranges are not wanted
-    nb::gil_scoped_release release;
-    srs::ColumnCoder<Value, Code> coder(n_rows);
+    const std::size_t width = found.lows.shape(1);
     for (std::size_t j = 0; j < n_columns; ++j) {
         const srs::ColumnFacts facts =
             coder.code(values.data() + j * n_rows, codes.data() + j * n_rows);
-        n_missing.data()[j] = facts.n_missing;
-        n_codes.data()[j] = facts.n_codes;
-        exact.data()[j] = facts.exact;
-        kinds.data()[j] = facts.kind;
-        if (width) coder.ranges(lows.data() + j * width, highs.data() + j * width);
+        found.n_missing.data()[j] = facts.n_missing;
+        found.n_codes.data()[j] = facts.n_codes;
+        found.exact.data()[j] = facts.exact;
+        found.kinds.data()[j] = facts.kind;
+        if (width) coder.ranges(found.lows.data() + j * width, found.highs.data() + j * width);
     }
+}
+
+template <class Value, class Code>
+void code_columns(Matrix<const Value> values, Matrix<Code> codes, Vector<std::uint32_t> n_missing,
+                  Vector<std::uint16_t> n_codes, Vector<bool> exact, Vector<std::uint8_t> kinds,
+                  Matrix<double> lows, Matrix<double> highs, std::size_t long_rows) {
+    const std::size_t n_rows = values.shape(1);
+    const Found found{n_missing, n_codes, exact, kinds, lows, highs};
+    nb::gil_scoped_release release;
+    if constexpr (sizeof(Code) == 1) {
+        if (n_rows >= long_rows)
+            return code_all(srs::LongColumnCoder<Value>(n_rows), values, codes, found);
+    }
+    code_all(srs::ColumnCoder<Value, Code>(n_rows), values, codes, found);
 }
 
 template <class Value, class Code> void bind_one(nb::module_ &module) {
     module.def("code_columns", &code_columns<Value, Code>, "values"_a.noconvert(),
                "codes"_a.noconvert(), "n_missing"_a.noconvert(), "n_codes"_a.noconvert(),
-               "exact"_a.noconvert(), "kinds"_a.noconvert(), "lows"_a.noconvert(), "highs"_a.noconvert());
+               "exact"_a.noconvert(), "kinds"_a.noconvert(), "lows"_a.noconvert(), "highs"_a.noconvert(),
+               "long_rows"_a);
 }
 
 } // namespace
