@@ -15,7 +15,7 @@ LONG_ROWS = 1 << 19
 """Features of at least so many rows are coded to uint8 without sorting them."""
 
 LONG_NBYTES = 8_000_000
-"""Memory that this takes: at most 253 groups of 2,048 counters, and their tables, digit by digit."""
+"""Memory that this takes: at most 253 groups of 2,048 counters, and tables digit by digit."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ of its text, exactly: short decimals are converted natively where the result is 
 nearest double, the others are handed back to ``float()`` itself.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -166,6 +166,9 @@ class TableReader:
         A row is a feature: its cells are of one kind, which is found out.
     max_category_nbytes : int
         Memory that the distinct texts of features may take.
+    row_kinds : mapping of bytes to int, optional
+        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the first column,
+        a text column; held in memory.
     """
 
     def __init__(
@@ -177,6 +180,7 @@ class TableReader:
         *,
         by_row: bool = False,
         max_category_nbytes: int = 0,
+        row_kinds: Mapping[bytes, int] | None = None,
     ) -> None:
         missing = None if dialect.missing is None else [text.encode() for text in dialect.missing]
         cells = b"" if by_row else bytes([ONLY_NUMBERS]) * len(slots)
@@ -188,6 +192,7 @@ class TableReader:
             cells if kinds is None else kinds.tobytes(),
             by_row,
             max_category_nbytes,
+            dict(row_kinds or {}),
         )
         self._slots = slots
         self._panel: NDArray[np.float64] | None = None

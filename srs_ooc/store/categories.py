@@ -17,8 +17,10 @@ from srs_ooc.kernel.code import code_columns, max_codes
 from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.store.chunks import SyncedFile
 from srs_ooc.store.kinds import FREE
+from srs_ooc.store.labels import text_of
 from srs_ooc.store.layout import small_file
 from srs_ooc.store.memory import CATEGORY_WORK_NBYTES
+from srs_ooc.store.row_columns import KeptRows, shown
 from srs_ooc.store.texts import joined
 
 _PIECE_CELLS = 1 << 17
@@ -36,14 +38,25 @@ class FeatureKinds:
         Features whose values are numbers of texts.
     pool : TextCoder
         Those texts.
-    describe : callable
-        Returns the name of a stored feature for messages.
+    locate : callable
+        Given a stored feature and a row of the source, returns for messages where the cell stands
+        (file, line, column), and its text, or None where the source holds no texts.
+    kept : KeptRows
+        Which rows of the source are rows of the store.
     """
 
     forced: NDArray[np.uint8]
     is_text: NDArray[np.bool_]
     pool: TextCoder
-    describe: Callable[[int], str]
+    locate: Callable[[int, int], tuple[str, str | None]]
+    kept: KeptRows
+
+    def cell(self, feature: int, row: int, value: float) -> tuple[str, str]:
+        """Return where the cell of a stored feature and row stands, and its text."""
+        where, text = self.locate(feature, self.kept.source_row(row))
+        if text is None and self.is_text[feature]:
+            text = self.pool.texts()[int(value)].decode("utf-8", "replace")
+        return where, shown((text if text is not None else text_of(value) or "").encode())
 
     def held_nbytes(self) -> int:
         """Return the memory that the texts take to the end, and the work on them."""
@@ -73,6 +86,7 @@ class CategoryCoder:
         self._folder = folder
         self._ordered: list[bytes] = []  # the texts in order
         self._rank = np.zeros(0, np.int64)  # the place of each text in it
+        self._not_utf8 = np.zeros(0, np.int64)  # numbers of texts that no store can hold
 
     def code(self, start: int, values: NDArray[np.float64]) -> None:
         """Replace numbers of texts by codes in the features (m, n_rows) from ``start`` on."""
@@ -85,42 +99,62 @@ class CategoryCoder:
         if len(self._ordered) != len(self._kinds.pool):
             self._order_texts()
         ranks = values[rows]
+        self._check_utf8(start, ranks, rows)
         is_there = ~np.isnan(ranks)
         ranks[is_there] = self._rank[ranks[is_there].astype(np.int64)]
         codes = np.empty(ranks.shape, self._code_dtype)
         width = min(max_codes(self._code_dtype), ranks.shape[1])
         facts = code_columns(ranks, codes, ranges=width)
-        n_there = is_there.sum(axis=1)
         for i, row in enumerate(rows.tolist()):
             n_codes = int(facts.n_codes[i])
-            self._check(start + row, n_codes, int(n_there[i]), exact=bool(facts.exact[i]))
+            self._check(start + row, n_codes, values[row], exact=bool(facts.exact[i]))
             self._write([self._ordered[int(rank)] for rank in facts.lows[i, :n_codes].tolist()])
         values[rows] = np.where(is_there, codes, np.nan)
 
     def _order_texts(self) -> None:
         texts = self._kinds.pool.texts()
-        for text in texts:
-            _check_utf8(text)
+        self._not_utf8 = np.flatnonzero([not _is_utf8(text) for text in texts])
         order = sorted(range(len(texts)), key=texts.__getitem__)
         self._ordered = [texts[i] for i in order]
         self._rank = np.empty(len(order), np.int64)
         self._rank[order] = np.arange(len(order))
 
-    def _check(self, feature: int, n_codes: int, n_there: int, *, exact: bool) -> None:
+    def _check_utf8(self, start: int, numbers: NDArray[np.float64], rows: NDArray[np.intp]) -> None:
+        if not len(self._not_utf8):
+            return
+        for line, row in zip(numbers, rows.tolist(), strict=True):
+            wrong = np.isin(line, self._not_utf8)
+            if wrong.any():
+                at = int(wrong.argmax())
+                where, text = self._kinds.cell(start + row, at, float(line[at]))
+                raise InputError(
+                    f"{where}: expected a category as UTF-8 text, found {text}. Convert the table "
+                    "to UTF-8."
+                )
+
+    def _check(
+        self, feature: int, n_codes: int, numbers: NDArray[np.float64], *, exact: bool
+    ) -> None:
+        there = np.flatnonzero(~np.isnan(numbers))
         if not exact:
-            name = self._kinds.describe(feature)
+            most = max_codes(self._code_dtype)
+            firsts = np.sort(np.unique(numbers[there], return_index=True)[1])
+            row = int(there[firsts[most]])
+            where, text = self._kinds.cell(feature, row, float(numbers[row]))
             wider = " or take --code-dtype uint16," if self._code_dtype == "uint8" else ""
             raise InputError(
-                f"column {name}: expected at most {max_codes(self._code_dtype)} categories, found "
-                f"more. Leave it out with --ignore,{wider} or merge categories."
+                f"{where}: expected at most {most} categories, found another ({text}). Leave the "
+                f"column out with --ignore,{wider} or merge categories."
             )
-        if n_there > 1 and n_codes == n_there and self._kinds.forced[feature] == FREE:
-            name = self._kinds.describe(feature)
+        is_forced = self._kinds.forced[feature] != FREE
+        if len(there) > 1 and n_codes == len(there) and not is_forced:
+            row = int(there[0])
+            where, text = self._kinds.cell(feature, row, float(numbers[row]))
             raise InputError(
-                f"column {name}: expected numbers, or categories of which some occur more than "
-                f"once, found {n_there} different texts. If it identifies the rows, name it with "
-                "--row-ids or leave it out with --ignore; if it is a category all the same, say "
-                "--kind NAME=categorical."
+                f"{where}: expected a number, or a category that occurs more than once in the "
+                f"column, found {text}, and {n_codes} different texts in all. If they identify the "
+                "rows, name the column with --row-ids or leave it out with --ignore; if they are "
+                "categories all the same, say --kind NAME=categorical."
             )
 
     def _write(self, texts: list[bytes]) -> None:
@@ -144,10 +178,9 @@ class CategoryCoder:
         self.nbytes = self._files[0].nbytes
 
 
-def _check_utf8(text: bytes) -> None:
+def _is_utf8(text: bytes) -> bool:
     try:
         text.decode()
     except UnicodeDecodeError:
-        raise InputError(
-            f"expected categories as UTF-8 text, found {text[:80]!r}. Convert the table to UTF-8."
-        ) from None
+        return False
+    return True

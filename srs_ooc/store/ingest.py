@@ -20,6 +20,7 @@ from srs_ooc.store.formats.csv import (
     ROW_NAMES,
     CsvStream,
     Estimate,
+    cell_text,
     check_utf8,
     count_rows,
     estimate,
@@ -38,6 +39,7 @@ from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.memory import IngestPlan, plan_ingest, smallest_cap
 from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
+from srs_ooc.store.row_columns import KeptRows
 from srs_ooc.store.row_facts import RowColumns, RowFacts, wording_of
 from srs_ooc.store.scratch_array import ScratchArray
 from srs_ooc.store.spool import PanelSpool
@@ -279,7 +281,12 @@ class _Ingest:
         return inferred
 
     def _kinds(
-        self, rows: _RowsRead, roles: Roles, forced: NDArray[np.uint8], plan: IngestPlan
+        self,
+        rows: _RowsRead,
+        roles: Roles,
+        forced: NDArray[np.uint8],
+        plan: IngestPlan,
+        kept: KeptRows,
     ) -> FeatureKinds | None:
         """Return what is known of the kinds; None if nothing is, which takes no memory."""
         is_text = (rows.cells == TEXTS) | (rows.cells == CATEGORIES)
@@ -288,14 +295,13 @@ class _Ingest:
         columns = roles.stored_columns()
         pool = TextCoder(plan.category_nbytes)
         pool.code(*rows.categories)
-        return FeatureKinds(
-            forced[columns],
-            is_text[columns],
-            pool,
-            lambda feature: (
-                f"{self._header.describe(int(roles.stored_columns()[feature]))} of {self._source}"
-            ),
-        )
+
+        def locate(feature: int, row: int) -> tuple[str, str]:
+            column = int(roles.stored_columns()[feature])
+            text = cell_text(self._source, self._options.text, roles.n_columns, column, row)
+            return f"{self._where(row)}: column {self._header.describe(column)}", text
+
+        return FeatureKinds(forced[columns], is_text[columns], pool, locate, kept)
 
     def _write(
         self,
@@ -308,7 +314,7 @@ class _Ingest:
         assert roles.target is not None
         name = self._header.get(roles.target).decode()
         form = self._form(rows.values_dtype)
-        kinds = self._kinds(rows, roles, forced, plan)
+        kinds = self._kinds(rows, roles, forced, plan, by_row.kept)
         held = 0 if kinds is None else kinds.held_nbytes()
         shape = Shape(rows.spool.n_rows, rows.spool.n_features)
         drops_rows = bool(by_row.kept.n_dropped)

@@ -2,7 +2,9 @@
 
 import contextlib
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -97,23 +99,32 @@ def ingest_features_as_rows(
             matched = [sample for sample in ids if sample in found]
             _check_matched(source, table_of_samples, samples, ids, matched)
             kept = np.array([sample in found for sample in ids])
-            room = _check_room(source, stream, folder, len(kept), options)
+            kinds = options.kinds.by_name()
+            room = _check_room(source, stream, folder, len(kept), options, kinds)
 
             def tell(done: int, total: int) -> None:
                 if progress:
                     progress("reading", done, total)
 
-            features = FeatureRows(stream, spools[0], kept, scratch, spools[1], tell, room)
+            features = FeatureRows(stream, spools[0], kept, scratch, spools[1], tell, room, kinds)
             wording = wording_of(
                 options.text, lambda row: f"{pheno}, line {table_of_samples.lines[matched[row]]}"
             )
-            opened = _with_covariates(features, table_of_samples, wanted, matched, wording)
+            opened = _with_covariates(features, table_of_samples, wanted, matched, wording, kinds)
+
+            def locate(column: int, row: int) -> str:
+                name = next(islice(iter(opened.names or ()), column, None))
+                if column >= features.shape[1]:
+                    return f"{wording.where(row)}: column {name!r} (--covariates)"
+                line = features.line_of(column)
+                return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
+
             apart = _apart(table_of_samples, wanted, samples, ids, matched)
             pieces = stream.pieces
             origin = {"name": source.name, "nbytes": pieces.n_read, "crc32": pieces.crc32}
             settled = replace(options, target=None, weights=None, strata=(), groups=None)
             work = TableIngest(opened, source, folder, settled, progress, stack)
-            manifest = work.run(apart, {"format": features.format, **origin}, wording)
+            manifest = work.run(apart, {"format": features.format, **origin}, wording, locate)
         shutil.rmtree(scratch)
     return manifest
 
@@ -151,21 +162,27 @@ def _with_covariates(
     wanted: list[tuple[str, str]],
     matched: list[str],
     wording: Wording,
+    kinds: Mapping[bytes, int],
 ) -> Table:
     """Return the features and, after them, the covariates of the sample table."""
     places = [i for i, (option, _) in enumerate(wanted) if option == "--covariates"]
     if not places:
         return features
     columns = [[found.cells[sample][place].encode() for sample in matched] for place in places]
-    return CovariateTable(features, [wanted[place][1] for place in places], columns, wording)
+    return CovariateTable(features, [wanted[place][1] for place in places], columns, wording, kinds)
 
 
 def _check_room(
-    source: Source, stream: CsvStream, folder: Path, n_samples: int, options: IngestOptions
+    source: Source,
+    stream: CsvStream,
+    folder: Path,
+    n_samples: int,
+    options: IngestOptions,
+    kinds: Mapping[bytes, int],
 ) -> int:
     """Return the memory left for the texts of categories, in bytes."""
     resident, cap = psutil.Process().memory_info().rss, options.memory_nbytes
-    needs = {"reading": needed_nbytes(n_samples) + 2 * stream.pieces.decoder_nbytes}
+    needs = {"reading": needed_nbytes(n_samples, kinds) + 2 * stream.pieces.decoder_nbytes}
     least = smallest_cap(resident, needs)
     if cap < least:
         raise BudgetError(

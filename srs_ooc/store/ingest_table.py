@@ -3,9 +3,9 @@
 import contextlib
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,14 @@ from srs_ooc.store.formats.opening import is_other, open_file, open_object
 from srs_ooc.store.formats.svmlight import SvmlightTable
 from srs_ooc.store.ingest import ingest_csv
 from srs_ooc.store.kept_columns import NumbersAsTexts, kept_columns
-from srs_ooc.store.kinds import ForcedKinds
-from srs_ooc.store.labels import item_blocks, lines_of, list_of, spool_items, texts_given
+from srs_ooc.store.kinds import FREE, ForcedKinds
+from srs_ooc.store.labels import item_blocks, spool_items, texts_given
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.memory import IngestPlan, plan_ingest
 from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
-from srs_ooc.store.row_columns import Wording
+from srs_ooc.store.row_columns import KeptRows, Wording, shown
 from srs_ooc.store.row_facts import RowColumns, same_length
 from srs_ooc.store.spool import PanelSpool
 from srs_ooc.store.table import ColumnSource, Progress, StoreForm
@@ -229,8 +229,19 @@ class TableIngest:
         self._header = stack.enter_context(TextSpool(folder / "scratch", "header"))
         self._rows = stack.enter_context(contextlib.closing(RowColumns(folder / "scratch")))
 
-    def run(self, apart: Apart, source: dict[str, Any], wording: Wording | None = None) -> Manifest:
-        """Do it; ``source`` is for the manifest, ``wording`` says how row columns are read."""
+    def run(
+        self,
+        apart: Apart,
+        source: dict[str, Any],
+        wording: Wording | None = None,
+        locate: Callable[[int, int], str] | None = None,
+    ) -> Manifest:
+        """Do it.
+
+        ``source`` is for the manifest, ``wording`` says how row columns are read, and ``locate``
+        where the cell of a column and row stands.
+        """
+        self._locate = locate or self._in_row
         n_rows, n_columns = self._table.shape
         inferred = self._name_columns(apart.names, n_columns) | apart.inferred
         has_target = "target" not in apart.columns
@@ -243,7 +254,7 @@ class TableIngest:
         wording = wording or Wording(lambda row: f"{self._what}, row {row + 1}")
         by_row = self._rows.settle(self._what, wording, self._options)
         plan = self._plan(roles, Shape(n_rows, roles.n_features))
-        kinds = self._kinds(roles, forced, plan)
+        kinds = self._kinds(roles, forced, plan, by_row.kept)
         columns, form = self._prepare(roles, plan, kinds)
         drops_rows = bool(by_row.kept.n_dropped)
         grows = 0 if self._table.pool else plan.category_nbytes - kinds.pool.cost
@@ -269,12 +280,13 @@ class TableIngest:
         )
 
     def _name_columns(self, names: Any, n_columns: int) -> dict[str, Any]:
-        given = self._table.names if names is None else items_of(names)
+        given = self._table.names if names is None else names
         texts: Iterator[str]
         if given is None:
             texts = (f"f{i}" for i in range(n_columns))
         else:
-            texts = texts_given("names of columns", given, n_columns)
+            items = chain.from_iterable(item_blocks(given))
+            texts = texts_given("names of columns", items, n_columns)
         _spool(self._header, texts)
         return {"names": "f0, f1, ..."} if given is None else {}
 
@@ -286,22 +298,45 @@ class TableIngest:
             spool_items(self._rows.open(what, name), self._table.items(column))
         for what, columns in apart.columns.items():
             for name, given in columns:
-                spool, items = self._rows.open(what, name), items_of(given)
-                same_length(name, len(items), self._table.shape[0])
-                spool_items(spool, item_blocks(items))
+                spool = self._rows.open(what, name)
+                spool_items(spool, item_blocks(given))
+                same_length(name, len(spool), self._table.shape[0])
                 names[what] = name
         return names["target"]
 
-    def _kinds(self, roles: Roles, forced: NDArray[np.uint8], plan: IngestPlan) -> FeatureKinds:
+    def _in_row(self, column: int, row: int) -> str:
+        return f"{self._what}, row {row + 1}: column {self._header.describe(column)}"
+
+    def _kinds(
+        self, roles: Roles, forced: NDArray[np.uint8], plan: IngestPlan, kept: KeptRows
+    ) -> FeatureKinds:
         columns = roles.stored_columns()
         in_table = self._table.text_columns
         is_text = np.zeros(len(columns), np.bool_) if in_table is None else in_table[columns]
         pool = self._table.pool or TextCoder(plan.category_nbytes)
+        self._refuse_texts(columns, is_text & ~np.isin(forced[columns], (FREE, CATEGORICAL)), pool)
         return FeatureKinds(
             forced[columns],
             is_text | (forced[columns] == CATEGORICAL),
             pool,
-            lambda feature: f"{self._header.describe(int(columns[feature]))} of {self._what}",
+            lambda feature, row: (self._locate(int(columns[feature]), row), None),
+            kept,
+        )
+
+    def _refuse_texts(
+        self, columns: NDArray[np.intp], which: NDArray[np.bool_], pool: TextCoder
+    ) -> None:
+        """Refuse columns of texts that are forced to be numbers."""
+        if not which.any():
+            return
+        column = int(columns[which].min())
+        values = self._table.read(np.array([column]), pool)[0]
+        row = int((~np.isnan(values)).argmax())
+        found = values[row]
+        text = "no text" if np.isnan(found) else shown(pool.texts()[int(found)])
+        raise InputError(
+            f"{self._locate(column, row)}: expected a number, as --kind says, found {text}. Mend "
+            "the column, or leave --kind out."
         )
 
     def _plan(self, roles: Roles, shape: Shape) -> IngestPlan:
@@ -339,9 +374,9 @@ class TableIngest:
             if in_table is None
             else kinds.is_text & ~in_table[roles.stored_columns()]
         )
-        return NumbersAsTexts(
-            source, are_numbers, kinds.pool
-        ) if are_numbers.any() else source, form
+        if are_numbers.any():
+            source = NumbersAsTexts(source, are_numbers, kinds)
+        return source, form
 
     def _check_disk(self, shape: Shape, form: StoreForm) -> None:
         per_cell = form.code_nbytes + 8 * (self._options.keep_values + self._table.by_rows)
@@ -352,13 +387,6 @@ class TableIngest:
                 f"{self._folder.parent}: expected up to {describe_nbytes(needed)} of free disk, "
                 f"found {describe_nbytes(free)}. Free some space, or put the store on another disk."
             )
-
-
-def items_of(given: Any) -> Any:
-    """Return what is given apart: the lines of a file, or the items themselves."""
-    if isinstance(given, Path):
-        return lines_of(given)
-    return given if hasattr(given, "__getitem__") else list_of(given)
 
 
 def _spool(spool: TextSpool, texts: Iterator[str]) -> None:

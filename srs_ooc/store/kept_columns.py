@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
-from srs_ooc.kernel.parse import TextCoder
+from srs_ooc.store.categories import FeatureKinds
 from srs_ooc.store.labels import text_of
 from srs_ooc.store.row_columns import KeptRows
 from srs_ooc.store.spool import anonymous_array
@@ -50,12 +50,14 @@ class NumbersAsTexts:
         Numbers.
     which : bool (n_features,)
         The stored features whose numbers are to be taken for texts.
-    pool : TextCoder
-        Numbers the texts.
+    kinds : FeatureKinds
+        Whose pool numbers the texts.
     """
 
-    def __init__(self, columns: ColumnSource, which: NDArray[np.bool_], pool: TextCoder) -> None:
-        self._columns, self._which, self._pool = columns, which, pool
+    def __init__(
+        self, columns: ColumnSource, which: NDArray[np.bool_], kinds: FeatureKinds
+    ) -> None:
+        self._columns, self._which, self._kinds = columns, which, kinds
         self.n_rows, self.n_features = columns.n_rows, columns.n_features
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
@@ -66,11 +68,14 @@ class NumbersAsTexts:
             is_there = ~np.isnan(distinct)
             texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
             numbers = np.full(len(distinct), np.nan)
-            found = self._pool.code(*joined([text.encode() for text in texts]))
+            found = self._kinds.pool.code(*joined([text.encode() for text in texts]))
             if len(found) < len(texts):
+                beyond = float(distinct[is_there][len(found)])
+                row = int((values[i] == beyond).argmax())
                 raise InputError(
-                    "expected categories whose texts fit into the memory that is left for them, "
-                    "found more. Force fewer columns to be categorical, or raise --memory-mb."
+                    f"{self._kinds.locate(start + i, row)[0]}: expected categories whose texts fit "
+                    f"into the memory that is left for them, found more ({text_of(beyond)!r}). "
+                    "Force fewer columns to be categorical, or raise --memory-mb."
                 )
             numbers[is_there] = found
             values[i] = numbers[place]

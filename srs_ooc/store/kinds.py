@@ -1,9 +1,11 @@
 """Kinds of feature: their names, and those that the user forces."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +28,10 @@ NAMES = tuple(KINDS)
 FREE = 255
 """Stands for a kind that is to be found."""
 
-_FITTING = {  # what may be found where a kind is forced
-    NUMERIC: (NUMERIC, INTEGER, BOOLEAN, CONSTANT),
-    INTEGER: (INTEGER, BOOLEAN, CONSTANT),
-    BOOLEAN: (BOOLEAN, CONSTANT),
-}
+ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
+"""What the cells of features of these forced kinds may hold, besides missing values."""
+
+_PAIRS_AT_A_TIME = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -69,36 +70,62 @@ class ForcedKinds:
             If a name is no column, or named twice.
         """
         out = np.full(len(header), FREE, np.uint8)
-        if not self:
-            return out
-        wanted, numbers, names = self._wanted()
-        found = np.zeros(len(wanted), np.bool_)
-        for start, hashes in header.hash_blocks():
-            at = np.minimum(np.searchsorted(wanted, hashes), len(wanted) - 1)
-            here = wanted[at] == hashes
-            out[start : start + len(hashes)][here] = numbers[at[here]]
-            found[at[here]] = True
-        if not found.all():
-            raise InputError(
-                f"{source}: no such column {names[int(found.argmin())]!r} (--kind); expected one "
-                f"of its {len(header)} columns. Check the spelling."
-            )
+        for pairs in self._blocks():
+            found = _force(pairs, header, out)
+            for name in pairs:
+                if name not in found:
+                    raise InputError(
+                        f"{source}: no such column {name.decode()!r} (--kind); expected one of its "
+                        f"{len(header)} columns. Check the spelling."
+                    )
         return out
 
-    def _wanted(self) -> tuple[NDArray[np.uint64], NDArray[np.uint8], list[str]]:
-        """Return hashes of names, ascending, with kinds and names."""
-        pairs = [*self.given, *(_pairs_of(self.file) if self.file else ())]
-        names = [name.strip(" \t") for name, _ in pairs]
-        hashes = np.array([hash_text(name.encode()) for name in names], np.uint64)
-        order = np.argsort(hashes, kind="stable")
-        repeated = np.flatnonzero(np.diff(hashes[order]) == 0)
-        if len(repeated):
-            raise UsageError(
-                f"--kind: expected each column once, found {names[order[repeated[0]]]!r} twice. "
-                "Leave one out."
-            )
-        kinds = np.array([KINDS[kind] for _, kind in pairs], np.uint8)
-        return hashes[order], kinds[order], [names[i] for i in order.tolist()]
+    def by_name(self) -> dict[bytes, int]:
+        """Return the kind forced of each name, held in memory."""
+        out: dict[bytes, int] = {}
+        for pairs in self._blocks():
+            for name, kind in pairs.items():
+                if name in out:
+                    raise _twice(name)
+                out[name] = kind
+        return out
+
+    def _blocks(self) -> Iterator[dict[bytes, int]]:
+        """Yield kinds by name, some at a time."""
+        pairs = chain(self.given, _pairs_of(self.file) if self.file else ())
+        while block := list(islice(pairs, _PAIRS_AT_A_TIME)):
+            out: dict[bytes, int] = {}
+            for name, kind in block:
+                key = name.strip(" \t").encode()
+                if key in out:
+                    raise _twice(key)
+                out[key] = KINDS[kind]
+            yield out
+
+
+def _force(pairs: dict[bytes, int], header: TextSpool, out: NDArray[np.uint8]) -> set[bytes]:
+    """Note the kinds of the columns that are named; return the names that were found.
+
+    Hashes say where to look, names what is there.
+    """
+    wanted = np.array([hash_text(name) for name in pairs], np.uint64)
+    found = set()
+    for start, hashes in header.hash_blocks():
+        for column in (start + np.flatnonzero(np.isin(hashes, wanted))).tolist():
+            name = header.get(column)
+            if name not in pairs:
+                continue
+            if out[column] != FREE:
+                raise _twice(name)
+            out[column] = pairs[name]
+            found.add(name)
+    return found
+
+
+def _twice(name: bytes) -> UsageError:
+    return UsageError(
+        f"--kind: expected each column once, found {name.decode()!r} twice. Leave one out."
+    )
 
 
 def pair_of(text: str) -> tuple[str, str]:
@@ -118,25 +145,31 @@ def pair_of(text: str) -> tuple[str, str]:
     return name, kind
 
 
-def _pairs_of(file: Path) -> list[tuple[str, str]]:
+def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = [row for row in csv.reader(stream) if row]
-    except (OSError, UnicodeDecodeError) as error:
+            rows = csv.reader(stream)
+            is_first = True
+            for row in rows:
+                if row and not (is_first and [cell.strip() for cell in row] == ["name", "kind"]):
+                    yield _pair(row, f"{file}, line {rows.line_num}")
+                is_first = is_first and not row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(
             f"{file}: expected a CSV file of names and kinds, could not read it: {error}. "
             "Check the path."
         ) from error
-    if rows and [cell.strip() for cell in rows[0]] == ["name", "kind"]:
-        rows = rows[1:]
-    for row in rows:
-        if len(row) != 2:
-            raise InputError(
-                f"{file}: expected a name and a kind on each line, found {','.join(row)!r}. "
-                "Write for example chromosome,categorical."
-            )
-        _check_kind(row[1].strip(), f"{file}: {','.join(row)}")
-    return [(name, kind.strip()) for name, kind in rows]
+
+
+def _pair(row: list[str], where: str) -> tuple[str, str]:
+    if len(row) != 2:
+        raise InputError(
+            f"{where}: expected a name and a kind, found {','.join(row)!r}. Write for example "
+            "chromosome,categorical."
+        )
+    kind = row[1].strip()
+    _check_kind(kind, where)
+    return row[0], kind
 
 
 def _check_kind(kind: str, where: str) -> None:
@@ -155,12 +188,26 @@ def cells_of(forced: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return cells
 
 
-def first_misfit(found: NDArray[np.uint8], forced: NDArray[np.uint8]) -> int | None:
-    """Return the first feature whose values do not show the kind that is forced, or None."""
-    wrong = np.zeros(len(found), np.bool_)
-    for kind, fitting in _FITTING.items():
-        wrong |= (forced == kind) & ~np.isin(found, fitting)
-    return int(wrong.argmax()) if wrong.any() else None
+def row_cells_of(forced: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Return the same for rows by their names."""
+    return {
+        name: CATEGORIES if kind == CATEGORICAL else ONLY_NUMBERS for name, kind in forced.items()
+    }
+
+
+def first_misfit(
+    values: NDArray[np.floating[Any]], forced: NDArray[np.uint8]
+) -> tuple[int, int] | None:
+    """Return feature and row of the first of ``values`` (m, n_rows) its forced kind excludes."""
+    for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
+        line = values[feature]
+        if forced[feature] == BOOLEAN:
+            wrong = (line != 0) & (line != 1) & ~np.isnan(line)
+        else:
+            wrong = (line != np.floor(line)) & ~np.isnan(line)
+        if wrong.any():
+            return feature, int(wrong.argmax())
+    return None
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:

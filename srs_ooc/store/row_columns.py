@@ -18,6 +18,9 @@ from srs_ooc.store.scratch_array import ScratchArray, blocks_of
 from srs_ooc.store.texts import TextSpool, joined
 
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+MOST_TUPLES = 1 << 16
+"""Strata of several columns are at most so many."""
+
 _INFINITY = re.compile(rb"[+-]?inf(inity)?", re.IGNORECASE)
 _NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
 
@@ -87,6 +90,10 @@ class KeptRows:
     def n_dropped(self) -> int:
         """Rows that are not kept."""
         return self.n_source_rows - self.n_rows
+
+    def source_row(self, row: int) -> int:
+        """Return the row of the source that kept row ``row`` is."""
+        return row if self.mask is None else int(np.flatnonzero(self.mask)[row])
 
     def of(self, start: int, block: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return the kept ones of the items of the rows from ``start`` on."""
@@ -158,8 +165,14 @@ def coded_texts(
     return codes, len(coder)
 
 
-def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path) -> ScratchArray:
-    """Return codes of the tuples of several codes, in order of first appearance."""
+def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) -> ScratchArray:
+    """Return codes of the tuples of several codes, in order of first appearance.
+
+    Raises
+    ------
+    InputError
+        If there are more than :data:`MOST_TUPLES`; ``what`` says of what.
+    """
     if len(parts) == 1:
         return parts[0][0]
     known: dict[int, int] = {}
@@ -171,6 +184,11 @@ def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path) -> ScratchA
         distinct, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         for i in np.argsort(first).tolist():
             known.setdefault(int(distinct[i]), len(known))
+        if len(known) > MOST_TUPLES:
+            raise InputError(
+                f"{what}: expected columns that combine to at most {MOST_TUPLES} different tuples, "
+                f"found more. Name fewer columns."
+            )
         codes.append(np.array([known[k] for k in distinct.tolist()], np.int32)[inverse])
     return codes
 

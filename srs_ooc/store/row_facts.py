@@ -146,7 +146,7 @@ class RowColumns:
             )
             for i, column in enumerate(self._columns[what])
         ]
-        return combined_codes(parts, self._scratch / f"{what}.codes")
+        return combined_codes(parts, self._scratch / f"{what}.codes", f"--{what}")
 
     def _row_ids(self, source: object, kept: KeptRows) -> tuple[TextBlocks | None, str | None]:
         if "row_ids" not in self._columns:

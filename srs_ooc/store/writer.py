@@ -15,7 +15,7 @@ from srs_ooc.kernel.code import CATEGORICAL, CodeFacts, code_columns
 from srs_ooc.sizes import MB
 from srs_ooc.store.categories import CategoryCoder, FeatureKinds
 from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small, write_texts
-from srs_ooc.store.kinds import FREE, NAMES, first_misfit
+from srs_ooc.store.kinds import ACCEPTED, FREE, NAMES, first_misfit
 from srs_ooc.store.layout import Shape, codes_chunk_features
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.memory import fit_batch, smallest_batch
@@ -182,6 +182,7 @@ class _Share:
     stop: int
     codes: NDArray[Any]
     facts: CodeFacts
+    misfit: tuple[int, int, float] | None
 
 
 class _ColumnsWriter:
@@ -231,12 +232,21 @@ class _ColumnsWriter:
             self._floats["code_highs"].write(start, facts.highs)
         else:
             self._floats["values"].write(start, values)
-        return _Share(start, stop, codes, facts)
+        return _Share(start, stop, codes, facts, self._misfit(start, values))
+
+    def _misfit(self, start: int, values: NDArray[Any]) -> tuple[int, int, float] | None:
+        """Return feature, row and value of the first cell that is not of the forced kind."""
+        if self._given is None:
+            return None
+        found = first_misfit(values, self._given.forced[start : start + len(values)])
+        return None if found is None else (start + found[0], found[1], float(values[found]))
 
     def take(self, share: _Share) -> None:
         """Write the codes of the next features, and note what coding found."""
         self._codes.write(share.codes)
         start, stop, facts = share.start, share.stop, share.facts
+        if share.misfit is not None:
+            self._refuse(*share.misfit)
         self.n_missing[start:stop] = facts.n_missing
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
@@ -249,18 +259,19 @@ class _ColumnsWriter:
         for floats in self._floats.values():
             floats.sync()
 
+    def _refuse(self, feature: int, row: int, value: float) -> None:
+        assert self._given is not None
+        kind = int(self._given.forced[feature])
+        where, text = self._given.cell(feature, row, value)
+        raise InputError(
+            f"{where}: expected {ACCEPTED[kind]}, or a missing value, as --kind "
+            f"NAME={NAMES[kind]} says, found {text}. Mend the cell, or leave --kind out."
+        )
+
     def _settle_kinds(self, given: FeatureKinds, start: int, stop: int) -> None:
         found, forced = self._kinds[start:stop], given.forced[start:stop]
-        is_text = given.is_text[start:stop]
-        misfit = first_misfit(found, np.where(is_text, FREE, forced))
-        if misfit is not None:
-            raise InputError(
-                f"column {given.describe(start + misfit)}: expected {NAMES[forced[misfit]]} values "
-                f"as --kind says, found {NAMES[found[misfit]]} ones. Leave --kind out, or mend the "
-                "column."
-            )
         found[...] = np.where(forced == FREE, found, forced)
-        found[is_text] = CATEGORICAL
+        found[given.is_text[start:stop]] = CATEGORICAL
 
     def kind_counts(self) -> dict[str, int]:
         """Return the features of each kind, by its name."""

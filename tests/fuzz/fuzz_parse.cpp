@@ -94,7 +94,8 @@ Found read(const std::string &text, const Case &made, Random *cutter) {
     if (made.lists_missing) missing = srs::MissingTexts(made.missing, made.dialect.point);
     std::vector<std::uint8_t> kinds;
     if (!made.by_row) kinds = {made.first_kind, made.second_kind, 0, 0};
-    srs::TableSink sink({0, 1, -3, -2}, made.dialect, missing, kinds, made.by_row, 2000);
+    srs::TableSink sink({0, 1, -3, -2}, made.dialect, missing, kinds, made.by_row, 2000,
+                        {{"a", srs::kCategories}, {"1", srs::kOnlyNumbers}});
     sink.set_panel(panel.data(), panel_rows);
     srs::CsvTokenizer<srs::TableSink> tokens(made.dialect, 1, false);
     for (std::size_t at = 0; at < text.size() && !sink.stopped();) {

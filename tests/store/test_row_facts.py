@@ -10,10 +10,12 @@ import pytest
 import srs_ooc
 from srs_ooc.cli import main
 from srs_ooc.errors import InputError, UsageError
+from srs_ooc.kernel.code import BOOLEAN, INTEGER, NUMERIC
+from srs_ooc.kernel.parse import Texts, hash_text
 from srs_ooc.report.export import export_columns
 from srs_ooc.store.check import verify_checksums
 from srs_ooc.store.ingest import IngestOptions, ingest_csv
-from srs_ooc.store.kinds import NAMES, ForcedKinds
+from srs_ooc.store.kinds import FREE, NAMES, ForcedKinds
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import (
@@ -24,6 +26,7 @@ from srs_ooc.store.reading import (
     read_target,
     read_weights,
 )
+from srs_ooc.store.texts import TextSpool, texts_of
 from srs_ooc.store.values import ValuesReader
 
 TABLE = """id,site,chrom,flag,count,x,one,w,batch,sex,who,y
@@ -196,8 +199,14 @@ def test_forced_kinds_from_options_file_and_python(tmp_path, kind):
 
 
 def test_kinds_that_cannot_be(tmp_path):
-    with pytest.raises(InputError, match=r"column 'a' of .*expected boolean .*found integer"):
+    with pytest.raises(
+        InputError, match=r"t\.csv, line 3: column 'a': expected 0 or 1, .*found '2'"
+    ):
         ingest(tmp_path, FORCED, kinds=ForcedKinds((("a", "boolean"),)))
+    with pytest.raises(InputError, match=r"line 4: column 'a': expected a whole .*found '1\.50'"):
+        ingest(tmp_path, "a,y\n1,\n2,u\n1.50,v\n", kinds=ForcedKinds((("a", "integer"),)))
+    with pytest.raises(InputError, match=r"line 2: column 'a': expected 0 or 1, .*found '7'"):
+        ingest(tmp_path, "a,y\n7,u\n7,v\n", kinds=ForcedKinds((("a", "boolean"),)))
     with pytest.raises(InputError, match=r"no such column 'z' \(--kind\)"):
         ingest(tmp_path, FORCED, kinds=ForcedKinds((("z", "boolean"),)))
     with pytest.raises(UsageError, match="found 'a' twice"):
@@ -208,10 +217,65 @@ def test_kinds_that_cannot_be(tmp_path):
         ingest(tmp_path, "a,y\np,u\np,v\n", kinds=ForcedKinds((("a", "numeric"),)))
 
 
+def test_names_of_equal_hash_are_told_apart(tmp_path):
+    with TextSpool(tmp_path, "header") as header:
+        alike = np.full(3, hash_text(b"b"), np.uint64)
+        header.append(Texts(b"abc", np.array([1, 2, 3], np.uint64), alike))
+        forced = ForcedKinds((("b", "integer"),)).settle("t.csv", header)
+        assert forced.tolist() == [FREE, INTEGER, FREE]
+        with pytest.raises(InputError, match="no such column 'd'"):
+            ForcedKinds((("b", "integer"), ("d", "boolean"))).settle("t.csv", header)
+
+
+def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("srs_ooc.store.kinds._PAIRS_AT_A_TIME", 2)
+    (tmp_path / "kinds.csv").write_text("name,kind\n\nc,integer\na,boolean\nb,numeric\n")
+    with TextSpool(tmp_path, "header") as header:
+        header.append(texts_of("abc"))
+        kinds = ForcedKinds((), tmp_path / "kinds.csv")
+        assert kinds.settle("t", header).tolist() == [BOOLEAN, NUMERIC, INTEGER]
+        twice = ForcedKinds((("b", "numeric"),), tmp_path / "kinds.csv")
+        with pytest.raises(UsageError, match="found 'b' twice"):
+            twice.settle("t", header)
+        with pytest.raises(UsageError, match="found 'b' twice"):
+            twice.by_name()
+        (tmp_path / "kinds.csv").write_text("a,boolean\nb\n")
+        with pytest.raises(InputError, match=r"kinds\.csv, line 2: expected a name and a kind"):
+            kinds.settle("t", header)
+
+
+def test_categories_that_are_no_utf8_are_found(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"a,b,y\np,q,u\np,\xff,v\nz,q,u\n")
+    with pytest.raises(InputError, match=r"line 3: column 'b': expected a category as UTF-8"):
+        ingest_csv(tmp_path / "t.csv", tmp_path / "t.zarr", IngestOptions(memory_nbytes=1 << 32))
+
+
+def test_texts_of_frames_that_are_forced_to_be_numbers(tmp_path):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"x": [1, 2, 3], "a": [None, "p", "q"], "y": ["u", "v", "u"]})
+    with pytest.raises(InputError, match=r"row 2: column 'a': expected a number, .*found 'p'"):
+        srs_ooc.ingest(frame, tmp_path / "t.zarr", kinds={"a": "numeric"}, memory_mb=4000)
+    with pytest.raises(InputError, match=r"row 3: column 'x': expected 0 or 1, .*found '3'"):
+        srs_ooc.ingest(
+            frame.with_columns(x=polars.Series([0, 1, 3])),
+            tmp_path / "t.zarr",
+            kinds={"x": "boolean"},
+            memory_mb=4000,
+        )
+
+
+def test_too_many_strata(tmp_path, monkeypatch):
+    monkeypatch.setattr("srs_ooc.store.row_columns.MOST_TUPLES", 2)
+    with pytest.raises(InputError, match="--strata: expected columns that combine to at most 2"):
+        ingest(tmp_path, "a,s,t,y\n1,p,q,u\n2,p,r,v\n3,m,n,u\n", strata=("s", "t"))
+
+
 def test_too_many_categories_and_too_little_memory(tmp_path):
     rows = [f"c{i % 300:03},{'uv'[i % 2]}" for i in range(600)]
     text = "a,y\n" + "\n".join(rows)
-    with pytest.raises(InputError, match=r"at most 254 categories.*--code-dtype uint16"):
+    with pytest.raises(
+        InputError, match=r"line 256: column 'a': .*254 categories, .*\('c254'\).*uint16"
+    ):
         ingest(tmp_path, text)
     store, manifest = ingest(tmp_path, text, code_dtype="uint16")
     assert read_categories(store, manifest, 0) == [f"c{i:03}" for i in range(300)]

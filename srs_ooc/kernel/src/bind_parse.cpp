@@ -36,6 +36,15 @@ srs::MissingTexts missing_of(nb::object texts, char point) {
     return {std::move(all), point};
 }
 
+srs::RowKinds row_kinds_of(nb::dict kinds) {
+    srs::RowKinds all;
+    for (const auto &[name, kind] : kinds) {
+        const nb::bytes bytes = nb::cast<nb::bytes>(name);
+        all.emplace(std::string(bytes.c_str(), bytes.size()), nb::cast<std::uint8_t>(kind));
+    }
+    return all;
+}
+
 nb::bytes raw(const std::string &text) { return nb::bytes(text.data(), text.size()); }
 
 nb::tuple take_texts(srs::Texts &texts) {
@@ -87,12 +96,13 @@ class HeaderReader : public Reader<srs::HeaderSink> {
 class TableReader : public Reader<srs::TableSink> {
   public:
     TableReader(Slots slots, nb::bytes marks, nb::object missing, std::int64_t line,
-                bool after_return, nb::bytes kinds, bool by_row, std::size_t max_category_nbytes)
+                bool after_return, nb::bytes kinds, bool by_row, std::size_t max_category_nbytes,
+                nb::dict row_kinds)
         : Reader(dialect_of(marks), line, after_return,
                  std::vector<std::int32_t>(slots.data(), slots.data() + slots.size()),
                  dialect_of(marks), missing_of(missing, dialect_of(marks).point),
                  std::vector<std::uint8_t>(kinds.c_str(), kinds.c_str() + kinds.size()), by_row,
-                 max_category_nbytes) {}
+                 max_category_nbytes, row_kinds_of(row_kinds)) {}
 
     void set_panel(Panel panel) {
         panel_ = panel; // keeps the memory alive
@@ -182,9 +192,9 @@ void bind_parse(nb::module_ &module) {
         .def_prop_ro("problem", &HeaderReader::problem);
     nb::class_<TableReader>(module, "TableReader")
         .def(nb::init<Slots, nb::bytes, nb::object, std::int64_t, bool, nb::bytes, bool,
-                      std::size_t>(),
+                      std::size_t, nb::dict>(),
              "slots"_a, "marks"_a, "missing"_a.none(), "line"_a, "after_return"_a, "kinds"_a,
-             "by_row"_a, "max_category_nbytes"_a)
+             "by_row"_a, "max_category_nbytes"_a, "row_kinds"_a)
         .def("set_panel", &TableReader::set_panel, "panel"_a.noconvert())
         .def("feed", &TableReader::feed, "data"_a, "start"_a)
         .def("finish", &TableReader::finish)

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace srs {
@@ -17,6 +18,8 @@ constexpr std::int32_t kIgnored = -1; // other negative slots: -2 - k is text co
 
 // What the cells of a feature are; found at its first cell that is not missing, unless said.
 enum Cells : std::uint8_t { kUnknown, kNumbers, kTexts, kCategories, kOnlyNumbers };
+
+using RowKinds = std::unordered_map<std::string, std::uint8_t>; // kinds of rows by their names
 
 inline std::string_view trimmed(const char *text, std::size_t size) {
     const char *end = text + size;
@@ -112,11 +115,14 @@ class TableSink {
         std::string bytes;
     };
 
-    // by_row: a row is a feature, so that its cells are of one kind; else a column is one.
+    // by_row: a row is a feature, so that its cells are of one kind; else a column is one. The kinds
+    // of rows that are said stand by their names, the first column.
     TableSink(std::vector<std::int32_t> slots, Dialect dialect, MissingTexts missing,
-              std::vector<std::uint8_t> kinds, bool by_row, std::size_t max_category_nbytes)
+              std::vector<std::uint8_t> kinds, bool by_row, std::size_t max_category_nbytes,
+              RowKinds row_kinds)
         : categories(max_category_nbytes), cells(std::move(kinds)), slots_(std::move(slots)),
-          dialect_(dialect), is_missing_(std::move(missing)), by_row_(by_row) {
+          dialect_(dialect), is_missing_(std::move(missing)), by_row_(by_row),
+          row_kinds_(std::move(row_kinds)) {
         std::int32_t least = kIgnored;
         for (const std::int32_t slot : slots_) least = std::min(least, slot);
         texts.resize(static_cast<std::size_t>(kIgnored - least));
@@ -156,7 +162,10 @@ class TableSink {
         const std::int32_t at = slot(column);
         if (at == kIgnored) return;
         const std::string_view text = trimmed(data, size);
-        if (at < kIgnored) return texts[static_cast<std::size_t>(kIgnored - 1 - at)].add(text);
+        if (at < kIgnored) {
+            if (row_kinds_.size() && column == 0) take_row_kind(text);
+            return texts[static_cast<std::size_t>(kIgnored - 1 - at)].add(text);
+        }
         if (is_missing_(text)) return put(at, std::numeric_limits<double>::quiet_NaN());
         if (cells_at(column) == kCategories) return put_category(at, column, text);
         Decimal decimal;
@@ -204,6 +213,11 @@ class TableSink {
     std::int64_t row() const { return row_; }
 
   private:
+    void take_row_kind(std::string_view name) {
+        const auto found = row_kinds_.find(std::string(name));
+        if (found != row_kinds_.end()) cells[0] = found->second;
+    }
+
     std::int32_t slot(std::int64_t column) const {
         return column < static_cast<std::int64_t>(slots_.size()) ? slots_[column] : kIgnored;
     }
@@ -299,6 +313,7 @@ class TableSink {
     Dialect dialect_;
     MissingTexts is_missing_;
     bool by_row_;
+    RowKinds row_kinds_;
     double *panel_ = nullptr;
     std::int64_t panel_rows_ = std::numeric_limits<std::int64_t>::max(), row_ = 0, line_ = 0;
     std::vector<std::uint32_t> first_texts_, first_lines_; // by column, where there are texts

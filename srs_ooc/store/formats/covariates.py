@@ -1,6 +1,6 @@
 """A table with more columns, from a sample table, after its own."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
+from srs_ooc.kernel.code import CATEGORICAL
 from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.store.formats.feature_rows import FeatureRows
+from srs_ooc.store.kinds import FREE
 from srs_ooc.store.labels import item_blocks
 from srs_ooc.store.row_columns import Wording, shown
 from srs_ooc.store.texts import joined
@@ -42,6 +44,8 @@ class CovariateTable:
         Their cells, as many as the table has rows.
     wording : Wording
         How cells are read, and where they stand.
+    kinds : mapping of bytes to int
+        Kinds that are forced, by name.
 
     Raises
     ------
@@ -58,6 +62,7 @@ class CovariateTable:
         names: list[str],
         columns: list[list[bytes]],
         wording: Wording,
+        kinds: Mapping[bytes, int],
     ) -> None:
         assert features.pool is not None
         assert features.text_columns is not None
@@ -68,7 +73,8 @@ class CovariateTable:
         self._values = np.empty((len(names), features.shape[0]))
         is_text = []
         for line, name, cells in zip(self._values, names, columns, strict=True):
-            is_text.append(_read(line, name, cells, wording, features.pool))
+            kind = kinds.get(name.encode(), FREE)
+            is_text.append(_read(line, name, cells, wording, features.pool, kind))
         self.text_columns: NDArray[np.bool_] | None = np.append(features.text_columns, is_text)
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
@@ -88,20 +94,32 @@ class CovariateTable:
 
 
 def _read(
-    line: NDArray[np.float64], name: str, cells: list[bytes], wording: Wording, pool: TextCoder
+    line: NDArray[np.float64],
+    name: str,
+    cells: list[bytes],
+    wording: Wording,
+    pool: TextCoder,
+    kind: int,
 ) -> bool:
     """Fill ``line`` with numbers, or with the numbers of texts in ``pool``; return which."""
-    values = [None if wording.is_missing(cell) else wording.number(cell) for cell in cells]
+    missing = [wording.is_missing(cell) for cell in cells]
+    if kind == CATEGORICAL:
+        values: list[float | None] = [None] * len(cells)
+    else:
+        values = [
+            None if gone else wording.number(c) for c, gone in zip(cells, missing, strict=True)
+        ]
     texts = [
         row
-        for row, (cell, value) in enumerate(zip(cells, values, strict=True))
-        if value is None and not wording.is_missing(cell)
+        for row, (value, gone) in enumerate(zip(values, missing, strict=True))
+        if value is None and not gone
     ]
     is_text = bool(texts) and all(value is None for value in values)
-    if texts and not is_text:
+    if texts and (not is_text or kind not in (FREE, CATEGORICAL)):
         raise InputError(
             f"{wording.where(texts[0])}: column {name!r} (--covariates): expected a number as in "
-            f"other lines, found {shown(cells[texts[0]])}. Mend the cell."
+            f"other lines or as --kind says, found {shown(cells[texts[0]])}. Mend the cell, or "
+            "say --kind NAME=categorical."
         )
     line[...] = [np.nan if value is None else value for value in values]
     if np.isinf(line).any():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from srs_ooc.errors import InputError
-from srs_ooc.kernel.parse import IGNORED, HeaderReader, TableReader, Texts
+from srs_ooc.kernel.parse import IGNORED, TARGET, HeaderReader, TableReader, Texts
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.problems import explain, raise_problem
@@ -237,6 +237,23 @@ def count_rows(source: Source, form: TextForm, n_columns: int) -> int:
     reader.finish()
     raise_problem(source, reader.problem, n_columns, str, stream.dialect)
     return reader.n_rows
+
+
+def cell_text(source: Source, form: TextForm, n_columns: int, column: int, row: int) -> str:
+    """Return the text of a cell, from 0, by reading the file up to there."""
+    stream = CsvStream(source, form, lambda names: None)
+    slots = np.full(n_columns, IGNORED, np.int32)
+    slots[column] = TARGET
+    reader = TableReader(slots, stream.dialect, place=stream.place)
+    n_passed = 0
+    for data, start in stream.body():
+        reader.feed(data, start)
+        texts = reader.take_texts(TARGET)
+        if n_passed + len(texts.ends) > row:
+            return list(texts)[row - n_passed].decode("utf-8", "replace")
+        n_passed += len(texts.ends)
+    reader.finish()
+    return list(reader.take_texts(TARGET))[row - n_passed].decode("utf-8", "replace")
 
 
 def read_rows(

@@ -4,7 +4,7 @@ The lines are parsed once into a scratch file of float64, a feature after anothe
 read like any table by columns.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
-from srs_ooc.kernel.parse import IGNORED, ROW_ID, TEXTS, TableReader, TextCoder
+from srs_ooc.kernel.parse import CATEGORIES, IGNORED, ROW_ID, TEXTS, TableReader, TextCoder
 from srs_ooc.sizes import MB
 from srs_ooc.store.formats.csv import CsvStream, check_utf8, has_row_names, read_rows
 from srs_ooc.store.formats.npy import read_lines
 from srs_ooc.store.formats.problems import raise_problem
 from srs_ooc.store.formats.source import Source
+from srs_ooc.store.kinds import row_cells_of
 from srs_ooc.store.labels import item_blocks
+from srs_ooc.store.scratch_array import ScratchArray
 from srs_ooc.store.spool import anonymous_array
 from srs_ooc.store.texts import TextSpool
 
 _PANEL_NBYTES = 3 * MB
+_NBYTES_PER_FORCED = 240
 
 
 class SpooledNames:
@@ -64,6 +67,8 @@ class FeatureRows:
         Told of the bytes read.
     max_category_nbytes : int
         Memory that the texts of categories may take.
+    kinds : mapping of bytes to int, optional
+        Kinds that are forced, by the names of the features.
 
     Attributes
     ----------
@@ -88,6 +93,7 @@ class FeatureRows:
         names: TextSpool,
         tell: Callable[[int, int], None],
         max_category_nbytes: int,
+        kinds: Mapping[bytes, int] | None = None,
     ) -> None:
         n_samples, self._path = int(kept.sum()), scratch / "features"
         slots = np.full(len(sample_ids), IGNORED, np.int32)
@@ -99,7 +105,9 @@ class FeatureRows:
             place=stream.place,
             by_row=True,
             max_category_nbytes=max_category_nbytes,
+            row_kinds=row_cells_of(kinds or {}),
         )
+        self._lines = ScratchArray(scratch / "lines", np.int64)
         n_lines = max(1, _PANEL_NBYTES // (8 * n_samples))
         panel = anonymous_array((n_samples, n_lines))
         reader.set_panel(panel)
@@ -114,8 +122,8 @@ class FeatureRows:
                 texts = reader.take_texts(ROW_ID)
                 check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
-                reader.take_lines()
-                is_text.append(reader.take_row_cells() == TEXTS)
+                self._lines.append(reader.take_lines())
+                is_text.append(np.isin(reader.take_row_cells(), (TEXTS, CATEGORIES)))
 
             for _ in read_rows(stream, reader, take_rows, panel_full):
                 tell(stream.pieces.n_used, stream.pieces.nbytes)
@@ -131,6 +139,10 @@ class FeatureRows:
         self.pool: TextCoder | None = TextCoder(max_category_nbytes)
         self.pool.code(*reader.categories())
 
+    def line_of(self, position: int) -> int:
+        """Return the line of the file that a feature stands on."""
+        return int(self._lines[position : position + 1][0])
+
     def read(self, positions: NDArray[np.intp], _: TextCoder) -> NDArray[np.float64]:
         """Return features, each a row of the result."""
         return read_lines(self._path, np.dtype(np.float64), 0, self.shape[0], positions)
@@ -143,9 +155,13 @@ class FeatureRows:
         return item_blocks(values[0])
 
 
-def needed_nbytes(n_samples: int) -> int:
-    """Return the memory of reading, in bytes: a panel, its copy, the slots of the columns."""
-    return 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
+def needed_nbytes(n_samples: int, kinds: Mapping[bytes, int]) -> int:
+    """Return the memory of reading, in bytes: a panel, its copy, the slots of the columns.
+
+    The forced kinds are held besides, once by the reader and once on the way there.
+    """
+    forced = sum(2 * len(name) + _NBYTES_PER_FORCED for name in kinds)
+    return 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples + forced
 
 
 def open_stream(source: Source, form: Any, sample_ids: TextSpool) -> CsvStream:

@@ -89,35 +89,41 @@ def read_column(line: NDArray[np.float64], column: Any, pool: TextCoder, what: s
         line[...] = np.nan
         start = 0
         for block in item_blocks(column):
-            line[start : start + len(block)] = text_numbers(block, pool, what)
+            line[start : start + len(block)] = text_numbers(block, pool, what, start)
             start += len(block)
     else:
         line[...] = column_numbers(column, what)
 
 
-def text_numbers(items: list[Any], pool: TextCoder, what: str) -> NDArray[np.float64]:
+def text_numbers(
+    items: list[Any], pool: TextCoder, what: str, first_row: int
+) -> NDArray[np.float64]:
     """Return the numbers in ``pool`` of items as texts; NaN where one is missing or empty.
+
+    ``what`` and the rows from ``first_row`` on are for messages.
 
     Raises
     ------
     InputError
         If the pool is full, or an item is of a kind that is no category.
     """
-    for item in items:
+    for row, item in enumerate(items, first_row + 1):
         known = isinstance(item, str | bytes | bool | int | float | None)
         if not known and text_of(item) is not None:
             raise InputError(
-                f"{what}: expected numbers or texts, found {item!r}. Convert the column, or "
-                "leave it out with ignore (--ignore)."
+                f"{what}, row {row}: expected numbers or texts, found {item!r}. Convert it, or "
+                "leave the column out with ignore (--ignore)."
             )
     out = np.full(len(items), np.nan)
     texts = [text_of(item) for item in items]
     there = np.array([bool(text) for text in texts])
     found = pool.code(*joined([text.encode() for text in texts if text]))
     if len(found) < there.sum():
+        row = int(np.flatnonzero(there)[len(found)])
         raise InputError(
-            f"{what}: expected categories whose texts fit into the memory that is left for them, "
-            "found more. Leave columns of free text out with ignore (--ignore), or raise the cap."
+            f"{what}, row {first_row + row + 1}: expected categories whose texts fit into the "
+            f"memory that is left for them, found more ({(texts[row] or '')[:80]!r}). "
+            "Leave columns of free text out with ignore (--ignore), or raise the cap."
         )
     out[there] = found
     return out

@@ -10,7 +10,8 @@ import zarr
 
 from srs_ooc.cli import main
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import Names
+from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.reading import read_categories
 
 MATRIX = "probe\ts1\ts2\ts3\ts4\ncg1\t0.5\t1\tNA\t4\n\ncg2\t-1\t2e3\t\t7\ncg3\t1\t2\t3\t5\n"
 PHENO = "Basename,Age,Group\ns4,30,case\ns9,31,case\ns1,32,ctl\ns2,33,case\n"
@@ -55,6 +56,29 @@ def test_the_transposed_table(tmp_path, ingest, pack, monkeypatch):
         "labels_without_sample": {"n": 1, "first": ["s9"]},
     }
     assert sorted(p.name for p in tmp_path.iterdir()) == ["m.tsv", "pheno.csv", "t.zarr"]
+
+
+def test_kinds_of_rows_can_be_forced(tmp_path, ingest):
+    mixed = "probe\ts1\ts2\ts4\nchr\t1\tX\t1\ncg2\t-1\t2.5\t7\n"
+    status, _, err = ingest(mixed)
+    assert status == 2
+    assert "line 2: column 's2': expected a number" in err
+    status, _, err = ingest(mixed, PHENO, "--kind", "chr=numeric")
+    assert (status, "line 2: column 's2': expected a number" in err) == (2, True)
+    status, _, err = ingest(mixed, PHENO, "--kind", "chr=categorical", "--kind", "cg2=integer")
+    assert status == 2
+    assert "line 3: sample 's2' of 'cg2': expected a whole number" in err
+    status, _, err = ingest(MATRIX, PHENO, "--kind", "nothere=integer")
+    assert (status, "no such column 'nothere'" in err) == (2, True)
+    forced = ["--kind", "chr=categorical", "--kind", "Age=categorical", "--covariates", "Age"]
+    status, _, err = ingest(mixed, PHENO, *forced)
+    assert (status, err) == (0, "")
+    store = tmp_path / "t.zarr"
+    manifest = read_manifest(store)
+    assert manifest.kind_counts["categorical"] == 2
+    stored = np.asarray(read_array(store, manifest, "positions")).tolist()
+    assert read_categories(store, manifest, stored.index(0)) == ["1", "X"]
+    assert read_categories(store, manifest, stored.index(2)) == ["30", "32", "33"]
 
 
 def test_a_header_without_a_field_over_the_names(tmp_path, ingest):
