@@ -114,7 +114,7 @@ def test_means_over_seeds():
     expected = "| x | 2 | 4.0 | 0.75 | 0.125 ± 0.125 | 0.50 | 0.50 | 1.0 | 2.0 | 10 |"
     assert row("x", results) == expected
     late = [Result(KEY, 300.0, 600.0, 10.0, None)]
-    assert row("x", late) == "| x | 1 (1 out of time) | - | - | - | - | - | 300.0 | 10 |"
+    assert row("x", late) == "| x | 1 (1 out of time) | - | - | - | - | - | 300.0 | 600.0 | 10 |"
     problem = all_problems(None)["madelon"]
     assert "| rank sum + BH | 2 |" in table(problem, results)
 
