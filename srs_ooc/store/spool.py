@@ -24,7 +24,11 @@ def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
 
     The C library may keep freed memory of its heap, which would count against the cap.
     """
-    memory = mmap.mmap(-1, max(math.prod(shape) * ITEMSIZE, 1))
+    nbytes = max(math.prod(shape) * ITEMSIZE, 1)
+    if hasattr(mmap, "MAP_ANONYMOUS"):  # private: shared memory gets no huge pages
+        memory = mmap.mmap(-1, nbytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    else:
+        memory = mmap.mmap(-1, nbytes)
     if hasattr(mmap, "MADV_HUGEPAGE"):  # filling a panel row by row touches every page of it
         with contextlib.suppress(OSError):
             memory.madvise(mmap.MADV_HUGEPAGE)

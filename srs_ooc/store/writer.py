@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
+from srs_ooc.kernel import _native
 from srs_ooc.kernel.code import CATEGORICAL, CodeFacts, code_columns
 from srs_ooc.sizes import MB
 from srs_ooc.store.categories import CategoryCoder, FeatureKinds
@@ -89,6 +90,7 @@ def write_store(
     form = form or StoreForm()
     shape = Shape(columns.n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
+    _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with _ColumnsWriter(folder, shape, form, kinds) as work:
         _write_columns(work, columns, batch, n_threads, progress)
     checksums = work.checksums

@@ -169,6 +169,15 @@ void return_large_blocks() {
 #endif
 }
 
+// Let freed blocks of up to 4 MB be used again, of which each thread may keep 8 MB: pages that go back to
+// the system between uses are zeroed and mapped anew each time.
+void reuse_blocks() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 8 << 20);
+#endif
+}
+
 nb::object parse_decimal(nb::bytes text) {
     const char *end = text.c_str() + text.size();
     srs::Decimal decimal;
@@ -217,6 +226,7 @@ void bind_parse(nb::module_ &module) {
         .def_prop_ro("nbytes", &TextCoder::nbytes)
         .def_prop_ro("size", &TextCoder::size);
     module.def("return_large_blocks", &return_large_blocks);
+    module.def("reuse_blocks", &reuse_blocks);
     module.def("parse_decimal", &parse_decimal, "text"_a);
     module.def("hash_text", [](nb::bytes text) { return srs::hash_text(text.c_str(), text.size()); },
                "text"_a);
