@@ -61,6 +61,8 @@ def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list
     assert everything.flags.c_contiguous, "read: not C-contiguous"
     whole = everything.T if table.by_rows else everything
     assert whole.shape == (len(columns), len(columns[0])), f"read: shape {everything.shape}"
+    kept = np.array_equal(everything.astype(np.float32), everything, equal_nan=True)
+    assert kept or not table.narrow, "narrow: float32 does not hold every value"
     texts = pool.texts()
     for position, column in enumerate(columns):
         _check_column(position, whole[position], column, texts if is_text[position] else None)

@@ -192,3 +192,10 @@ def code_columns(
     highs: NDArray[Any],
     long_rows: int,
 ) -> None: ...
+def look_at(values: NDArray[np.float64]) -> tuple[int, bool]: ...
+def put_rows(
+    rows: NDArray[np.float64],
+    columns: NDArray[np.int64],
+    panel: NDArray[np.float64],
+    first: int,
+) -> tuple[int, bool]: ...

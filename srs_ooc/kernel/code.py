@@ -96,3 +96,41 @@ def code_columns(
         long_rows,
     )
     return facts
+
+
+def look_at(values: NDArray[np.float64]) -> tuple[int, bool]:
+    """Return the flat position of an infinite value, the first, and whether float32 would do.
+
+    Parameters
+    ----------
+    values : float64 (m, n)
+        C-contiguous.
+
+    Returns
+    -------
+    infinite : int
+        -1 where none is.
+    narrow : bool
+        Whether every value survives the round trip through float32; NaN does.
+    """
+    return _native.look_at(values)
+
+
+def put_rows(
+    rows: NDArray[np.float64],
+    columns: NDArray[np.int64],
+    panel: NDArray[np.float64],
+    first: int,
+) -> tuple[int, bool]:
+    """Write rows into a panel as columns, and look at the values written as :func:`look_at` does.
+
+    Parameters
+    ----------
+    rows : float64 (m, n_columns)
+        C-contiguous.
+    columns : int64 (n_features,)
+        The column that each line of the panel holds.
+    panel : float64 (n_features, panel_rows)
+        C-contiguous; columns ``first .. first + m - 1`` are filled.
+    """
+    return _native.put_rows(rows, columns, panel, first)

@@ -1,11 +1,14 @@
 """The features of a table that is read through :class:`~srs_ooc.store.formats.Table`."""
 
 from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
+from srs_ooc.kernel import _native
+from srs_ooc.kernel.code import look_at, put_rows
 from srs_ooc.sizes import MB
 from srs_ooc.store.categories import FeatureKinds
 from srs_ooc.store.formats import Table
@@ -38,23 +41,37 @@ class TableColumns:
         for first, last in _pieces(stop - start, self.n_rows):
             positions = self._columns[start + first : start + last]
             out[first:last] = self._table.read(positions, self._pool)
+            self._look(out[first:last], positions)
         return out
 
     def check(self, progress: Progress | None) -> None:
-        """Read all columns once: refuse infinities, and see whether float32 would do."""
+        """Find out whether float32 would do: from the dtypes, or by reading until it would not.
+
+        Texts are numbered on the way, so that all of them are known before any is coded.
+        """
+        has_texts = self._table.text_columns is not None and self._table.text_columns.any()
+        if self._table.narrow and not has_texts:
+            return
         in_order = np.sort(self._columns)
         for first, last in _pieces(self.n_features, self.n_rows):
             positions = in_order[first:last]
-            self._look(self._table.read(positions, self._pool), 0, positions, by_rows=False)
+            self._look(self._table.read(positions, self._pool), positions)
+            if not self.fits_float32 and not has_texts:
+                return
             _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
 
     def spool(self, spool: PanelSpool, progress: Progress | None) -> None:
         """Read all rows, in panels that turn them into columns."""
+        _native.reuse_blocks()  # of each piece of rows
         panel_rows, filled = spool.panel.shape[1], 0
+        columns = self._columns.astype(np.int64)
         for first, last in _pieces(self.n_rows, self._table.shape[1], panel_rows):
-            rows = self._table.read(np.arange(first, last), self._pool)[:, self._columns]
-            self._look(rows, first, self._columns, by_rows=True)
-            spool.panel[:, filled : filled + len(rows)] = rows.T
+            rows = self._table.read(np.arange(first, last), self._pool)
+            infinite, narrow = put_rows(rows, columns, spool.panel, filled)
+            if infinite >= 0:
+                row, column = divmod(infinite, rows.shape[1])
+                self._refuse(first + row, column, rows[row, column])
+            self.fits_float32 &= narrow
             filled += len(rows)
             if filled == panel_rows or last == self.n_rows:
                 spool.flush(filled)
@@ -62,22 +79,20 @@ class TableColumns:
             _tell(progress, last * self.n_features, self.n_rows * self.n_features)
         spool.seal()
 
-    def _look(
-        self, values: NDArray[np.float64], row: int, columns: NDArray[np.intp], *, by_rows: bool
-    ) -> None:
-        infinite = np.isinf(values)
-        if infinite.any():
-            at, across = np.argwhere(infinite)[0].tolist()
-            line, column = (row + at, across) if by_rows else (across, at)
-            raise InputError(
-                f"{self._what}, row {line + 1}, column {self._header.describe(columns[column])}: "
-                f"expected a finite number (or a missing value), found {values[at, across]}. "
-                "Mend the cell, or make it missing."
-            )
-        if self.fits_float32:
-            with np.errstate(over="ignore"):
-                narrow = values.astype(np.float32)
-            self.fits_float32 = np.array_equal(narrow, values, equal_nan=True)
+    def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
+        """Look at columns, each a row of ``values``."""
+        infinite, narrow = look_at(values)
+        if infinite >= 0:
+            at, row = divmod(infinite, values.shape[1])
+            self._refuse(row, int(columns[at]), values[at, row])
+        if not narrow:
+            self.fits_float32 = False
+
+    def _refuse(self, row: int, column: int, found: float) -> NoReturn:
+        raise InputError(
+            f"{self._what}, row {row + 1}, column {self._header.describe(column)}: expected a "
+            f"finite number (or a missing value), found {found}. Mend the cell, or make it missing."
+        )
 
 
 def _tell(progress: Progress | None, n_cells: int, n_all: int) -> None:

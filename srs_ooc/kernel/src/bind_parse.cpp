@@ -165,6 +165,7 @@ class TextCoder {
 void return_large_blocks() {
 #ifdef __GLIBC__
     mallopt(M_MMAP_THRESHOLD, 512 << 10);
+    mallopt(M_TRIM_THRESHOLD, 2 << 20); // pieces of files come and go
     malloc_trim(0);
 #endif
 }

@@ -35,6 +35,11 @@ class Table(Protocol):
         ...
 
     @property
+    def narrow(self) -> bool:
+        """Whether the dtypes promise that float32 holds every value exactly."""
+        ...
+
+    @property
     def work_nbytes(self) -> int:
         """Memory that reading takes beyond what is read and what is held already, in bytes."""
         ...

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
 from srs_ooc.kernel.parse import TextCoder
-from srs_ooc.store.formats.numbers import as_float64, check_dtype
+from srs_ooc.store.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.store.labels import item_blocks
 
 
@@ -40,6 +40,7 @@ class ArrayTable:
     def __init__(self, array: NDArray[Any], what: str) -> None:
         check_shape(array.shape, what)
         check_dtype(array.dtype, what)
+        self.narrow = is_narrow(array.dtype)
         self._array, self._what = array, what
 
     @property
@@ -69,6 +70,7 @@ class SparseTable:
     def __init__(self, matrix: Any, what: str) -> None:
         check_shape(matrix.shape, what)
         check_dtype(matrix.dtype, what)
+        self.narrow = is_narrow(matrix.dtype)
         self._columns, self._what = matrix.tocsc(), what
 
     @property

@@ -13,7 +13,7 @@ from srs_ooc.errors import BudgetError, InputError, UsageError
 from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.sizes import MB, megabytes
 from srs_ooc.store.formats.arrays import check_shape
-from srs_ooc.store.formats.frames import are_texts, read_column
+from srs_ooc.store.formats.frames import are_narrow, are_texts, read_column
 from srs_ooc.store.labels import item_blocks
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
@@ -97,6 +97,7 @@ class ArrowFile:
             n_rows = self._read_feather(schema.names[:1]).num_rows
         self.names: list[str] = list(schema.names)
         self.text_columns: NDArray[np.bool_] | None = are_texts(schema.types)
+        self.narrow = are_narrow(schema.types)
         self.shape: tuple[int, int] = (int(n_rows), len(schema.names))
 
     def _read_feather(self, names: list[str]) -> Any:

@@ -54,6 +54,7 @@ class CovariateTable:
     """
 
     by_rows = False
+    narrow = False
     work_nbytes = 0
 
     def __init__(

@@ -82,6 +82,7 @@ class FeatureRows:
     """
 
     by_rows = False
+    narrow = False
     work_nbytes = 0
 
     def __init__(

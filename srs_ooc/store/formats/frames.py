@@ -41,6 +41,7 @@ class FrameTable:
         self.names: list[str] | None = [str(name) for name in names]
         kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
         self.text_columns: NDArray[np.bool_] | None = are_texts(kinds)
+        self.narrow = are_narrow(kinds)
 
     def _column(self, position: int) -> Any:
         if self.format == "pandas":
@@ -73,6 +74,15 @@ def are_texts(kinds: Iterable[Any]) -> NDArray[np.bool_]:
         [known.setdefault(kind, str(kind).lower().startswith(_TEXT)) for kind in kinds],
         np.bool_,
     )
+
+
+_NARROW = ("bool", "int8", "uint8", "int16", "uint16", "float16", "halffloat", "float32", "float")
+
+
+def are_narrow(kinds: Iterable[Any]) -> bool:
+    """Tell whether float32 holds every value of columns of such dtypes."""
+    names = {str(kind).lower().split("[", maxsplit=1)[0] for kind in set(kinds)}
+    return all(name == "boolean" or name in _NARROW for name in names)
 
 
 def read_column(line: NDArray[np.float64], column: Any, pool: TextCoder, what: str) -> None:
@@ -144,6 +154,8 @@ def column_numbers(column: Any, what: str) -> NDArray[np.float64]:
             f"{what}: expected numbers, found {kind}. Convert the column, or leave it out with "
             "ignore (--ignore)."
         )
+    if library == "pyarrow" and not column.null_count:
+        return as_float64(column.to_numpy(), what)
     if library == "pandas":
         present = column.dropna()
         numbers = present.to_numpy(dtype=_plain(kind))

@@ -13,7 +13,7 @@ from srs_ooc.errors import BudgetError, InputError
 from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.sizes import MB, megabytes
 from srs_ooc.store.formats.arrays import SparseTable, check_shape
-from srs_ooc.store.formats.numbers import as_float64, check_dtype
+from srs_ooc.store.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.store.labels import item_blocks
 
 _PIECE_NBYTES = 2 * MB
@@ -49,6 +49,7 @@ class NpyTable:
         self.by_rows = bool(array.flags.c_contiguous)
         self.shape: tuple[int, int] = (int(array.shape[0]), int(array.shape[1]))
         self._path, self._what = path, what
+        self.narrow = is_narrow(array.dtype)
         self._dtype, self._offset = array.dtype, int(array.offset)
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:

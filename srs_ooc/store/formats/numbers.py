@@ -10,6 +10,11 @@ from srs_ooc.errors import InputError
 _EXACT = 1 << 53
 
 
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Tell whether float32 holds every value of a dtype."""
+    return np.can_cast(dtype, np.float32, "safe")
+
+
 def check_dtype(dtype: np.dtype[Any], what: str) -> None:
     """Refuse dtypes that are no real numbers of at most 64 bits.
 
