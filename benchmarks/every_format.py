@@ -1,8 +1,8 @@
 """Every format, ingested as a new user would, and what ``inspect`` says of each store.
 
 Claim: one table of numbers gives the same codes from every format, and every table of
-``SRS_OOC_DATA`` (``*.csv.gz``) becomes a store. Prints each command and the output of ``ingest`` and
-``inspect``.
+``SRS_OOC_DATA`` (``*.csv.gz``) becomes a store. Prints each command and the output of ``ingest``
+and ``inspect``.
 
     SRS_OOC_DATA=FOLDER python benchmarks/every_format.py
 

@@ -93,6 +93,7 @@ def write_store(
     _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with _ColumnsWriter(folder, shape, form, kinds) as work:
         _write_columns(work, columns, batch, n_threads, progress)
+    _native.return_large_blocks()
     checksums = work.checksums
     ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
     text_sums, lengths = _write_texts(folder, shape, names, ids)
