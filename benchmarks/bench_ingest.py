@@ -110,7 +110,7 @@ def python(script: str, *arguments: object) -> list[str]:
 
 def show(name: str, commands: list[str], repeats: int, limit: float, clear: Path | None) -> float:
     """Run a command several times, print the medians, and return the seconds."""
-    seconds, peaks = [], []
+    seconds, peaks, processor = [], [], []
     for _ in range(repeats):
         done = measure(commands, limit_seconds=limit, out=os.devnull, errors=os.devnull)
         if clear is not None:
@@ -124,10 +124,11 @@ def show(name: str, commands: list[str], repeats: int, limit: float, clear: Path
             return done.seconds
         seconds.append(done.seconds)
         peaks.append(done.peak_mb)
+        processor.append(done.cpu_seconds)
     middle = statistics.median(seconds)
     print(
         f"  {name}: {middle:.2f} s ({min(seconds):.2f} to {max(seconds):.2f}), "
-        f"peak {max(peaks):.0f} MB",
+        f"CPU {statistics.median(processor):.2f} s, peak {max(peaks):.0f} MB",
         flush=True,
     )
     return middle
