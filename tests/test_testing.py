@@ -1,11 +1,13 @@
 """Every table format passes the conformance suite, and the suite sees what is wrong."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import srs_ooc
 from srs_ooc.store.formats.arrays import ArrayTable
 from srs_ooc.store.formats.covariates import CovariateTable
 from srs_ooc.store.formats.dialect import TextForm
@@ -75,6 +77,21 @@ def test_features_as_rows_and_covariates(tmp_path):
         wider = CovariateTable(table, ["age", "sex"], more, Wording(str), {})
         columns = [*MIXED, [4.0, math.nan, 5.0], ["y", "z", None]]
         check_table(wider, columns, ["a", "t", "age", "sex"])
+
+
+def test_the_format_that_the_docs_show(tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "ingest.md").read_text()
+    section = text.partition("## Another format")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    path = tmp_path / "t.json"
+    path.write_text('{"age": [30, null], "sex": ["m", "f"]}')
+    known = {"path": path}
+    for block in blocks:
+        exec(block, known)
+    path.write_text('{"age": [30, null, 2.5], "sex": ["m", "f", "m"], "y": ["u", "v", "u"]}')
+    made = srs_ooc.ingest(known["JsonTable"](path), tmp_path / "t.zarr", memory_mb=4000)
+    assert (made.n_rows, made.n_features, made.classes) == (3, 2, ("u", "v"))
+    assert made.source["format"] == "json"
 
 
 class _Shifted(ArrayTable):

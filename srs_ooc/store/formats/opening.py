@@ -1,7 +1,7 @@
 """Which format a file or an object is of."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from srs_ooc.store.formats.frames import FrameTable, frame_library
 from srs_ooc.store.formats.npy import NpyTable, open_npz
 from srs_ooc.store.formats.svmlight import SvmlightTable, is_svmlight
 
+_TABLE = [name for name in dir(Table) if not name.startswith("_")]
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
 
 
@@ -70,7 +71,9 @@ def open_object(thing: Any) -> Table:
         return FrameTable(thing, "the frame")
     if type(thing).__module__.startswith("scipy.sparse"):
         return SparseTable(thing, "the sparse matrix")
+    if all(hasattr(thing, name) for name in _TABLE):
+        return cast("Table", thing)  # of a format of the caller's own
     raise InputError(
-        "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table or a SciPy "
-        f"sparse matrix, found {type(thing).__module__}.{type(thing).__qualname__}. Convert it."
+        "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table, a SciPy "
+        f"sparse matrix or an object with the shape of srs_ooc.store.formats.Table, found {type(thing).__module__}.{type(thing).__qualname__}. Convert it."
     )
