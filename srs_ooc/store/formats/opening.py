@@ -75,5 +75,6 @@ def open_object(thing: Any) -> Table:
         return cast("Table", thing)  # of a format of the caller's own
     raise InputError(
         "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table, a SciPy "
-        f"sparse matrix or an object with the shape of srs_ooc.store.formats.Table, found {type(thing).__module__}.{type(thing).__qualname__}. Convert it."
+        "sparse matrix or an object with the shape of srs_ooc.store.formats.Table, found "
+        f"{type(thing).__module__}.{type(thing).__qualname__}. Convert it."
     )

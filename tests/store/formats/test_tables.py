@@ -189,7 +189,10 @@ BAD = {
     "one dimension": (lambda: VALUES[0], r"rows x columns"),
     "empty": (lambda: VALUES[:0], r"at least one row"),
     "a list": (VALUES.tolist, "expected a path, a NumPy array.*builtins.list"),
-    "list column": (lambda: as_pandas().assign(t=[[1]] * 31), "'t', row 1: expected numbers or texts"),
+    "list column": (
+        lambda: as_pandas().assign(t=[[1]] * 31),
+        "'t', row 1: expected numbers or texts",
+    ),
     "same names": (
         lambda: as_pandas().set_axis([*NAMES[:-1], NAMES[0]], axis=1),
         "distinct column",
