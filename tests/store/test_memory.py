@@ -45,8 +45,23 @@ def ingest(source: Path, store: Path, cap: int) -> tuple[int, int, str]:
     return done.returncode, int(peak[1]) * 1024, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "cap"),
+    [
+        (200, 1_000_000, 96),
+        (1_000_000, 200, 96),
+        (20_000, 20_000, 96),
+        (5_000_000, 200, 192),
+    ],
+)
+def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
+    program = 50 * MB  # of `srs-ooc ingest`, as it starts
+    shape = Shape(n_rows, n_features)
+    plan_ingest(cap * MB, program, n_features + 1, shape, StoreForm())  # is not refused
+
+
 @needs_time
-@pytest.mark.parametrize(("n_rows", "n_features"), [(1500, 20_000), (20, 200_000), (400_000, 20)])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(1500, 20_000), (20, 200_000), (600_000, 13)])
 def test_peak_stays_under_the_smallest_cap_and_under_128(tmp_path, n_rows, n_features):
     source = tmp_path / "t.csv"
     write_table(source, n_rows, n_features, digits=5 if n_rows < 9999 else 2)
