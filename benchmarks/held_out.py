@@ -14,7 +14,6 @@ import argparse
 import gzip
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -22,6 +21,7 @@ from pathlib import Path
 from statistics import mean
 
 import numpy as np
+from measured import find_srs_ooc
 from numpy.typing import NDArray
 from selection_parts.peers import boruta
 from sklearn.ensemble import RandomForestClassifier
@@ -34,7 +34,7 @@ SHOWN = 8
 
 def srs_ooc(*arguments: object) -> str:
     """Run a command and return what it says."""
-    command = [sys.executable, "-m", "srs_ooc", *map(str, arguments)]
+    command = [find_srs_ooc(), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
