@@ -14,6 +14,7 @@ import argparse
 import gzip
 import json
 import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
