@@ -1,0 +1,125 @@
+"""The designs by name: each says what differs from the chosen one."""
+
+from dataclasses import dataclass
+
+from designs_parts.closings import Closing
+from designs_parts.cuts import Cut, by_counting, by_e_values
+from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out
+from designs_parts.screens import LED, PLAIN, Screen
+from srs_ooc.evidence.elimination import Manner
+
+COUNTED = ("madelon", "linear", "shift", "blocks", "imbalance")
+"""Problems with enough relevant features for counting to select them."""
+FEW = ("madelon", "linear", "shift")
+SCREENED = ("madelon", "chain")
+
+
+@dataclass(frozen=True)
+class Design:
+    """A whole procedure: screens, a closing stage after each, one cut.
+
+    Attributes
+    ----------
+    name, label : str
+        On the command line, and in tables.
+    screens : tuple of Screen
+        One, or several that the cut brings together.
+    closing : Closing
+        After each of them.
+    cut : Cut
+        What selects.
+    problems : tuple of str
+        On which it is tried.
+    most_seeds : int
+        Tables of a problem that it is tried on at most.
+    """
+
+    name: str
+    label: str
+    screens: tuple[Screen, ...]
+    closing: Closing
+    cut: Cut = by_counting
+    problems: tuple[str, ...] = COUNTED
+    most_seeds: int = 100
+
+
+@dataclass(frozen=True)
+class Group:
+    """Designs that are compared on the same tables; the first is the chosen one."""
+
+    title: str
+    designs: tuple[Design, ...]
+
+
+BOTH_LANES = Screen("both", "both lanes in turn (chosen)")
+HALVED = Closing("halved", "halved from 1,000 to 31, each tree on 30%")
+CHOSEN = Design("chosen", "the chosen design", (BOTH_LANES,), HALVED)
+
+CLOSINGS = (
+    Closing("one-round", "one round of the 1,000", is_halved=False),
+    Closing("survivors-300", "300 survivors", n_survivors=300),
+    Closing("survivors-2000", "2,000 survivors", n_survivors=2000),
+    Closing("sees-10", "each tree on 10%", Manner(0.1, 0.1, 0.0)),
+    Closing("sees-100", "each tree on all", Manner(1.0, 1.0, 0.0)),
+    Closing("leaves-1", "leaves of 1% of the rows", Manner(0.3, 0.3, 0.01)),
+    Closing("late-k-30", "K = 30% in the last two rounds", late_share=0.3),
+    Closing("half", "each tree on half of the rows", half=True),
+    Closing("large-nodes", "importance from nodes of 5% of the rows", measure=of_large_nodes),
+    Closing(
+        "left-out", "impurity of the half left out", half=True, measure=of_rows_left_out
+    ),
+    Closing(
+        "left-out-loss", "squared loss on the half left out", half=True, measure=of_loss_left_out
+    ),
+)  # fmt: skip
+OTHER_SCREENS = (
+    Screen("plain", "plain lane alone", lanes=PLAIN),
+    Screen("led", "SRS lane alone", lanes=LED),
+    Screen("trees-4", "4 trees on each subspace, a quarter of the subspaces", trees=4),
+)
+FAMILIES = (
+    Screen("families-2", "M = 2", families=2),
+    Screen("families-4", "M = 4", families=4),
+)
+REPEATED = (BOTH_LANES, *(Screen(f"again-{i}", f"run {i + 1}", repeat=i) for i in range(1, 4)))
+
+CLOSING_GROUP = Group(
+    "The closing stage, all on the same screens",
+    (
+        CHOSEN,
+        *(Design(closing.name, closing.label, (BOTH_LANES,), closing) for closing in CLOSINGS),
+    ),
+)
+SCREEN_GROUP = Group(
+    "The screen",
+    (
+        Design("chosen", CHOSEN.label, (BOTH_LANES,), HALVED, problems=SCREENED),
+        *(
+            Design(screen.name, screen.label, (screen,), HALVED, problems=SCREENED, most_seeds=2)
+            for screen in OTHER_SCREENS
+        ),
+    ),
+)
+VERDICT_GROUP = Group(
+    "Families of decoys, and runs brought together",
+    (
+        CHOSEN,
+        *(
+            Design(screen.name, screen.label, (screen,), HALVED, problems=FEW, most_seeds=2)
+            for screen in FAMILIES
+        ),
+        *(
+            Design(
+                f"e-values-{percent}",
+                f"e-values of 4 runs cut at {percent}%",
+                REPEATED,
+                HALVED,
+                by_e_values(percent / 100),
+                FEW,
+                2,
+            )
+            for percent in (5, 10)
+        ),
+    ),
+)
+GROUPS = (CLOSING_GROUP, SCREEN_GROUP, VERDICT_GROUP)

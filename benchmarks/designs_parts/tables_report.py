@@ -1,0 +1,132 @@
+"""The tables of what was tried, from what is in the cache."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import numpy as np
+from selection_parts.scores import Scores, Truth, score
+
+from designs_parts.cache import ArrayCache, TableKey
+from designs_parts.catalogue import Design, Group
+from designs_parts.cuts import LEVEL, Ranking
+from designs_parts.screens import Screen
+from designs_parts.steps import FACTS, MARGINAL, ranking_step
+from srs_ooc.evidence.elimination import SURVIVORS
+
+MARGINAL_LABEL = "rank-sum test, Benjamini and Hochberg"
+
+
+@dataclass(frozen=True)
+class Held:
+    """The tables asked for, and what is known of them.
+
+    Attributes
+    ----------
+    cache : ArrayCache
+        Of results.
+    tables : tuple of TableKey
+        In the order asked for.
+    """
+
+    cache: ArrayCache
+    tables: tuple[TableKey, ...]
+
+    def of(self, problem: str) -> list[TableKey]:
+        """Return the tables of a problem."""
+        return [table for table in self.tables if table.problem == problem]
+
+    def truth(self, table: TableKey) -> Truth:
+        """Return what is relevant, by stored position."""
+        facts = self.cache.get(table, FACTS)
+        numbers = facts["units"]
+        return Truth(
+            tuple(tuple(facts["relevant"][numbers == i].tolist()) for i in np.unique(numbers))
+        )
+
+    def has(self, design: Design, table: TableKey) -> bool:
+        """Tell whether a design was run on a table."""
+        return table.problem in design.problems and all(
+            self.cache.has(table, ranking_step(screen, design.closing)) for screen in design.screens
+        )
+
+    def scores(self, design: Design, table: TableKey) -> Scores:
+        """Score what a design selects."""
+        rankings = [self._ranking(screen, design, table) for screen in design.screens]
+        return score(self.truth(table), design.cut(rankings).tolist(), ())
+
+    def _ranking(self, screen: Screen, design: Design, table: TableKey) -> Ranking:
+        arrays = self.cache.get(table, ranking_step(screen, design.closing))
+        return Ranking(arrays["items"], arrays["largest"], screen.families, table.n_features)
+
+    def marginal_scores(self, table: TableKey) -> Scores:
+        """Score what the marginal test selects."""
+        return score(self.truth(table), self.cache.get(table, MARGINAL)["features"].tolist(), ())
+
+
+def cell(found: Sequence[Scores]) -> str:
+    """Return power / false share, means over tables."""
+    if not found:
+        return ""
+    power, false = (mean(getattr(s, name) for s in found) for name in ("power", "false_share"))
+    return f"{power:.2f} / {false:.2f}"
+
+
+def _columns(
+    held: Held, group: Group, is_done: Callable[[Design, TableKey], bool]
+) -> dict[str, list[TableKey]]:
+    """Return for each problem the tables that all designs tried on it were run on."""
+    columns = {}
+    for problem in dict.fromkeys(table.problem for table in held.tables):
+        tried = [design for design in group.designs if problem in design.problems]
+        done = [t for t in held.of(problem) if all(is_done(design, t) for design in tried)]
+        if len(tried) > 1 and done:
+            columns[problem] = done
+    return columns
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def selection_table(held: Held, group: Group) -> Iterator[str]:
+    """Yield the lines of a group: power / false share by design and problem."""
+    columns = _columns(held, group, held.has)
+    if not columns:
+        return
+    yield f"**{group.title}**: power / false share at level {LEVEL} (tables)\n"
+    yield _row(["design", *(f"{name} ({len(done)})" for name, done in columns.items())])
+    yield "|---" * (1 + len(columns)) + "|"
+    for design in group.designs:
+        found = ([held.scores(design, t) for t in done if held.has(design, t)]
+                 for done in columns.values())  # fmt: skip
+        yield _row([design.label, *map(cell, found)])
+    found = ([held.marginal_scores(t) for t in done] for done in columns.values())
+    yield _row([MARGINAL_LABEL, *map(cell, found)]) + "\n"
+
+
+def worst_rank(held: Held, screen: Screen, table: TableKey) -> str:
+    """Return the worst rank of a relevant unit in a screen, and how many go on."""
+    ranks, units = (
+        held.cache.get(table, screen.name)["ranks"],
+        held.cache.get(table, FACTS)["units"],
+    )
+    best = [int(ranks[units == i].min()) for i in np.unique(units)]
+    return f"{max(best):,} ({sum(rank < SURVIVORS for rank in best)} of {len(best)})"
+
+
+def rank_table(held: Held, group: Group) -> Iterator[str]:
+    """Yield the lines of the screens of a group: where the worst relevant item of a table ranks."""
+    columns = _columns(held, group, lambda d, t: held.cache.has(t, d.screens[0].name))
+    if not columns:
+        return
+    yield (
+        f"**{group.title}**: worst rank of a relevant item, table by table (0 is best; in brackets "
+        f"how many are among the {SURVIVORS:,} that go on)\n"
+    )
+    yield _row(["screen", *columns])
+    yield "|---" * (1 + len(columns)) + "|"
+    for screen in (design.screens[0] for design in group.designs):
+        cells = (", ".join(worst_rank(held, screen, t) for t in done) for done in columns.values())
+        yield _row([screen.label, *cells])
+    yield ""
