@@ -56,17 +56,22 @@ HALVED = Closing("halved", "halved from 1,000 to 31, each tree on 30%")
 CHOSEN = Design("chosen", "the chosen design", (BOTH_LANES,), HALVED)
 
 CLOSINGS = (
-    Closing("one-round", "one round of the 1,000", is_halved=False),
+    Closing("one-round", "one round of the 1,000", sizes=(1000,)),
+    Closing("one-round-300", "one round, 300 survivors", n_survivors=300, sizes=(300,)),
+    Closing("rounds-3", "rounds of 1,000, 300, 100", sizes=(1000, 300, 100)),
     Closing("survivors-300", "300 survivors", n_survivors=300),
     Closing("survivors-2000", "2,000 survivors", n_survivors=2000),
     Closing("sees-10", "each tree on 10%", Manner(0.1, 0.1, 0.0)),
     Closing("sees-100", "each tree on all", Manner(1.0, 1.0, 0.0)),
     Closing("leaves-1", "leaves of 1% of the rows", Manner(0.3, 0.3, 0.01)),
-    Closing("late-k-30", "K = 30% in the last two rounds", late_share=0.3),
+    Closing("depth-3", "depth at most 3", max_depth=3),
+    Closing("k-20", "K = 20%", k_share=0.2),
+    Closing("late-k-30", "K = 30% in the last two rounds", k_share=0.3, k_rounds=2),
+    Closing("trees-4", "4 trees on each subspace", trees=4),
     Closing("half", "each tree on half of the rows", half=True),
     Closing("large-nodes", "importance from nodes of 5% of the rows", measure=of_large_nodes),
     Closing(
-        "left-out", "impurity of the half left out", half=True, measure=of_rows_left_out
+        "left-out", "impurity of the half of the rows left out", half=True, measure=of_rows_left_out
     ),
     Closing(
         "left-out-loss", "squared loss on the half left out", half=True, measure=of_loss_left_out
@@ -76,6 +81,9 @@ OTHER_SCREENS = (
     Screen("plain", "plain lane alone", lanes=PLAIN),
     Screen("led", "SRS lane alone", lanes=LED),
     Screen("trees-4", "4 trees on each subspace, a quarter of the subspaces", trees=4),
+    Screen("k-20", "K = q / 5", max_features="0.2"),
+    Screen("leaves-10", "leaves of 10 rows, closing stage as well", min_samples_leaf=10),
+    Screen("depth-4", "depth at most 4, closing stage as well", max_depth=4),
 )
 FAMILIES = (
     Screen("families-2", "M = 2", families=2),
@@ -87,7 +95,10 @@ CLOSING_GROUP = Group(
     "The closing stage, all on the same screens",
     (
         CHOSEN,
-        *(Design(closing.name, closing.label, (BOTH_LANES,), closing) for closing in CLOSINGS),
+        *(
+            Design(f"closing-{closing.name}", closing.label, (BOTH_LANES,), closing)
+            for closing in CLOSINGS
+        ),
     ),
 )
 SCREEN_GROUP = Group(
@@ -95,7 +106,14 @@ SCREEN_GROUP = Group(
     (
         Design("chosen", CHOSEN.label, (BOTH_LANES,), HALVED, problems=SCREENED),
         *(
-            Design(screen.name, screen.label, (screen,), HALVED, problems=SCREENED, most_seeds=2)
+            Design(
+                f"screen-{screen.name}",
+                screen.label,
+                (screen,),
+                HALVED,
+                problems=SCREENED,
+                most_seeds=2,
+            )
             for screen in OTHER_SCREENS
         ),
     ),

@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from designs_parts.measures import Measure, rows_by_node
 from srs_ooc.evidence.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
 from srs_ooc.evidence.groups import group_items, largest_groups
+from srs_ooc.executors import tree_key
 from srs_ooc.fitting import EngineParts
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.forest import Trees, decode_trees
 from srs_ooc.kernel.native import grow_tree
 from srs_ooc.kernel.training import TrainingRows, root_of
-from srs_ooc.kernel.tree import IMPORTANCE_BITS
+from srs_ooc.kernel.tree import IMPORTANCE_BITS, TreeLimits
 from srs_ooc.records import Outcome, Subspace
 from srs_ooc.seeds import derive, derive_array
 from srs_ooc.survey import GROUPED
 
 ALL = int(np.iinfo(np.int64).max)
 """K where every column is a candidate."""
-LATE_ROUNDS = 2
 HALF = 1 << 33
 """Word under which a tree's half of the rows is drawn; no feature, purpose or tree has it."""
 
@@ -39,10 +39,16 @@ class Closing:
         Part of the items that a tree sees, and least rows of a leaf.
     n_survivors : int
         Items that enter.
-    is_halved : bool
-        Whether the lower half leaves, round after round; else there is one round.
-    late_share : float
-        K in the last two rounds, as a part of the columns a tree sees.
+    sizes : tuple of int
+        Items that rounds begin with; none for halving.
+    k_share : float
+        K as a part of the columns a tree sees, ...
+    k_rounds : int
+        ... in so many last rounds; everything is a candidate in the others.
+    max_depth : int or None
+        Depth at which nodes are leaves.
+    trees : int
+        Grown on each subspace.
     half : bool
         Whether each tree is grown on a random half of the rows, without replacement.
     measure : Measure or None
@@ -53,8 +59,11 @@ class Closing:
     label: str
     manner: Manner = COUNTING
     n_survivors: int = SURVIVORS
-    is_halved: bool = True
-    late_share: float = 1.0
+    sizes: tuple[int, ...] = ()
+    k_share: float = 1.0
+    k_rounds: int = ALL
+    max_depth: int | None = None
+    trees: int = 1
     half: bool = False
     measure: Measure | None = None
 
@@ -79,13 +88,14 @@ class Closing:
         """
         most = min(parts.spec.subspace_size, SURVIVORS)
         stage = Elimination(survivors[: self.n_survivors], key, self.manner, most)
-        if not self.is_halved:
-            stage.sizes = stage.sizes[:1]
+        if self.sizes:
+            stage.sizes = [min(size, len(stage.items)) for size in self.sizes]
         grower = Grower(self, parts)
         while not stage.is_over:
-            is_late = stage.round >= len(stage.sizes) - LATE_ROUNDS
+            is_late = stage.round >= len(stage.sizes) - self.k_rounds
+            k_share = self.k_share if is_late else 1.0
             for tree in range(TREES):
-                stage.add(grower.grow(stage.subspace(tree), is_late=is_late))
+                stage.add(grower.grow(stage.subspace(tree), k_share))
         return {"items": stage.items, "largest": largest_by_place(parts, stage.items)}
 
 
@@ -106,26 +116,33 @@ class Grower:
         self._block.use_tiles()
         self._columns = Block(parts.spec.subspace_size, parts.n_rows, 1, tiled=False)
         leaf = max(parts.spec.min_samples_leaf, floor(closing.manner.leaf_share * parts.n_rows))
-        self._limits = replace(parts.spec.limits, max_features=ALL, min_samples_leaf=leaf)
+        limits = replace(parts.spec.limits, max_features=ALL, min_samples_leaf=leaf)
+        self._limits = limits
+        if closing.max_depth is not None:
+            self._limits = replace(limits, max_depth=closing.max_depth)
 
-    def grow(self, subspace: Subspace, *, is_late: bool) -> Outcome:
-        """Grow a tree and return what it taught."""
-        closing, features = self._closing, subspace.features
+    def grow(self, subspace: Subspace, k_share: float) -> Outcome:
+        """Grow the trees of a subspace and return what they taught."""
+        features = subspace.features
         self._source.gather(features, self._block)
-        rows = half_of(self._rows, subspace.tree_key) if closing.half else self._rows
         limits = self._limits
-        if is_late and closing.late_share < 1:
-            limits = replace(limits, max_features=max(1, floor(closing.late_share * len(features))))
-        records = closing.measure is not None
-        grown = grow_tree(self._block, features, rows, subspace.tree_key, limits, record=records)
-        importance = grown.importance
-        if closing.measure is not None:
-            record = grown.record or b""
-            sizes = np.array([0], np.int64), np.array([len(record)], np.int64)
-            importance = self._measured(
-                closing.measure, decode_trees(record, *sizes), features, rows
-            )
+        if k_share < 1:
+            limits = replace(limits, max_features=max(1, floor(k_share * len(features))))
+        importance = np.zeros(len(features), np.int64)
+        for number in range(self._closing.trees):
+            importance += self._one(features, tree_key(subspace.tree_key, number), limits)
         return Outcome(features, importance, None)
+
+    def _one(self, features: NDArray[np.uint32], key: int, limits: TreeLimits) -> NDArray[np.int64]:
+        closing = self._closing
+        rows = half_of(self._rows, key) if closing.half else self._rows
+        records = closing.measure is not None
+        grown = grow_tree(self._block, features, rows, key, limits, record=records)
+        if closing.measure is None:
+            return grown.importance
+        record = grown.record or b""
+        tree = decode_trees(record, np.array([0], np.int64), np.array([len(record)], np.int64))
+        return self._measured(closing.measure, tree, features, rows)
 
     def _measured(
         self, measure: Measure, tree: Trees, features: NDArray[np.uint32], rows: TrainingRows

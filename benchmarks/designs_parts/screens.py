@@ -54,6 +54,10 @@ class Screen:
         Plain Random Subspace, subspaces that hold the leaders, or both in turn.
     trees : int
         Grown on each subspace; there are as many fewer subspaces.
+    max_features : str or None
+        K, as ``srs-ooc run`` takes it.
+    min_samples_leaf, max_depth : int or None
+        As there.
     repeat : int
         From 1 a repetition with decoys and subspaces of its own.
     """
@@ -63,6 +67,9 @@ class Screen:
     families: int = 1
     lanes: str = BOTH
     trees: int = 1
+    max_features: str | None = None
+    min_samples_leaf: int | None = None
+    max_depth: int | None = None
     repeat: int = 0
 
     def seed(self, table_seed: int) -> int:
@@ -76,6 +83,9 @@ class Screen:
             decoys=self.families,
             keep=0 if self.lanes == PLAIN else None,
             trees_per_subspace=self.trees,
+            max_features=self.max_features,
+            min_samples_leaf=self.min_samples_leaf,
+            max_depth=self.max_depth,
             seed=self.seed(table_seed),
         )
 
