@@ -20,10 +20,11 @@ import argparse
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from designs_parts.cache import ArrayCache, TableKey
-from designs_parts.catalogue import GROUPS, SCREEN_GROUP, Design, Group
+from designs_parts.catalogue import GROUPS, Design
 from designs_parts.steps import TableWork
 from designs_parts.tables_report import Held, rank_table, selection_table
 from selection_parts.methods import version_of_ours
@@ -49,7 +50,7 @@ class Benchmark:
         wanted = set(chosen("--designs", arguments.designs, list(dict.fromkeys(names))))
         wanted.add("chosen")  # what the others are compared with
         self.groups = [
-            Group(group.title, tuple(d for d in group.designs if d.name in wanted))
+            replace(group, designs=tuple(d for d in group.designs if d.name in wanted))
             for group in GROUPS
         ]
         most = QUICK_FEATURES if arguments.quick else None
@@ -99,7 +100,7 @@ class Benchmark:
         """Print the tables of what is there."""
         held = Held(self.cache, tuple(key for _, key in self.tables()))
         for group in self.groups:
-            if group.title == SCREEN_GROUP.title:
+            if group.ranks:
                 print("\n".join(rank_table(held, group)))
             print("\n".join(selection_table(held, group)))
 

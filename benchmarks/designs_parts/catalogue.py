@@ -12,6 +12,8 @@ COUNTED = ("madelon", "linear", "shift", "blocks", "imbalance")
 """Problems with enough relevant features for counting to select them."""
 FEW = ("madelon", "linear", "shift")
 SCREENED = ("madelon", "chain")
+UNCOUNTED = "chain"
+"""Three relevant features: counting selects them with four families of decoys only."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,24 @@ class Design:
 
 @dataclass(frozen=True)
 class Group:
-    """Designs that are compared on the same tables; the first is the chosen one."""
+    """Designs that are compared on the same tables; the first is the chosen one.
+
+    Attributes
+    ----------
+    title : str
+        In tables.
+    designs : tuple of Design
+        The designs.
+    ranks : bool
+        Whether the ranks of relevant items in the screens are told too.
+    selected : tuple of str
+        Problems whose selections are told.
+    """
 
     title: str
     designs: tuple[Design, ...]
+    ranks: bool = False
+    selected: tuple[str, ...] = COUNTED
 
 
 BOTH_LANES = Screen("both", "both lanes in turn (chosen)")
@@ -85,10 +101,7 @@ OTHER_SCREENS = (
     Screen("leaves-10", "leaves of 10 rows, closing stage as well", min_samples_leaf=10),
     Screen("depth-4", "depth at most 4, closing stage as well", max_depth=4),
 )
-FAMILIES = (
-    Screen("families-2", "M = 2", families=2),
-    Screen("families-4", "M = 4", families=4),
-)
+TWO, FOUR = (Screen(f"families-{m}", f"M = {m}", families=m) for m in (2, 4))
 REPEATED = (BOTH_LANES, *(Screen(f"again-{i}", f"run {i + 1}", repeat=i) for i in range(1, 4)))
 
 CLOSING_GROUP = Group(
@@ -117,15 +130,14 @@ SCREEN_GROUP = Group(
             for screen in OTHER_SCREENS
         ),
     ),
+    ranks=True,
 )
 VERDICT_GROUP = Group(
     "Families of decoys, and runs brought together",
     (
-        CHOSEN,
-        *(
-            Design(screen.name, screen.label, (screen,), HALVED, problems=FEW, most_seeds=2)
-            for screen in FAMILIES
-        ),
+        Design("chosen", CHOSEN.label, (BOTH_LANES,), HALVED, problems=(*FEW, UNCOUNTED)),
+        Design("families-2", "M = 2", (TWO,), HALVED, problems=FEW, most_seeds=2),
+        Design("families-4", "M = 4", (FOUR,), HALVED, problems=(*FEW, UNCOUNTED), most_seeds=2),
         *(
             Design(
                 f"e-values-{percent}",
@@ -139,5 +151,6 @@ VERDICT_GROUP = Group(
             for percent in (5, 10)
         ),
     ),
+    selected=(*FEW, UNCOUNTED),
 )
 GROUPS = (CLOSING_GROUP, SCREEN_GROUP, VERDICT_GROUP)

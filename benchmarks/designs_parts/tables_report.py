@@ -89,20 +89,26 @@ def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def _line(label: str, found: list[list[Scores]]) -> str:
+    together = [score for scores in found for score in scores] if all(found) else []
+    return _row([label, *map(cell, found), cell(together)])
+
+
 def selection_table(held: Held, group: Group) -> Iterator[str]:
     """Yield the lines of a group: power / false share by design and problem."""
     columns = _columns(held, group, held.has)
+    columns = {name: done for name, done in columns.items() if name in group.selected}
     if not columns:
         return
     yield f"**{group.title}**: power / false share at level {LEVEL} (tables)\n"
-    yield _row(["design", *(f"{name} ({len(done)})" for name, done in columns.items())])
-    yield "|---" * (1 + len(columns)) + "|"
+    yield _row(["design", *(f"{name} ({len(done)})" for name, done in columns.items()), "mean"])
+    yield "|---" * (2 + len(columns)) + "|"
     for design in group.designs:
-        found = ([held.scores(design, t) for t in done if held.has(design, t)]
-                 for done in columns.values())  # fmt: skip
-        yield _row([design.label, *map(cell, found)])
-    found = ([held.marginal_scores(t) for t in done] for done in columns.values())
-    yield _row([MARGINAL_LABEL, *map(cell, found)]) + "\n"
+        found = [[held.scores(design, t) for t in done if held.has(design, t)]
+                 for done in columns.values()]  # fmt: skip
+        yield _line(design.label, found)
+    yield _line(MARGINAL_LABEL, [[held.marginal_scores(t) for t in d] for d in columns.values()])
+    yield ""
 
 
 def worst_rank(held: Held, screen: Screen, table: TableKey) -> str:
