@@ -135,7 +135,7 @@ def conclude(
         if closed is None:
             return
         state, until = closed
-        found = survey(parts, state, setting.store)
+        found = survey(parts, state, setting.store, key_of(spec.seed, Purpose.RANK_TIE, until))
     maxima = _replay(ledger, spec, setting, until, watch)
     if maxima is None:
         return
@@ -143,7 +143,8 @@ def conclude(
     arrays = _verdict_arrays(state, found, verdict, until)
     facts = {
         "n_iterations": until,
-        "largest_group": int(found.largest_groups[_told(verdict, state)]),
+        "largest_group": int(found.largest_groups[_told(verdict, found)]),
+        "n_outstanding": found.ranking.n_outstanding,
         "n_decoys_above": int(np.count_nonzero(found.is_decoy[: verdict.n_above])),
         "marginal_cutoff": found.marginal_cutoff,
         "n_marginal": found.n_marginal,
@@ -155,17 +156,16 @@ def conclude(
     ledger.write_arrays(VERDICT, arrays)
 
 
-def _told(verdict: Verdict, state: Elimination) -> int:
-    return min(max(verdict.n_above, FEW), len(state.items)) - 1
+def _told(verdict: Verdict, found: Survey) -> int:
+    return min(max(verdict.n_above, FEW), len(found.is_decoy)) - 1
 
 
 def judge(spec: RunSpec, state: Elimination, found: Survey, maxima: NDArray[np.float64]) -> Verdict:
-    """Return the verdict on a closed ranking."""
+    """Return the verdict on the pooled ranking; with replays it is the closing stage's."""
     level = float(exact_share(spec.fdr))
     if spec.replays:
-        in_last = state.rounds == state.rounds.max()
-        return compare_replays(state.scores, in_last, maxima, level)
-    may_part = record_gaps(state.gaps, state.rounds)
+        return compare_replays(state.scores, _last(state), maxima, level)
+    may_part = record_gaps(found.ranking.gaps, found.ranking.stretches)
     return count_decoys(found.is_decoy, spec.decoys, found.largest_groups, level, may_part)
 
 
@@ -173,16 +173,18 @@ def _verdict_arrays(
     state: Elimination, found: Survey, verdict: Verdict, n_iterations: int
 ) -> dict[str, NDArray[Any]]:
     keep = ~found.is_decoy
+    places = found.ranking.closing_places[keep]
     within = np.maximum(verdict.n_above, 1)
     stability = (state.batch_ranks < within).mean(axis=0)
+    unknown = places < 0
     return {
         "n_iterations": np.array(n_iterations),
-        "features": state.items[keep],
+        "features": found.ranking.items[keep],
         "tiers": verdict.tiers[keep],
         "levels": verdict.levels[keep],
-        "scores": state.scores[keep],
-        "rounds": state.rounds[keep],
-        "stability": stability[keep],
+        "scores": np.where(unknown, np.nan, state.scores[places]),
+        "is_outstanding": (np.arange(len(keep)) < found.ranking.n_outstanding)[keep],
+        "stability": np.where(unknown, np.nan, stability[places]),
         "groups": found.group_numbers[keep],
         "p_values": found.p_values[keep],
     }
