@@ -48,7 +48,7 @@ class Benchmark:
     def __init__(self, arguments: argparse.Namespace) -> None:
         names = [design.name for group in GROUPS for design in group.designs]
         wanted = set(chosen("--designs", arguments.designs, list(dict.fromkeys(names))))
-        wanted.add("chosen")  # what the others are compared with
+        wanted |= {"chosen", "trees-alone"}  # what the others are compared with
         self.groups = [
             replace(group, designs=tuple(d for d in group.designs if d.name in wanted))
             for group in GROUPS
@@ -81,9 +81,8 @@ class Benchmark:
     def compute(self, deadline: float) -> bool:
         """Compute what is not there yet; False where the time ended first."""
         for problem, key in self.tables():
-            designs = self.designs_on(key)
-            pairs = [(screen, design.closing) for design in designs for screen in design.screens]
-            work = TableWork(key, pairs, self.cache)
+            wanted = (ranked for design in self.designs_on(key) for ranked in design.rankings)
+            work = TableWork(key, wanted, self.cache)
             if work.is_done:
                 continue
             with open_table(problem, key.seed, key.n_features, self.scratch) as opened:
@@ -126,7 +125,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="folder of results")
     parser.add_argument("--minutes", type=float, default=60.0, help="start no step after these")
     parser.add_argument("--problems", nargs="+", help="default: all")
-    parser.add_argument("--designs", nargs="+", help="default: all; the chosen one always is")
+    parser.add_argument("--designs", nargs="+", help="default: all; the chosen one always")
     parser.add_argument("--seeds", type=int, default=3, help="tables of a problem, seeds 100 ...")
     parser.add_argument("--tag", help="version; default: the package's and a hash of its sources")
     parser.add_argument("--quick", action="store_true", help="tiny tables, one seed: a trial")

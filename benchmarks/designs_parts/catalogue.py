@@ -1,6 +1,6 @@
 """The designs by name: each says what differs from the chosen one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from designs_parts.closings import Closing
 from designs_parts.cuts import Cut, by_counting, by_e_values
@@ -14,6 +14,30 @@ FEW = ("madelon", "linear", "shift")
 SCREENED = ("madelon", "chain")
 UNCOUNTED = "chain"
 """Three relevant features: counting selects them with four families of decoys only."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One ranking: a screen, a closing stage after it, and whether what stands out goes first.
+
+    Attributes
+    ----------
+    screen : Screen
+        The screen.
+    closing : Closing
+        The closing stage.
+    promoted : bool
+        Whether items that pass the marginal test among all items go first.
+    """
+
+    screen: Screen
+    closing: Closing
+    promoted: bool
+
+    @property
+    def name(self) -> str:
+        """Its name in files."""
+        return f"{self.screen.name}-then-{self.closing.name}" + "-promoted" * self.promoted
 
 
 @dataclass(frozen=True)
@@ -34,6 +58,8 @@ class Design:
         On which it is tried.
     most_seeds : int
         Tables of a problem that it is tried on at most.
+    promoted : bool
+        Whether items that pass the marginal test among all items go first.
     """
 
     name: str
@@ -43,11 +69,17 @@ class Design:
     cut: Cut = by_counting
     problems: tuple[str, ...] = COUNTED
     most_seeds: int = 100
+    promoted: bool = False
+
+    @property
+    def rankings(self) -> tuple[Ranked, ...]:
+        """The rankings that its cut is given."""
+        return tuple(Ranked(screen, self.closing, self.promoted) for screen in self.screens)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Designs that are compared on the same tables; the first is the chosen one.
+    """Designs that are compared on the same tables.
 
     Attributes
     ----------
@@ -69,7 +101,10 @@ class Group:
 
 BOTH_LANES = Screen("both", "both lanes in turn (chosen)")
 HALVED = Closing("halved", "halved from 1,000 to 31, each tree on 30%")
-CHOSEN = Design("chosen", "the chosen design", (BOTH_LANES,), HALVED)
+CHOSEN = Design("chosen", "the chosen design", (BOTH_LANES,), HALVED, promoted=True)
+TREES_ALONE = replace(
+    CHOSEN, name="trees-alone", label="the same without what stands out by itself", promoted=False
+)
 
 CLOSINGS = (
     Closing("one-round", "one round of the 1,000", sizes=(1000,)),
@@ -108,8 +143,11 @@ CLOSING_GROUP = Group(
     "The closing stage, all on the same screens",
     (
         CHOSEN,
+        replace(TREES_ALONE, label="the trees alone: halved from 1,000 to 31, each on 30%"),
         *(
-            Design(f"closing-{closing.name}", closing.label, (BOTH_LANES,), closing)
+            replace(
+                TREES_ALONE, name=f"closing-{closing.name}", label=closing.label, closing=closing
+            )
             for closing in CLOSINGS
         ),
     ),
@@ -117,13 +155,13 @@ CLOSING_GROUP = Group(
 SCREEN_GROUP = Group(
     "The screen",
     (
-        Design("chosen", CHOSEN.label, (BOTH_LANES,), HALVED, problems=SCREENED),
+        replace(TREES_ALONE, label=BOTH_LANES.label, problems=SCREENED),
         *(
-            Design(
-                f"screen-{screen.name}",
-                screen.label,
-                (screen,),
-                HALVED,
+            replace(
+                TREES_ALONE,
+                name=f"screen-{screen.name}",
+                label=screen.label,
+                screens=(screen,),
                 problems=SCREENED,
                 most_seeds=2,
             )
@@ -132,21 +170,23 @@ SCREEN_GROUP = Group(
     ),
     ranks=True,
 )
+_TWICE = replace(CHOSEN, problems=FEW, most_seeds=2)
 VERDICT_GROUP = Group(
     "Families of decoys, and runs brought together",
     (
-        Design("chosen", CHOSEN.label, (BOTH_LANES,), HALVED, problems=(*FEW, UNCOUNTED)),
-        Design("families-2", "M = 2", (TWO,), HALVED, problems=FEW, most_seeds=2),
-        Design("families-4", "M = 4", (FOUR,), HALVED, problems=(*FEW, UNCOUNTED), most_seeds=2),
+        replace(CHOSEN, problems=(*FEW, UNCOUNTED)),
+        replace(TREES_ALONE, problems=(*FEW, UNCOUNTED)),
+        replace(_TWICE, name="families-2", label="M = 2", screens=(TWO,)),
+        replace(
+            _TWICE, name="families-4", label="M = 4", screens=(FOUR,), problems=(*FEW, UNCOUNTED)
+        ),
         *(
-            Design(
-                f"e-values-{percent}",
-                f"e-values of 4 runs cut at {percent}%",
-                REPEATED,
-                HALVED,
-                by_e_values(percent / 100),
-                FEW,
-                2,
+            replace(
+                _TWICE,
+                name=f"e-values-{percent}",
+                label=f"e-values of 4 runs cut at {percent}%",
+                screens=REPEATED,
+                cut=by_e_values(percent / 100),
             )
             for percent in (5, 10)
         ),

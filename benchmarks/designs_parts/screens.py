@@ -106,6 +106,10 @@ class Screen:
         """Return the key of a closing stage after this screen."""
         return key_of(parts.spec.seed, Purpose.CLOSING, self.n_iterations(parts))
 
+    def tie_key(self, parts: EngineParts) -> int:
+        """Return the key that breaks ties of marginal tests after this screen."""
+        return key_of(parts.spec.seed, Purpose.RANK_TIE, self.n_iterations(parts))
+
     def run(self, parts: EngineParts, relevant: NDArray[np.uint32]) -> dict[str, NDArray[Any]]:
         """Screen, and return what is kept of it.
 

@@ -1,28 +1,25 @@
 """The steps of a table, each cached: its facts, screens, closed rankings, and the marginal test."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from selection_parts.tables import Table
 
 from designs_parts.cache import ArrayCache, Arrays, TableKey
-from designs_parts.closings import Closing
+from designs_parts.catalogue import Ranked
+from designs_parts.closings import largest_by_place
 from designs_parts.cuts import LEVEL
 from designs_parts.screens import Screen
-from srs_ooc.evidence.marginal import class_p_values, largest_passing
+from srs_ooc.evidence.marginal import largest_passing
+from srs_ooc.evidence.ranking import by_score
 from srs_ooc.fitting import EngineParts
-from srs_ooc.kernel.block import Block
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
+from srs_ooc.survey import MarginalTests
 
-FACTS, MARGINAL = "facts", "marginal"
-COLUMNS = 64
-
-
-def ranking_step(screen: Screen, closing: Closing) -> str:
-    """Return the name of a closed ranking."""
-    return f"{screen.name}-then-{closing.name}"
+FACTS, MARGINAL, OUTSTANDING = "facts", "marginal", "outstanding"
 
 
 def facts(table: Table) -> Arrays:
@@ -36,19 +33,26 @@ def facts(table: Table) -> Arrays:
     return {"relevant": stored[members].astype(np.uint32), "units": numbers}
 
 
-def marginal(parts: EngineParts) -> Arrays:
-    """Return ``features``, uint32: those that pass the marginal test of each by itself."""
-    response, missing = parts.learner.rows.response, parts.source.store.manifest.missing_code
-    block = Block(COLUMNS, parts.n_rows, 1, tiled=False)
-    found: list[NDArray[np.float64]] = []
-    for start in range(0, parts.n_features, COLUMNS):
-        some = np.arange(start, min(start + COLUMNS, parts.n_features), dtype=np.uint32)
-        parts.source.gather(some, block)
-        columns = block.as_columns(len(some))
-        found.append(class_p_values(columns, response.labels, response.n_classes, missing))
-    p_values = np.concatenate(found)
+def marginal(tests: MarginalTests, n_features: int) -> Arrays:
+    """Return ``features``, uint32: those that pass the marginal test among the features."""
+    p_values = tests.of(np.arange(n_features, dtype=np.uint32))
     passing = np.flatnonzero(p_values <= largest_passing(p_values, LEVEL))
     return {"features": passing.astype(np.uint32)}
+
+
+def outstanding(tests: MarginalTests, key: int) -> Arrays:
+    """Return ``items``, uint32: those that pass among features and decoys, best first."""
+    p_values = tests.of_all()
+    passing = np.flatnonzero(p_values <= largest_passing(p_values, LEVEL)).astype(np.uint32)
+    order = by_score(-tests.of(passing), passing, key)
+    return {"items": passing[order]}
+
+
+def promote(parts: EngineParts, first: NDArray[np.uint32], closed: Arrays) -> Arrays:
+    """Return a closed ranking with ``first`` before the rest of it."""
+    rest = closed["items"][~np.isin(closed["items"], first)]
+    items = np.concatenate([first, rest])
+    return {"items": items, "largest": largest_by_place(parts, items)}
 
 
 class TableWork:
@@ -58,46 +62,50 @@ class TableWork:
     ----------
     key : TableKey
         Which.
-    pairs : list of (Screen, Closing)
-        Rankings that are wanted.
+    wanted : iterable of Ranked
+        Rankings.
     cache : ArrayCache
         Where they are kept.
     """
 
-    def __init__(
-        self, key: TableKey, pairs: list[tuple[Screen, Closing]], cache: ArrayCache
-    ) -> None:
+    def __init__(self, key: TableKey, wanted: Iterable[Ranked], cache: ArrayCache) -> None:
         self.key, self._cache = key, cache
-        by_screen: dict[Screen, list[Closing]] = {}
-        for screen, closing in dict.fromkeys(pairs):
-            if not cache.has(key, ranking_step(screen, closing)):
-                by_screen.setdefault(screen, []).append(closing)
-        self._by_screen = by_screen
+        self._by_screen: dict[Screen, list[Ranked]] = {}
+        for ranked in dict.fromkeys(wanted):
+            if not cache.has(key, ranked.name):
+                self._by_screen.setdefault(ranked.screen, []).append(ranked)
 
     @property
     def is_done(self) -> bool:
         """Whether all of it is in the cache."""
-        return not self._by_screen and self._cache.has(self.key, FACTS)
+        return not self._by_screen
 
     def steps(self, table: Table) -> Iterator[str]:
         """Do what is missing, one step at a time; yields the name of each as it is done."""
-        if not self._cache.has(self.key, FACTS):
-            self._cache.put(self.key, FACTS, facts(table))
-            yield FACTS
-        for screen, closings in self._by_screen.items():
-            with screen.parts(table.store(), self.key.seed) as parts:
-                yield from self._after(screen, closings, parts)
+        yield from self._step(FACTS, facts, table)
+        for screen, rankings in self._by_screen.items():
+            store = table.store()
+            with screen.parts(store, self.key.seed) as parts:
+                tests = MarginalTests(parts, store, parts.source.store.manifest)
+                yield from self._step(MARGINAL, marginal, tests, parts.n_features)
+                yield from self._step(screen.name, screen.run, parts, self._get(FACTS)["relevant"])
+                for ranked in rankings:
+                    yield from self._rank(ranked, parts, tests)
 
-    def _after(self, screen: Screen, closings: list[Closing], parts: EngineParts) -> Iterator[str]:
-        if not self._cache.has(self.key, MARGINAL):
-            self._cache.put(self.key, MARGINAL, marginal(parts))
-            yield MARGINAL
-        if not self._cache.has(self.key, screen.name):
-            relevant = self._cache.get(self.key, FACTS)["relevant"]
-            self._cache.put(self.key, screen.name, screen.run(parts, relevant))
-            yield screen.name
-        survivors = self._cache.get(self.key, screen.name)["survivors"]
-        for closing in closings:
-            arrays = closing.run(parts, survivors, screen.closing_key(parts))
-            self._cache.put(self.key, ranking_step(screen, closing), arrays)
-            yield ranking_step(screen, closing)
+    def _rank(self, ranked: Ranked, parts: EngineParts, tests: MarginalTests) -> Iterator[str]:
+        screen, closed = ranked.screen, replace(ranked, promoted=False)
+        survivors, key = self._get(screen.name)["survivors"], screen.closing_key(parts)
+        yield from self._step(closed.name, closed.closing.run, parts, survivors, key)
+        if ranked.promoted:
+            alone = f"{screen.name}-{OUTSTANDING}"
+            yield from self._step(alone, outstanding, tests, screen.tie_key(parts))
+            first, others = self._get(alone)["items"], self._get(closed.name)
+            yield from self._step(ranked.name, promote, parts, first, others)
+
+    def _get(self, step: str) -> Arrays:
+        return self._cache.get(self.key, step)
+
+    def _step(self, name: str, compute: Callable[..., Arrays], *arguments: object) -> Iterator[str]:
+        if not self._cache.has(self.key, name):
+            self._cache.put(self.key, name, compute(*arguments))
+            yield name

@@ -8,10 +8,10 @@ import numpy as np
 from selection_parts.scores import Scores, Truth, score
 
 from designs_parts.cache import ArrayCache, TableKey
-from designs_parts.catalogue import Design, Group
+from designs_parts.catalogue import Design, Group, Ranked
 from designs_parts.cuts import LEVEL, Ranking
 from designs_parts.screens import Screen
-from designs_parts.steps import FACTS, MARGINAL, ranking_step
+from designs_parts.steps import FACTS, MARGINAL
 from srs_ooc.evidence.elimination import SURVIVORS
 
 MARGINAL_LABEL = "rank-sum test, Benjamini and Hochberg"
@@ -47,17 +47,18 @@ class Held:
     def has(self, design: Design, table: TableKey) -> bool:
         """Tell whether a design was run on a table."""
         return table.problem in design.problems and all(
-            self.cache.has(table, ranking_step(screen, design.closing)) for screen in design.screens
+            self.cache.has(table, ranked.name) for ranked in design.rankings
         )
 
     def scores(self, design: Design, table: TableKey) -> Scores:
         """Score what a design selects."""
-        rankings = [self._ranking(screen, design, table) for screen in design.screens]
+        rankings = [self._ranking(ranked, table) for ranked in design.rankings]
         return score(self.truth(table), design.cut(rankings).tolist(), ())
 
-    def _ranking(self, screen: Screen, design: Design, table: TableKey) -> Ranking:
-        arrays = self.cache.get(table, ranking_step(screen, design.closing))
-        return Ranking(arrays["items"], arrays["largest"], screen.families, table.n_features)
+    def _ranking(self, ranked: Ranked, table: TableKey) -> Ranking:
+        arrays = self.cache.get(table, ranked.name)
+        families = ranked.screen.families
+        return Ranking(arrays["items"], arrays["largest"], families, table.n_features)
 
     def marginal_scores(self, table: TableKey) -> Scores:
         """Score what the marginal test selects."""

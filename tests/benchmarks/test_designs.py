@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from designs_parts import measures
 from designs_parts.cache import ArrayCache, TableKey
-from designs_parts.catalogue import BOTH_LANES, GROUPS, HALVED
+from designs_parts.catalogue import CHOSEN, GROUPS
 from designs_parts.closings import half_of
 from designs_parts.cuts import Ranking, by_counting, by_e_values, e_bh, e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out, rows_by_node
 from designs_parts.screens import AlwaysHeld
-from designs_parts.steps import FACTS, ranking_step
+from designs_parts.steps import FACTS
 from measured import srs_ooc
 from selection_parts.ours import read_selection
 
@@ -51,7 +51,8 @@ def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):
     srs_ooc("run", store, "--out", out, "--judge", "decoy", "--seed", 100)
     expected = read_selection(out)
     cache, table = ArrayCache(tmp_path / "results", "here"), TableKey("shift", P, 100)
-    arrays = cache.get(table, ranking_step(BOTH_LANES, HALVED))
+    (chosen,) = CHOSEN.rankings
+    arrays = cache.get(table, chosen.name)
     ranking = Ranking(arrays["items"], arrays["largest"], 1, P)
     positions = np.asarray(read_array(store, read_manifest(store), "positions"))
     features = ranking.items[~ranking.is_decoy]
@@ -81,7 +82,7 @@ def test_steps_of_different_content_have_different_names():
     assert len({closing.name for closing in closings}) == len(closings)
     for group in GROUPS:
         assert len({design.name for design in group.designs}) == len(group.designs)
-    assert {group.designs[0].name for group in GROUPS} == {"chosen"}
+    assert {group.designs[0].name for group in GROUPS} == {"chosen", "trees-alone"}
 
 
 @pytest.fixture(scope="module")
