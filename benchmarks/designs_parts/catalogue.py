@@ -128,6 +128,8 @@ CLOSINGS = (
         "left-out-loss", "squared loss on the half left out", half=True, measure=of_loss_left_out
     ),
 )  # fmt: skip
+PROMOTED = ("sees-100", "leaves-1")
+"""Closing stages that are tried below what stands out by itself too."""
 OTHER_SCREENS = (
     Screen("plain", "plain lane alone", lanes=PLAIN),
     Screen("led", "SRS lane alone", lanes=LED),
@@ -149,6 +151,16 @@ CLOSING_GROUP = Group(
                 TREES_ALONE, name=f"closing-{closing.name}", label=closing.label, closing=closing
             )
             for closing in CLOSINGS
+        ),
+        *(
+            replace(
+                CHOSEN,
+                name=f"promoted-{closing.name}",
+                label=f"the chosen design, but {closing.label}",
+                closing=closing,
+            )
+            for closing in CLOSINGS
+            if closing.name in PROMOTED
         ),
     ),
 )
