@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from statistics import mean
 
 import numpy as np
+from selection_parts.report import standard_error
 from selection_parts.scores import Scores, Truth, score
 
 from designs_parts.cache import ArrayCache, TableKey
@@ -95,6 +96,18 @@ def _line(label: str, found: list[list[Scores]]) -> str:
     return _row([label, *map(cell, found), cell(together)])
 
 
+def largest_errors(cells: Iterable[Sequence[Scores]]) -> str:
+    """Return the largest standard errors of the cells' means, of cells of several tables."""
+    several = [found for found in cells if len(found) > 1]
+    if not several:
+        return "One table a cell: no standard errors."
+    power, false = (
+        max(standard_error([getattr(s, name) for s in found]) for found in several)
+        for name in ("power", "false_share")
+    )
+    return f"Standard errors of a cell are at most {power:.2f} / {false:.2f}."
+
+
 def selection_table(held: Held, group: Group) -> Iterator[str]:
     """Yield the lines of a group: power / false share by design and problem."""
     columns = _columns(held, group, held.has)
@@ -104,12 +117,16 @@ def selection_table(held: Held, group: Group) -> Iterator[str]:
     yield f"**{group.title}**: power / false share at level {LEVEL} (tables)\n"
     yield _row(["design", *(f"{name} ({len(done)})" for name, done in columns.items()), "mean"])
     yield "|---" * (2 + len(columns)) + "|"
-    for design in group.designs:
-        found = [[held.scores(design, t) for t in done if held.has(design, t)]
-                 for done in columns.values()]  # fmt: skip
-        yield _line(design.label, found)
-    yield _line(MARGINAL_LABEL, [[held.marginal_scores(t) for t in d] for d in columns.values()])
-    yield ""
+    rows = {
+        design.label: [
+            [held.scores(design, table) for table in done if held.has(design, table)]
+            for done in columns.values()
+        ]
+        for design in group.designs
+    }
+    rows[MARGINAL_LABEL] = [[held.marginal_scores(t) for t in done] for done in columns.values()]
+    yield from (_line(label, found) for label, found in rows.items())
+    yield "\n" + largest_errors(some for found in rows.values() for some in found) + "\n"
 
 
 def worst_rank(held: Held, screen: Screen, table: TableKey) -> str:

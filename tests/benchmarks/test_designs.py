@@ -14,8 +14,10 @@ from designs_parts.cuts import Ranking, by_counting, by_e_values, e_bh, e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out, rows_by_node
 from designs_parts.screens import AlwaysHeld
 from designs_parts.steps import FACTS
+from designs_parts.tables_report import cell, largest_errors
 from measured import srs_ooc
 from selection_parts.ours import read_selection
+from selection_parts.scores import Scores
 
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.forest import decode_trees
@@ -60,6 +62,15 @@ def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):
     assert positions[by_counting([ranking])].tolist() == expected.selected
     assert len(expected.selected) > 10
     assert len(cache.get(table, FACTS)["relevant"]) == 20
+
+
+def test_cells_and_their_largest_errors():
+    found = [Scores(3, power, false, None, None) for power, false in ((0.5, 0.0), (1.0, 0.25))]
+    assert cell(found) == "0.75 / 0.12"
+    assert cell([]) == ""
+    some = [found, [], found[:1]]
+    assert largest_errors(some[1:]) == "One table a cell: no standard errors."
+    assert largest_errors(some) == "Standard errors of a cell are at most 0.25 / 0.12."
 
 
 def test_no_minutes_stop_after_a_step_and_go_on(tmp_path):
