@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import mean
 
 import numpy as np
@@ -15,6 +16,7 @@ from designs_parts.screens import Screen
 from designs_parts.steps import FACTS, MARGINAL
 from srs_ooc.evidence.elimination import SURVIVORS
 
+MORE = "mean", "power gained over the first"
 MARGINAL_LABEL = "rank-sum test, Benjamini and Hochberg"
 
 
@@ -91,9 +93,21 @@ def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _line(label: str, found: list[list[Scores]]) -> str:
-    together = [score for scores in found for score in scores] if all(found) else []
-    return _row([label, *map(cell, found), cell(together)])
+def gain(found: Sequence[Sequence[Scores]], first: Sequence[Sequence[Scores]]) -> str:
+    """Return the power gained over the first design on the same tables, with a standard error.
+
+    Nothing where a design was not tried on all of them.
+    """
+    if not all(found) or found is first:
+        return ""
+    pairs = zip(chain.from_iterable(found), chain.from_iterable(first), strict=True)
+    gains = [(one.power or 0.0) - (other.power or 0.0) for one, other in pairs]
+    return f"{mean(gains):+.2f} ± {standard_error(gains):.2f}"
+
+
+def _line(label: str, found: list[list[Scores]], first: list[list[Scores]]) -> str:
+    together = list(chain.from_iterable(found)) if all(found) else []
+    return _row([label, *map(cell, found), cell(together), gain(found, first)])
 
 
 def largest_errors(cells: Iterable[Sequence[Scores]]) -> str:
@@ -115,8 +129,8 @@ def selection_table(held: Held, group: Group) -> Iterator[str]:
     if not columns:
         return
     yield f"**{group.title}**: power / false share at level {LEVEL} (tables)\n"
-    yield _row(["design", *(f"{name} ({len(done)})" for name, done in columns.items()), "mean"])
-    yield "|---" * (2 + len(columns)) + "|"
+    yield _row(["design", *(f"{name} ({len(done)})" for name, done in columns.items()), *MORE])
+    yield "|---" * (3 + len(columns)) + "|"
     rows = {
         design.label: [
             [held.scores(design, table) for table in done if held.has(design, table)]
@@ -125,7 +139,8 @@ def selection_table(held: Held, group: Group) -> Iterator[str]:
         for design in group.designs
     }
     rows[MARGINAL_LABEL] = [[held.marginal_scores(t) for t in done] for done in columns.values()]
-    yield from (_line(label, found) for label, found in rows.items())
+    first = next(iter(rows.values()))
+    yield from (_line(label, found, first) for label, found in rows.items())
     yield "\n" + largest_errors(some for found in rows.values() for some in found) + "\n"
 
 

@@ -14,7 +14,7 @@ from designs_parts.cuts import Ranking, by_counting, by_e_values, e_bh, e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out, rows_by_node
 from designs_parts.screens import AlwaysHeld
 from designs_parts.steps import FACTS
-from designs_parts.tables_report import cell, largest_errors
+from designs_parts.tables_report import cell, gain, largest_errors
 from measured import srs_ooc
 from selection_parts.ours import read_selection
 from selection_parts.scores import Scores
@@ -68,6 +68,10 @@ def test_cells_and_their_largest_errors():
     found = [Scores(3, power, false, None, None) for power, false in ((0.5, 0.0), (1.0, 0.25))]
     assert cell(found) == "0.75 / 0.12"
     assert cell([]) == ""
+    other = [Scores(3, power, 0.0, None, None) for power in (0.5, 0.5)]
+    assert gain([found], [other]) == "+0.25 ± 0.25"
+    assert gain([other], [found]) == "-0.25 ± 0.25"
+    assert gain([[], found], [other, other]) == ""
     some = [found, [], found[:1]]
     assert largest_errors(some[1:]) == "One table a cell: no standard errors."
     assert largest_errors(some) == "Standard errors of a cell are at most 0.25 / 0.12."
