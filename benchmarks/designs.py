@@ -3,11 +3,10 @@
 Claim: over the tables of all problems together, no design tried here has more power than the
 chosen one by two standard errors or more.
 
-Tables are those of `benchmarks/selection.py`, with seeds from 100: its own seeds, from 0, are
+Tables are those of `benchmarks/selection.py`, with seeds from 100: its own seeds, from 0, which are
 reported on, have no part here. One process, one worker. Each step (screen, closed ranking) is kept
 in the cache by table and version, so the same command goes on where it was stopped, and designs of
-the closing stage share one screen. About 25 minutes on one core with nothing
-else to do.
+the closing stage share one screen. About 25 minutes on one core with nothing else to do.
 
 Every design begins with the package's own engine, decoys, tally and ranking; its elimination, tree
 kernel, groups and counting are used as they are. Importances that the kernel does not tally (of
