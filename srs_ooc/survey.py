@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from srs_ooc.evidence.marginal import (
     class_p_values,
     largest_passing,
     rank_correlation_p_values,
+    strength,
     target_ranks,
 )
 from srs_ooc.evidence.promotion import Pooled, pool
+from srs_ooc.evidence.replays import Comparison
 from srs_ooc.fitting import EngineParts
 from srs_ooc.kernel.block import Block
 from srs_ooc.shares import exact_share
@@ -28,6 +31,7 @@ GROUPED = 250
 _CELLS = 1 << 20
 """Codes looked at together by the marginal tests."""
 _COLUMNS = 64
+_SLACK = 1e-6
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class Survey:
         The p-value up to which features pass Benjamini and Hochberg at the run's level.
     n_marginal : int
         Features that do.
+    comparison : Comparison or None
+        With the replays, where they judge.
     """
 
     ranking: Pooled
@@ -60,26 +66,49 @@ class Survey:
     p_values: NDArray[np.float64]
     marginal_cutoff: float
     n_marginal: int
+    comparison: Comparison | None
 
 
-def survey(parts: EngineParts, state: Elimination, store: Path, key: int) -> Survey:
+def survey(
+    parts: EngineParts,
+    state: Elimination,
+    store: Path,
+    key: int,
+    replays: NDArray[np.float64] | None = None,
+) -> Survey:
     """Test every item by itself, and look at the items of the ranking.
 
-    ``key`` breaks ties.
+    Parameters
+    ----------
+    parts : EngineParts
+        Of the run.
+    state : Elimination
+        Its closing stage.
+    store : Path
+        Its store.
+    key : int
+        Breaks ties.
+    replays : float64 (n_replays, 2), optional
+        Best score and best strength of each replay, where they judge.
     """
     manifest = read_manifest(store)
     tests = MarginalTests(parts, store, manifest)
-    n_features, level = manifest.n_features, float(exact_share(parts.spec.fdr))
+    n_features, level = manifest.n_features, exact_share(parts.spec.fdr)
     p_values = tests.of_all()
     candidates = parts.sampler.candidates
-    ranking = pool(state, np.zeros(0, np.uint32), np.zeros(0), key)
-    if parts.spec.decoys and not _rows_differ(manifest):
-        outstanding = _outstanding(p_values, candidates, level)
-        ranking = pool(state, outstanding, tests.of(outstanding), key)
+    comparison = None
+    if replays is not None:
+        comparison = Comparison.of(bests(state, p_values, candidates), replays)
+        outstanding = _above(p_values, candidates, comparison, level)
+    elif _rows_differ(manifest):
+        outstanding = np.zeros(0, np.uint32)
+    else:
+        outstanding = _passing(p_values, candidates, float(level))
+    ranking = pool(state, outstanding, tests.of(outstanding), key)
     tested = p_values[:n_features]
     if candidates is not None:
         tested = tested[candidates[candidates < n_features]]
-    cutoff = largest_passing(tested, level)
+    cutoff = largest_passing(tested, float(level))
     items = ranking.items
     is_decoy = items >= n_features
     groups = _groups(parts, items[:GROUPED], manifest)
@@ -93,7 +122,18 @@ def survey(parts: EngineParts, state: Elimination, store: Path, key: int) -> Sur
         p_values[items % n_features].astype(np.float64),
         cutoff,
         int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,
+        comparison,
     )
+
+
+def bests(
+    state: Elimination, p_values: NDArray[np.float32], candidates: NDArray[np.uint32] | None
+) -> tuple[float, float]:
+    """Return the best score of the last closing round and the best strength of any item."""
+    in_last = state.rounds == state.rounds.max()
+    tested = p_values if candidates is None else p_values[candidates]
+    least = tested.min(keepdims=True)
+    return float(state.scores.max(where=in_last, initial=0.0)), float(strength(least)[0])
 
 
 def _rows_differ(manifest: Manifest) -> bool:
@@ -101,7 +141,7 @@ def _rows_differ(manifest: Manifest) -> bool:
     return not {"strata", "groups"}.isdisjoint(manifest.row_columns)
 
 
-def _outstanding(
+def _passing(
     p_values: NDArray[np.float32], candidates: NDArray[np.uint32] | None, level: float
 ) -> NDArray[np.uint32]:
     """Return the items that pass Benjamini and Hochberg among all of them."""
@@ -109,6 +149,23 @@ def _outstanding(
     cutoff = largest_passing(tested, level)
     passing = np.flatnonzero(tested <= cutoff) if cutoff > 0 else np.zeros(0, np.intp)
     return (passing if candidates is None else candidates[passing]).astype(np.uint32)
+
+
+def _above(
+    p_values: NDArray[np.float32],
+    candidates: NDArray[np.uint32] | None,
+    comparison: Comparison,
+    level: Fraction,
+) -> NDArray[np.uint32]:
+    """Return the items whose strength alone is above what replays reach."""
+    # Few are looked at: logarithms of all would break the memory plan.
+    bound = 10.0 ** -max(0.0, float(comparison.scale[1]) * comparison.bar(level))
+    items = np.flatnonzero(p_values <= bound * (1 + _SLACK))
+    if candidates is not None:
+        items = np.intersect1d(items, candidates)
+    strengths = strength(p_values[items])
+    reached = comparison.statistics(np.zeros(len(items)), strengths)
+    return items[reached > comparison.bar(level)].astype(np.uint32)
 
 
 def _groups(parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest) -> NDArray[np.intp]:
@@ -119,12 +176,14 @@ def _groups(parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest) -
 
 
 class MarginalTests:
-    """Rank tests of items against the target, one at a time."""
+    """Rank tests of items against the target, one at a time; a replay's target is permuted."""
 
     def __init__(self, parts: EngineParts, store: Path, manifest: Manifest) -> None:
         target = read_target(store, manifest)
         if parts.source.rows is not None:
             target = target[parts.source.rows]
+        if parts.target_order is not None:
+            target = target[parts.target_order]
         self._parts, self._manifest = parts, manifest
         self._labels = self._ranks = None
         if manifest.task == "regression":

@@ -78,15 +78,24 @@ def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path
     assert (verdict["tiers"][:20] > 0).all()
 
 
-def test_none_stands_first_where_rows_differ_or_replays_judge(tmp_path):
+def test_none_stands_first_where_rows_differ(tmp_path):
     values, labels = shifted(25)
     store = tmp_path / "strata.zarr"
     srs_ooc.ingest(values.T, store, target=labels, strata=np.arange(N_ROWS) // 30)
     verdict, facts = conclude(store, tmp_path / "strata.run")
     assert facts["n_outstanding"] == 0
     assert not verdict["is_outstanding"].any()
+
+
+def test_replays_certify_features_that_show_by_themselves(tmp_path):
+    values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
-    assert conclude(store, tmp_path / "t.run", replays=4, fdr="0.2")[1]["n_outstanding"] == 0
+    verdict, facts = conclude(store, tmp_path / "t.run", replays=4, fdr="0.2")
+    n = facts["n_outstanding"]
+    assert n >= 10
+    assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["tiers"]))]
+    assert (verdict["tiers"][:n] > 0).all()
+    assert np.count_nonzero(stored_positions(400)[verdict["features"][:n]] < 25) >= n - 1
 
 
 def test_a_feature_left_out_does_not_stand_first(tmp_path):

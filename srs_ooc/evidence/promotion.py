@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.elimination import Elimination
+from srs_ooc.evidence.marginal import strength
 from srs_ooc.evidence.ranking import by_score
-
-_LEAST = 1e-300
-"""P-values below are the same: they are at the end of what a float64 holds."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ def pool(
     key : int
         Breaks ties, by a hash of the item.
     """
-    scores = -np.log10(np.maximum(p_values, _LEAST))
+    scores = strength(p_values)
     order = by_score(scores, outstanding, key)
     first = outstanding[order]
     others = np.flatnonzero(~np.isin(closing.items, first))

@@ -122,7 +122,7 @@ class VerdictReading:
         best = float(self._arrays["levels"].min(initial=1.0))
         if spec.replays:
             return (
-                f"No feature scored above the best of {spec.replays} replays on permuted targets: "
+                f"No feature reached more than {spec.replays} replays on permuted targets do: "
                 f"the best has level {best:.3g}, {spec.fdr} was asked. More iterations "
                 "(`srs-ooc resume RUN --iterations T`) help if a feature is seen only beside "
                 "others; otherwise nothing, or too little for so many rows, is there."
@@ -183,11 +183,11 @@ def explain(
     spec = verdict.spec
     tail = _tail(standing, names)
     if spec.replays:
-        does = "above" if standing.tier != "none" else "not above"
+        more = "more" if standing.tier != "none" else "no more"
         verb = "is in" if standing.tier != "none" else "is out"
         return (
-            f"{name} {verb}: place {standing.place}, with a score {does} what replays on permuted "
-            f"targets reach (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
+            f"{name} {verb}: place {standing.place}, reaching {more} than replays on permuted "
+            f"targets do (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
         )
     if standing.tier == "none":
         return (
@@ -206,7 +206,7 @@ def _tail(standing: Standing, names: list[str]) -> str:
     """Say what else is known of a feature."""
     alone = "passes" if standing.passes_alone else "does not pass"
     if standing.is_outstanding:
-        alone = "passes, decoys counted in,"
+        alone = "stands out: it passes"
     agreement = (
         "no batch of trees of the closing stage saw it"
         if standing.stability is None
