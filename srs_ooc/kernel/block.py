@@ -1,5 +1,6 @@
 """A block: the codes of one subspace, paged in and laid out for the kernel."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,25 @@ ALIGNMENT = 64
 
 def block_nbytes(n_columns: int, n_rows: int, code_nbytes: int) -> int:
     """Return the bytes a block needs, in either layout, alignment included."""
-    return ceil_div(n_columns, _native.TILE) * _native.TILE * n_rows * code_nbytes + ALIGNMENT
+    return padded_columns(n_columns) * n_rows * code_nbytes + ALIGNMENT
+
+
+def padded_columns(n_columns: int) -> int:
+    """Return for how many columns a block has room."""
+    return ceil_div(n_columns, _native.TILE) * _native.TILE
+
+
+@dataclass(frozen=True)
+class ValueTable:
+    """What a block keeps of the values of its codes: ``n_values`` of each column, float32 or 64."""
+
+    n_values: int
+    dtype: str
+
+    @property
+    def column_nbytes(self) -> int:
+        """Bytes of a column."""
+        return self.n_values * np.dtype(self.dtype).itemsize
 
 
 class Block:
@@ -28,20 +47,35 @@ class Block:
     tiled : bool
         Layout: tiles of 64 features, row-major inside a tile (scanning every feature of a node
         walks 64-byte lines), or else plain columns (for a learner that looks at few features).
+    values : ValueTable, optional
+        Make room for the values of each column's codes; default none.
 
     Attributes
     ----------
     codes : uint8 (nbytes,)
         The raw memory, aligned to 64 bytes.
+    values : float32 or float64 (n_columns, n_values), padded to whole tiles, or None
+        The value of each code of a column, ascending.
     """
 
-    def __init__(self, n_columns: int, n_rows: int, code_nbytes: int, *, tiled: bool) -> None:
+    def __init__(
+        self,
+        n_columns: int,
+        n_rows: int,
+        code_nbytes: int,
+        *,
+        tiled: bool,
+        values: ValueTable | None = None,
+    ) -> None:
         self.n_columns, self.n_rows = n_columns, n_rows
         self.code_nbytes, self.tiled = code_nbytes, tiled
         nbytes = block_nbytes(n_columns, n_rows, code_nbytes)
         memory: NDArray[np.uint8] = np.empty(nbytes, dtype=np.uint8)
         offset = -memory.ctypes.data % ALIGNMENT
         self.codes = memory[offset : offset + nbytes - ALIGNMENT]
+        self.values: NDArray[Any] | None = None
+        if values is not None:
+            self.values = np.zeros((padded_columns(n_columns), values.n_values), values.dtype)
 
     def use_tiles(self) -> None:
         """Lay the same memory out in tiles from now on; what it holds is lost."""
@@ -68,3 +102,5 @@ class Block:
             target,
             key,
         )
+        if self.values is not None:
+            self.values[target] = self.values[source]

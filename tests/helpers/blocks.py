@@ -2,13 +2,16 @@
 
 import numpy as np
 
-from srs_ooc.kernel.block import Block
+from srs_ooc.kernel.block import Block, ValueTable
 
 
-def block_of(codes, *, tiled):
-    """A block that holds `codes` (n_columns, n_rows) of uint8 or uint16."""
+def block_of(codes, *, tiled, values=None):
+    """A block that holds `codes` (n_columns, n_rows) of uint8 or uint16, and values of them."""
     n_columns, n_rows = codes.shape
-    block = Block(n_columns, n_rows, codes.itemsize, tiled=tiled)
+    table = None if values is None else ValueTable(values.shape[1], values.dtype.name)
+    block = Block(n_columns, n_rows, codes.itemsize, tiled=tiled, values=table)
+    if values is not None:
+        block.values[:n_columns] = values
     memory = block.codes.view(codes.dtype)
     memory[:] = np.iinfo(codes.dtype).max  # what lies beyond the columns must not matter
     if not tiled:

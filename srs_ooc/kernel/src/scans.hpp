@@ -53,7 +53,7 @@ template <typename Code> struct CandidateScans {
         if (job.best) return try_best(scan, lines, low, high, hashes, categories, wanted, columns, first, best);
         alignas(64) int32_t bits[TILE];
         Drawn<Code> drawn;
-        scan.draw(lines, low, high, hashes, categories, drawn);
+        scan.draw(lines, low, high, hashes, categories, columns, first, drawn);
         scan.score(lines, drawn, bits);
         for (int l = 0; l < TILE; ++l) bits[l] = wanted[l] ? bits[l] : -1;
         scan.offer_lanes(bits, hashes, drawn, columns, first, best);
@@ -183,7 +183,9 @@ template <typename Code> struct CandidateScans {
         int32_t how = PLAIN;
         if ((categorical && categorical[column]) || high == MISSING<Code>)
             how = see_mapped(scan, node, column, hash, low, high);
-        const Code threshold = static_cast<Code>(low + ((uint64_t(hash >> 8) * (high - low)) >> 24));
+        Code threshold = static_cast<Code>(low + ((uint64_t(hash >> 8) * (high - low)) >> 24));
+        if (job.values) // with missing values there is one place more
+            threshold = static_cast<Code>(scan.value_threshold(column, hash, how, low, high - (how != PLAIN), threshold));
         const int64_t n_left = column_left(scan, node, threshold);
         const int32_t bits = criterion.score_bits(scan.facts, scan.scratch.left, n_left);
         if (bits >= 0 && bits >= best.score_bits)
