@@ -38,7 +38,7 @@ from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.reading import read_groups, read_strata, read_target
-from srs_ooc.store.value_tables import ValueTables, table_of
+from srs_ooc.store.value_tables import ValueTables, n_values_of
 
 _LOOKS = 8
 """Permutations that must all leave the targets as they are before they count as pinned."""
@@ -57,7 +57,7 @@ def shape_of(
         n_classes=max(1, len(manifest.classes)),
         code_nbytes=manifest.code_nbytes,
         n_channels=n_channels_of(manifest, class_weight),
-        values=None if thresholds == RANK else table_of(manifest),
+        n_values=0 if thresholds == RANK else n_values_of(manifest),
         n_stored_rows=manifest.n_rows,
     )
 
@@ -197,9 +197,11 @@ def engine_parts(
         n_threads=n_threads,
         categorical=categorical_features(store, manifest),
     )
-    made = nullcontext() if shape.values is None else ValueTables(store, manifest)
+    made = ValueTables(store, manifest) if shape.n_values else nullcontext()
     blocks = [
-        Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled, values=shape.values)
+        Block(
+            n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled, n_values=shape.n_values
+        )
         for _ in range(n_workers)
     ]
     families = decoy_families(spec, exchangeable)

@@ -27,6 +27,32 @@ def test_threads_and_stops_change_nothing(store, tmp_path):
     assert srs_ooc("features", other, "--csv").stdout != first
 
 
+def test_predictions_are_as_good_as_those_of_extra_trees(tmp_path):
+    """Held-out half of a table of integers: by rank, by value, and scikit-learn's."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 40, (12, 600)).astype(float)
+    labels = ((values[0] > 20) ^ (values[1] > 25)).astype(int)
+    rows = zip(values.T, labels, strict=True)
+    lines = [",".join([*(f"{x:g}" for x in row), str(y)]) for row, y in rows]
+    header = ",".join([*(f"f{i}" for i in range(12)), "y"])
+    for name, part in (("train", lines[:300]), ("test", lines[300:])):
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *part]) + "\n")
+    srs_ooc("ingest", tmp_path / "train.csv", tmp_path / "train.zarr", "--target", "y")
+    found = []
+    for thresholds in ("rank", "value"):
+        out = tmp_path / f"{thresholds}.run"
+        options = ("--q", 12, "--alpha", 0, "--iterations", 200, "--save-trees")
+        more = ("--thresholds", thresholds, "--out", out)
+        srs_ooc("run", tmp_path / "train.zarr", *options, *more)
+        csv = tmp_path / f"{thresholds}.csv"
+        found.append(json_of("predict", out, tmp_path / "test.csv", csv, "--json")["accuracy"])
+    peer = ensemble.ExtraTreesClassifier(200, max_features=None, random_state=0)
+    accuracy = peer.fit(values.T[:300], labels[:300]).score(values.T[300:], labels[300:])
+    assert accuracy > 0.9
+    np.testing.assert_allclose(found, accuracy, atol=0.03)
+
+
 def test_nothing_is_left_beside_the_store(store, tmp_path):
     before = sorted(store.parent.iterdir())
     run(store, tmp_path / "a.run", "--iterations", 3, "--judge", "probe")

@@ -78,8 +78,8 @@ IDENTITY_OPTIONS = [
                  help="One random split a candidate (extra-trees), or the best one (CART).  "
                  "[default: random]"),
     click.option("--thresholds", type=click.Choice(THRESHOLDS),
-                 help="Random thresholds uniform between the ranks of values at the node or between "
-                 "the values themselves, as in scikit-learn.  [default: rank]"),
+                 help="Random thresholds uniform between the ranks of values at the node, or "
+                 "between the values themselves, as in scikit-learn.  [default: rank]"),
     click.option("--min-impurity-decrease", metavar="SHARE",
                  help="Least importance of a split; of numbers a share of their variance.  "
                  "[default: 0]"),

@@ -1,6 +1,5 @@
 """A block: the codes of one subspace, paged in and laid out for the kernel."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,17 +21,9 @@ def padded_columns(n_columns: int) -> int:
     return ceil_div(n_columns, _native.TILE) * _native.TILE
 
 
-@dataclass(frozen=True)
-class ValueTable:
-    """What a block keeps of the values of its codes: ``n_values`` of each column, float32 or 64."""
-
-    n_values: int
-    dtype: str
-
-    @property
-    def column_nbytes(self) -> int:
-        """Bytes of a column."""
-        return self.n_values * np.dtype(self.dtype).itemsize
+def values_nbytes(n_columns: int, n_values: int) -> int:
+    """Return the bytes that the values of a block's codes need."""
+    return 8 * padded_columns(n_columns) * n_values
 
 
 class Block:
@@ -47,14 +38,14 @@ class Block:
     tiled : bool
         Layout: tiles of 64 features, row-major inside a tile (scanning every feature of a node
         walks 64-byte lines), or else plain columns (for a learner that looks at few features).
-    values : ValueTable, optional
-        Make room for the values of each column's codes; default none.
+    n_values : int
+        Values of codes to make room for in each column; 0 for none.
 
     Attributes
     ----------
     codes : uint8 (nbytes,)
         The raw memory, aligned to 64 bytes.
-    values : float32 or float64 (n_columns, n_values), padded to whole tiles, or None
+    values : float64 (n_columns, n_values), padded to whole tiles, or None
         The value of each code of a column, ascending.
     """
 
@@ -65,7 +56,7 @@ class Block:
         code_nbytes: int,
         *,
         tiled: bool,
-        values: ValueTable | None = None,
+        n_values: int = 0,
     ) -> None:
         self.n_columns, self.n_rows = n_columns, n_rows
         self.code_nbytes, self.tiled = code_nbytes, tiled
@@ -73,9 +64,9 @@ class Block:
         memory: NDArray[np.uint8] = np.empty(nbytes, dtype=np.uint8)
         offset = -memory.ctypes.data % ALIGNMENT
         self.codes = memory[offset : offset + nbytes - ALIGNMENT]
-        self.values: NDArray[Any] | None = None
-        if values is not None:
-            self.values = np.zeros((padded_columns(n_columns), values.n_values), values.dtype)
+        self.values: NDArray[np.float64] | None = None
+        if n_values:
+            self.values = np.zeros((padded_columns(n_columns), n_values))
 
     def use_tiles(self) -> None:
         """Lay the same memory out in tiles from now on; what it holds is lost."""

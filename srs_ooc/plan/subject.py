@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.inputs import Inputs
-from srs_ooc.kernel.block import ValueTable
 from srs_ooc.kernel.code import max_codes
 from srs_ooc.responses import training_response
 from srs_ooc.runs import Request, settle_new
@@ -80,8 +79,8 @@ def subject_of_numbers(
         If an option is outside its range.
     """
     by_value = (options.thresholds or RANK) != RANK
-    values = ValueTable(min(max_codes("uint8"), n_rows), "float64") if by_value else None
-    shape = Shape(n_rows, n_features, n_features, n_classes, 1, 0, values, n_rows)
+    n_values = min(max_codes("uint8"), n_rows) if by_value else 0
+    shape = Shape(n_rows, n_features, n_features, n_classes, 1, 0, n_values, n_rows)
     counts = tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))
     return Subject(settle(options, shape, "", cap_nbytes), shape, counts, cap_nbytes, threads)
 

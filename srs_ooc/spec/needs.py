@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from srs_ooc.budget import PROCESS_NBYTES
 from srs_ooc.evidence.involutions import Exchangeability
-from srs_ooc.kernel.block import ValueTable, block_nbytes, padded_columns
+from srs_ooc.kernel.block import block_nbytes, values_nbytes
 from srs_ooc.kernel.native import record_nbytes, recorded_nbytes
 from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
@@ -31,8 +31,8 @@ class Shape:
     """What of a store, as trained on, bounds a run: rows and features used, classes, code width.
 
     ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
-    ``values`` is what a block keeps of values, where thresholds are drawn between them, and
-    ``n_stored_rows`` the rows of the store then.
+    Where thresholds are drawn between values, a block keeps ``n_values`` of each column, and the
+    store has ``n_stored_rows``.
     """
 
     n_rows: int
@@ -41,7 +41,7 @@ class Shape:
     n_classes: int
     code_nbytes: int
     n_channels: int = 0
-    values: ValueTable | None = None
+    n_values: int = 0
     n_stored_rows: int = 0
 
     @property
@@ -88,7 +88,7 @@ def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
         + scratch
         + 2 * staging
         + COLUMN_NBYTES * n_columns
-        + (shape.values.column_nbytes * padded_columns(n_columns) if shape.values else 0)
+        + values_nbytes(n_columns, shape.n_values)
         + extra
     )
 
@@ -118,7 +118,7 @@ def fixed_nbytes(
         ),
         ("ledger", LEDGER_NBYTES),
         *(judging if concludes else []),
-        *(making if shape.values else []),
+        *(making if shape.n_values else []),
     ]
 
 

@@ -1,7 +1,7 @@
 """The value of each code of each feature, where thresholds are drawn between values.
 
 A code of one value stands for it, a code of several for the middle of their range. The values of a
-feature are as many as a feature of the store can have codes, of the dtype of the store's values.
+feature are as many as a feature of the store can have codes.
 """
 
 import os
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import StoreError
 from srs_ooc.kernel import _native
-from srs_ooc.kernel.block import Block, ValueTable
+from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.code import CATEGORICAL, max_codes
 from srs_ooc.sizes import MB
 from srs_ooc.store.boundaries import code_ranges
@@ -30,10 +30,9 @@ _LARGEST = float(np.finfo(np.float64).max) / 4
 _NOTHING = np.zeros(0, dtype=np.int32)
 
 
-def table_of(manifest: Manifest) -> ValueTable:
-    """Return what a block keeps of the values of a store's codes."""
-    n_values = min(max_codes(manifest.code_dtype), manifest.n_rows)
-    return ValueTable(n_values, manifest.values_dtype or "float64")
+def n_values_of(manifest: Manifest) -> int:
+    """Return how many codes a feature of a store can have, and so how many values of codes."""
+    return min(max_codes(manifest.code_dtype), manifest.n_rows)
 
 
 class ValueTables:
@@ -56,14 +55,14 @@ class ValueTables:
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
-        self.table = table_of(manifest)
+        self._column_nbytes = 8 * n_values_of(manifest)
         self._n_features = manifest.n_features
         self._file = _unnamed_file(path.parent)
         try:
             self._fill(path, manifest)
         except OSError as error:
             self.close()
-            n_bytes = self._n_features * self.table.column_nbytes
+            n_bytes = self._n_features * self._column_nbytes
             raise StoreError(
                 f"{path}: expected {n_bytes / MB:.0f} MB of disk for the values of codes, found "
                 f"{error.strerror}. Make room beside the store, or draw thresholds by rank."
@@ -73,19 +72,18 @@ class ValueTables:
             raise
 
     def _fill(self, path: Path, manifest: Manifest) -> None:
-        handle, size = self._file.fileno(), self.table.column_nbytes
+        handle, size = self._file.fileno(), self._column_nbytes
         os.truncate(handle, self._n_features * size)
-        largest = min(_LARGEST, float(np.finfo(self.table.dtype).max))
         features = np.flatnonzero(read_kinds(path, manifest) != CATEGORICAL)
         for i, lows, highs in code_ranges(path, manifest, features):
             middles = np.where(lows == highs, lows, lows / 2 + highs / 2)
-            values = np.clip(np.nan_to_num(middles, nan=0.0), -largest, largest)
-            os.pwrite(handle, values.astype(self.table.dtype).tobytes(), int(features[i]) * size)
+            values = np.clip(np.nan_to_num(middles, nan=0.0), -_LARGEST, _LARGEST)
+            os.pwrite(handle, values.tobytes(), int(features[i]) * size)
 
     def gather(self, features: NDArray[np.uint32], block: Block) -> None:
         """Read the values of ``features`` into the first columns of ``block``, without the GIL."""
         assert block.values is not None
-        p, size = self._n_features, self.table.column_nbytes
+        p, size = self._n_features, self._column_nbytes
         handles = np.array([self._file.fileno()], dtype=np.int32)
         wanted, out = np.ascontiguousarray(features), block.values.reshape(-1).view(np.uint8)
         _native.gather_files(handles, wanted, p, _NOTHING, p, size, _NOTHING, 1, False, out)

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from srs_ooc.kernel.block import Block, ValueTable
+from srs_ooc.kernel.block import Block
 
 
 def block_of(codes, *, tiled, values=None):
     """A block that holds `codes` (n_columns, n_rows) of uint8 or uint16, and values of them."""
     n_columns, n_rows = codes.shape
-    table = None if values is None else ValueTable(values.shape[1], values.dtype.name)
-    block = Block(n_columns, n_rows, codes.itemsize, tiled=tiled, values=table)
+    n_values = 0 if values is None else values.shape[1]
+    block = Block(n_columns, n_rows, codes.itemsize, tiled=tiled, n_values=n_values)
     if values is not None:
         block.values[:n_columns] = values
     memory = block.codes.view(codes.dtype)

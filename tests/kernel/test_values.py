@@ -26,12 +26,11 @@ def roots(codes, values, n_trees=2000, *, tiled=True):
     return [root_split(block, rows, key_of(3, t)) for t in range(n_trees)]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_rows", [5, 600])
-def test_a_cut_is_as_likely_as_its_gap_is_wide(dtype, n_rows):
+def test_a_cut_is_as_likely_as_its_gap_is_wide(n_rows):
     """Gaps of 1, 8 and 1 between four values; 600 rows of plain columns take another path."""
     codes = (np.arange(n_rows) % 4).astype(np.uint8)
-    values = np.array([-3, -2, 6, 7], dtype=dtype)
+    values = np.array([-3.0, -2.0, 6.0, 7.0])
     for tiled in (True, False):
         cuts = np.array([split.code for split in roots(codes, values, tiled=tiled)])
         shares = np.bincount(cuts, minlength=3) / len(cuts)

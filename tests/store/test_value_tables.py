@@ -8,7 +8,7 @@ from srs_ooc import ingest
 from srs_ooc.kernel.block import Block
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.value_tables import ValueTables, table_of
+from srs_ooc.store.value_tables import ValueTables, n_values_of
 
 
 def block_with(store, features):
@@ -19,7 +19,7 @@ def block_with(store, features):
         manifest.n_rows,
         manifest.code_nbytes,
         tiled=False,
-        values=table_of(manifest),
+        n_values=n_values_of(manifest),
     )
     with ColumnStore(store, mapped=False) as columns, ValueTables(store, manifest) as tables:
         columns.gather(features, block)

@@ -64,19 +64,18 @@ template <typename Code> struct TileScan {
         drawn.seen_through_map = categorical || highest == MISSING<Code>;
         if (drawn.seen_through_map) draw_mapped(lines, low, high, hashes, categorical, drawn);
         else draw_thresholds(low, high, hashes, drawn.thresholds);
-        if (!job.values) return;
-        if (job.value_nbytes == 4) draw_values<float>(low, high, hashes, columns, first, drawn);
-        else draw_values<double>(low, high, hashes, columns, first, drawn);
+        if (job.values) draw_values(low, high, hashes, columns, first, drawn);
     }
 
+    SRS_INLINE CodeValues values_of_codes() const { return {job.values, job.n_values - 1}; }
+
     // Draw the thresholds of numbers again, between their values.
-    template <typename Value>
     __attribute__((noinline)) void draw_values(const Code *low, const Code *high, const uint32_t *hashes,
                                                const int32_t *columns, int64_t first, Drawn<Code> &drawn) const {
-        LaneValues<Value> values{{}, job.n_values - 1};
+        alignas(64) int64_t places[TILE];
         alignas(64) uint32_t draws[TILE], from[TILE], to[TILE], cuts[TILE];
         for (int l = 0; l < TILE; ++l) {
-            values.rows[l] = static_cast<const Value *>(job.values) + (columns ? columns[l] : first + l) * job.n_values;
+            places[l] = columns ? columns[l] : first + l;
             const int32_t how = drawn.seen_through_map ? drawn.how[l] : int32_t(PLAIN);
             const Code known = drawn.seen_through_map ? drawn.known[l] : high[l];
             const bool stays = how == MAPPED || low[l] >= known || parts_missing(how, drawn.thresholds[l], low[l], known);
@@ -84,7 +83,7 @@ template <typename Code> struct TileScan {
             from[l] = stays ? 0 : low[l];
             to[l] = stays ? 0 : known;
         }
-        values.cut(draws, from, to, cuts);
+        values_of_codes().cut_lanes(places, draws, from, to, cuts);
         for (int l = 0; l < TILE; ++l) {
             const uint32_t shift = drawn.seen_through_map && drawn.how[l] == MISSING_LEFT;
             drawn.thresholds[l] = to[l] ? static_cast<Code>(cuts[l] + shift) : drawn.thresholds[l];
@@ -94,12 +93,7 @@ template <typename Code> struct TileScan {
     // The same for one column; `known`: its highest code that is not a missing value.
     uint32_t value_threshold(int64_t column, uint32_t hash, int32_t how, uint32_t low, uint32_t known, uint32_t threshold) const {
         if (how == MAPPED || low >= known || parts_missing(how, threshold, low, known)) return threshold;
-        const int64_t at = column * job.n_values, last = job.n_values - 1;
-        const uint32_t draw = value_hash(how, hash);
-        const uint32_t cut = job.value_nbytes == 4
-                                 ? ColumnValues<float>{static_cast<const float *>(job.values) + at, last}.cut(draw, low, known)
-                                 : ColumnValues<double>{static_cast<const double *>(job.values) + at, last}.cut(draw, low, known);
-        return cut + (how == MISSING_LEFT);
+        return values_of_codes().cut(column, value_hash(how, hash), low, known) + (how == MISSING_LEFT);
     }
 
     template <typename Lines>

@@ -6,48 +6,45 @@ SRS_INLINE double between(uint32_t hash, double low, double high) {
     return low + static_cast<double>(hash >> 8) * 0x1p-24 * (high - low);
 }
 
-// The values of a column's codes, ascending; a code past the end, of a damaged store, is the last.
-template <typename Value> struct ColumnValues {
-    const Value *values;
+// The values of a block's codes, ascending in a column; a code past the end, of a damaged store, is the last.
+struct CodeValues {
+    const double *values; // [columns][last + 1]
     int64_t last;
 
     SRS_INLINE int64_t place(uint32_t code) const { return code < last ? code : last; }
+
     // The last code below `high` whose value is not above the one drawn; low < high.
-    uint32_t cut(uint32_t hash, uint32_t low, uint32_t high) const {
-        const double at = between(hash, values[place(low)], values[place(high)]);
+    uint32_t cut(int64_t column, uint32_t hash, uint32_t low, uint32_t high) const {
+        const double *own = values + column * (last + 1);
+        const double at = between(hash, own[place(low)], own[place(high)]);
         while (high - low > 1) {
             const uint32_t middle = low + (high - low) / 2;
-            (values[place(middle)] <= at ? low : high) = middle;
+            (own[place(middle)] <= at ? low : high) = middle;
         }
         return low;
     }
-};
 
-// The same for 64 columns at once, a step of all before the next step of any.
-template <typename Value> struct LaneValues {
-    const Value *rows[TILE]; // values of each lane's column
-    int64_t last;
-
-    void cut(const uint32_t *hashes, const uint32_t *low, const uint32_t *high, uint32_t *cuts) const {
+    // The same for 64 columns at once, a step of all before the next step of any.
+    void cut_lanes(const int64_t *columns, const uint32_t *hashes, const uint32_t *low, const uint32_t *high,
+                   uint32_t *cuts) const {
         alignas(64) double at[TILE];
-        alignas(64) uint32_t most[TILE];
-        const uint32_t end = static_cast<uint32_t>(last);
-        uint32_t widest = 0;
+        alignas(64) int64_t here[TILE], most[TILE];
+        int64_t widest = 0;
         for (int l = 0; l < TILE; ++l) {
-            cuts[l] = low[l] < end ? low[l] : end;
-            most[l] = high[l] < end ? high[l] : end;
-            at[l] = between(hashes[l], rows[l][cuts[l]], rows[l][most[l]]);
-            const uint32_t spread = most[l] - cuts[l];
-            widest = spread > widest ? spread : widest;
+            here[l] = columns[l] * (last + 1) + place(low[l]);
+            most[l] = columns[l] * (last + 1) + place(high[l]);
+            at[l] = between(hashes[l], values[here[l]], values[most[l]]);
+            widest = most[l] - here[l] > widest ? most[l] - here[l] : widest;
         }
-        uint32_t step = 1;
+        int64_t step = 1;
         while (2 * step < widest) step *= 2;
         for (; step > 0; step /= 2)
-            for (int l = 0; l < TILE; ++l) {
-                uint32_t next = cuts[l] + step;
-                next = next < most[l] ? next : cuts[l];
-                cuts[l] = rows[l][next] <= at[l] ? next : cuts[l];
+            for (int l = 0; l < TILE; ++l) { // a mask, not a condition: no branch to guess
+                const int64_t next = here[l] + step < most[l] ? here[l] + step : here[l];
+                const int64_t mask = -static_cast<int64_t>(values[next] <= at[l]);
+                here[l] += (next - here[l]) & mask;
             }
+        for (int l = 0; l < TILE; ++l) cuts[l] = static_cast<uint32_t>(here[l] - columns[l] * (last + 1));
     }
 };
 
