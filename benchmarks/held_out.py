@@ -22,6 +22,7 @@ from pathlib import Path
 from statistics import mean
 
 import numpy as np
+from measured import find_srs_ooc
 from numpy.typing import NDArray
 from selection_parts.peers import boruta
 from sklearn.ensemble import RandomForestClassifier
@@ -34,7 +35,7 @@ SHOWN = 8
 
 def srs_ooc(*arguments: object) -> str:
     """Run a command and return what it says."""
-    command = [sys.executable, "-m", "srs_ooc", *map(str, arguments)]
+    command = [find_srs_ooc(), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

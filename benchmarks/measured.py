@@ -1,4 +1,4 @@
-"""Running commands and measuring them from outside: seconds and peak resident memory.
+"""Running commands and measuring them from outside: seconds, CPU seconds, peak resident memory.
 
 The peak is the operating system's account of the finished process, got with ``wait4``. A child's
 peak begins at its parent's, so this module and what uses it import nothing large.
@@ -19,11 +19,17 @@ LOOK_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Measured:
-    """One finished command; ``status`` is its exit status, None where it was out of time."""
+    """One finished command.
+
+    ``cpu_seconds`` are those of all its threads and of the children it waited for: less disturbed
+    by other work on the machine than ``seconds``. ``status`` is its exit status, None where it was
+    out of time.
+    """
 
     seconds: float
     peak_mb: float
     status: int | None
+    cpu_seconds: float
 
 
 def find_srs_ooc() -> str:
@@ -73,7 +79,8 @@ def measure(
     _, status, usage = os.wait4(pid, 0)
     seconds = time.perf_counter() - start
     code = os.waitstatus_to_exitcode(status) if in_time else None
-    return Measured(seconds, usage.ru_maxrss * MAXRSS_UNIT / MB, code)
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    return Measured(seconds, usage.ru_maxrss * MAXRSS_UNIT / MB, code, cpu_seconds)
 
 
 def _ends(pid: int, deadline: float) -> bool:

@@ -121,8 +121,11 @@ class Benchmark:
         scores = None
         if done.status is not None:
             scores = score(opened.truth(), answer.selected, answer.ranking)
-        self.cache.put(Result(job.key, done.seconds, done.peak_mb, scores))
-        said(f"{name}: {scores or 'out of time'}; {done.seconds:.1f} s, {done.peak_mb:.0f} MB")
+        self.cache.put(Result(job.key, done.seconds, done.cpu_seconds, done.peak_mb, scores))
+        said(
+            f"{name}: {scores or 'out of time'}; {done.seconds:.1f} s, "
+            f"{done.cpu_seconds:.1f} CPU s, {done.peak_mb:.0f} MB"
+        )
 
     def _run_peer(self, name: str, opened: Table) -> tuple[Measured, Answer]:
         folder, errors = opened.arrays(), opened.folder / "errors"

@@ -15,8 +15,10 @@ from srs_ooc.budget import PROCESS_NBYTES, peak_resident_nbytes
 from srs_ooc.closing import STATE, Closing
 from srs_ooc.engine import Engine
 from srs_ooc.evidence.elimination import COUNTING, REPLAYING, SURVIVORS, Elimination
+from srs_ooc.evidence.marginal import strength
 from srs_ooc.evidence.ranking import best_items
-from srs_ooc.evidence.verdict import Verdict, compare_replays, count_decoys, record_gaps
+from srs_ooc.evidence.replays import certify
+from srs_ooc.evidence.verdict import Verdict, count_decoys, record_gaps
 from srs_ooc.fitting import EngineParts, engine_parts
 from srs_ooc.inputs import Inputs
 from srs_ooc.ledger import Ledger
@@ -25,9 +27,10 @@ from srs_ooc.records import Step
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.shares import exact_share
 from srs_ooc.spec import RunSpec
-from srs_ooc.survey import Survey, survey
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.survey import MarginalTests, Survey, bests, survey
 
-VERDICT, MAXIMA, CONCLUSION = "verdict", "replays", "conclusion"
+VERDICT, BESTS, CONCLUSION = "verdict", "replays", "conclusion"
 """Arrays of the ledger with the verdict and with what replays reached; the record about both."""
 REPLAYS_FOLDER = "replays"
 FEW = 10
@@ -134,16 +137,22 @@ def conclude(
         )
         if closed is None:
             return
-        state, until = closed
-        found = survey(parts, state, setting.store)
-    maxima = _replay(ledger, spec, setting, until, watch)
-    if maxima is None:
-        return
-    verdict = judge(spec, state, found, maxima)
+    state, until = closed
+    replays = None
+    if spec.replays:
+        replays = _replay(ledger, spec, setting, until, watch)
+        if replays is None:
+            return
+    # The process was measured when the run's own engine was made; freed memory is used again.
+    with engine_parts(spec, *where, process_nbytes=PROCESS_NBYTES) as parts:
+        key = key_of(spec.seed, Purpose.RANK_TIE, until)
+        found = survey(parts, state, setting.store, key, replays)
+    verdict = judge(spec, state, found)
     arrays = _verdict_arrays(state, found, verdict, until)
     facts = {
         "n_iterations": until,
-        "largest_group": int(found.largest_groups[_told(verdict, state)]),
+        "largest_group": int(found.largest_groups[_told(verdict, found)]),
+        "n_outstanding": found.ranking.n_outstanding,
         "n_decoys_above": int(np.count_nonzero(found.is_decoy[: verdict.n_above])),
         "marginal_cutoff": found.marginal_cutoff,
         "n_marginal": found.n_marginal,
@@ -155,34 +164,39 @@ def conclude(
     ledger.write_arrays(VERDICT, arrays)
 
 
-def _told(verdict: Verdict, state: Elimination) -> int:
-    return min(max(verdict.n_above, FEW), len(state.items)) - 1
+def _told(verdict: Verdict, found: Survey) -> int:
+    return min(max(verdict.n_above, FEW), len(found.is_decoy)) - 1
 
 
-def judge(spec: RunSpec, state: Elimination, found: Survey, maxima: NDArray[np.float64]) -> Verdict:
-    """Return the verdict on a closed ranking."""
-    level = float(exact_share(spec.fdr))
-    if spec.replays:
-        in_last = state.rounds == state.rounds.max()
-        return compare_replays(state.scores, in_last, maxima, level)
-    may_part = record_gaps(state.gaps, state.rounds)
-    return count_decoys(found.is_decoy, spec.decoys, found.largest_groups, level, may_part)
+def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
+    """Return the verdict on the pooled ranking."""
+    level, ranking = exact_share(spec.fdr), found.ranking
+    if found.comparison is not None:
+        scores = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
+        in_closing = ranking.closing_places >= 0
+        scores = np.where(in_closing, scores[ranking.closing_places], 0.0)
+        return certify(found.comparison, scores, strength(found.p_values), level)
+    may_part = record_gaps(ranking.gaps, ranking.stretches)
+    largest = found.largest_groups
+    return count_decoys(found.is_decoy, spec.decoys, largest, float(level), may_part)
 
 
 def _verdict_arrays(
     state: Elimination, found: Survey, verdict: Verdict, n_iterations: int
 ) -> dict[str, NDArray[Any]]:
     keep = ~found.is_decoy
+    places = found.ranking.closing_places[keep]
     within = np.maximum(verdict.n_above, 1)
     stability = (state.batch_ranks < within).mean(axis=0)
+    unknown = places < 0
     return {
         "n_iterations": np.array(n_iterations),
-        "features": state.items[keep],
+        "features": found.ranking.items[keep],
         "tiers": verdict.tiers[keep],
         "levels": verdict.levels[keep],
-        "scores": state.scores[keep],
-        "rounds": state.rounds[keep],
-        "stability": stability[keep],
+        "scores": np.where(unknown, np.nan, state.scores[places]),
+        "is_outstanding": (np.arange(len(keep)) < found.ranking.n_outstanding)[keep],
+        "stability": np.where(unknown, np.nan, stability[places]),
         "groups": found.group_numbers[keep],
         "p_values": found.p_values[keep],
     }
@@ -191,27 +205,30 @@ def _verdict_arrays(
 def _replay(
     ledger: Ledger, spec: RunSpec, setting: Setting, n_iterations: int, watch: Watch
 ) -> NDArray[np.float64] | None:
-    """Return the best score of each replay, taking up those done already; None if stopped."""
-    held = ledger.read_arrays(MAXIMA)
+    """Return best score and best strength of each replay, float64 (n_replays, 2).
+
+    Those done already are taken up; None if stopped.
+    """
+    held = ledger.read_arrays(BESTS)
     if held is None or int(held["n_iterations"]) != n_iterations:
-        held = {"maxima": np.zeros(0)}
-    maxima: NDArray[np.float64] = held["maxima"]
+        held = {"bests": np.zeros((0, 2))}
+    reached: NDArray[np.float64] = held["bests"]
     folder = ledger.run / REPLAYS_FOLDER
-    for number in range(len(maxima) + 1, spec.replays + 1):
+    for number in range(len(reached) + 1, spec.replays + 1):
         best = _best_of_replay(ledger, spec, setting, number, n_iterations, watch)
         if best is None:
             return None
-        maxima = np.append(maxima, best)
-        done = {"maxima": maxima, "n_iterations": np.array(n_iterations)}
-        ledger.write_arrays(MAXIMA, done)
+        reached = np.vstack([reached, best])
+        done = {"bests": reached, "n_iterations": np.array(n_iterations)}
+        ledger.write_arrays(BESTS, done)
         shutil.rmtree(folder / str(number), ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
-    return maxima
+    return reached
 
 
 def _best_of_replay(
     ledger: Ledger, spec: RunSpec, setting: Setting, number: int, n_iterations: int, watch: Watch
-) -> float | None:
+) -> tuple[float, float] | None:
     run = ledger.run / REPLAYS_FOLDER / str(number)
     run.parent.mkdir(exist_ok=True)
     if not run.exists():
@@ -220,18 +237,13 @@ def _best_of_replay(
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     stage = f"replay {number} of {spec.replays}"
     try:
-        # The process was measured when the run's own engine was made; freed memory is used again.
         with engine_parts(spec, *where, replay=number, process_nbytes=PROCESS_NBYTES) as parts:
             seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
             closed = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
+            if closed is None:
+                return None
+            manifest = read_manifest(setting.store)
+            p_values = MarginalTests(parts, setting.store, manifest).of_all()
+            return bests(closed[0], p_values, parts.sampler.candidates)
     finally:
         replay.close()
-    if closed is None:
-        return None
-    state, _ = closed
-    return float(state.scores.max(where=_last(state), initial=0.0))
-
-
-def _last(state: Elimination) -> NDArray[np.bool_]:
-    last: NDArray[np.bool_] = state.rounds == state.rounds.max()
-    return last

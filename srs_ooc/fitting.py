@@ -103,7 +103,10 @@ def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
 
 @dataclass(frozen=True)
 class EngineParts:
-    """What engines that differ by ledger and seed alone may share, one after the other."""
+    """What engines that differ by ledger and seed alone may share, one after the other.
+
+    ``target_order``, int32 (n_rows,), is how a replay permutes the target.
+    """
 
     spec: RunSpec
     sampler: SequentialRandomSubspace
@@ -112,6 +115,7 @@ class EngineParts:
     source: Source
     learner: TreeLearner
     blocks: list[Block]
+    target_order: NDArray[np.int32] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -217,7 +221,7 @@ def engine_parts(
         executor = Executor(grow, blocks, ahead)
         try:
             n_features = manifest.n_features
-            yield EngineParts(spec, sampler, executor, n_features, source, learner, blocks)
+            yield EngineParts(spec, sampler, executor, n_features, source, learner, blocks, order)
         finally:
             executor.close()
 

@@ -1,10 +1,8 @@
-"""What is read of the table once a ranking is closed: groups of its items, and the marginal tests.
-
-Neither has a part in the ranking.
-"""
+"""What is read of the table once a closing stage is over: tests, the pooled ranking, its groups."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +15,11 @@ from srs_ooc.evidence.marginal import (
     class_p_values,
     largest_passing,
     rank_correlation_p_values,
+    strength,
     target_ranks,
 )
+from srs_ooc.evidence.promotion import Pooled, pool
+from srs_ooc.evidence.replays import Comparison
 from srs_ooc.fitting import EngineParts
 from srs_ooc.kernel.block import Block
 from srs_ooc.shares import exact_share
@@ -30,14 +31,17 @@ GROUPED = 250
 _CELLS = 1 << 20
 """Codes looked at together by the marginal tests."""
 _COLUMNS = 64
+_SLACK = 1e-6
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What is known of the places of a ranking besides it.
+    """The pooled ranking, and what is known of its places besides.
 
     Attributes
     ----------
+    ranking : Pooled
+        Items that pass the marginal test among all items first, then the closing stage's.
     is_decoy : bool (n,)
         By place.
     group_numbers : int32 (n,)
@@ -51,36 +55,117 @@ class Survey:
         The p-value up to which features pass Benjamini and Hochberg at the run's level.
     n_marginal : int
         Features that do.
+    comparison : Comparison or None
+        With the replays, where they judge.
     """
 
+    ranking: Pooled
     is_decoy: NDArray[np.bool_]
     group_numbers: NDArray[np.int32]
     largest_groups: NDArray[np.int64]
     p_values: NDArray[np.float64]
     marginal_cutoff: float
     n_marginal: int
+    comparison: Comparison | None
 
 
-def survey(parts: EngineParts, state: Elimination, store: Path) -> Survey:
-    """Look at the items of a closed ranking, and at every feature by itself."""
+def survey(
+    parts: EngineParts,
+    state: Elimination,
+    store: Path,
+    key: int,
+    replays: NDArray[np.float64] | None = None,
+) -> Survey:
+    """Test every item by itself, and look at the items of the ranking.
+
+    Parameters
+    ----------
+    parts : EngineParts
+        Of the run.
+    state : Elimination
+        Its closing stage.
+    store : Path
+        Its store.
+    key : int
+        Breaks ties.
+    replays : float64 (n_replays, 2), optional
+        Best score and best strength of each replay, where they judge.
+    """
     manifest = read_manifest(store)
-    is_decoy = state.items >= manifest.n_features
-    groups = _groups(parts, state.items[:GROUPED], manifest)
-    numbers = np.full(len(state.items), -1, np.int32)
-    numbers[: len(groups)] = np.unique(groups, return_inverse=True)[1]
-    p_values = _marginal(parts, store, manifest)
+    tests = MarginalTests(parts, store, manifest)
+    n_features, level = manifest.n_features, exact_share(parts.spec.fdr)
+    p_values = tests.of_all()
     candidates = parts.sampler.candidates
-    n_features = manifest.n_features
-    tested = p_values if candidates is None else p_values[candidates[candidates < n_features]]
-    cutoff = largest_passing(tested, float(exact_share(parts.spec.fdr)))
+    comparison = None
+    if replays is not None:
+        comparison = Comparison.of(bests(state, p_values, candidates), replays)
+        outstanding = _above(p_values, candidates, comparison, level)
+    elif _rows_differ(manifest):
+        outstanding = np.zeros(0, np.uint32)
+    else:
+        outstanding = _passing(p_values, candidates, float(level))
+    ranking = pool(state, outstanding, tests.of(outstanding), key)
+    tested = p_values[:n_features]
+    if candidates is not None:
+        tested = tested[candidates[candidates < n_features]]
+    cutoff = largest_passing(tested, float(level))
+    items = ranking.items
+    is_decoy = items >= n_features
+    groups = _groups(parts, items[:GROUPED], manifest)
+    numbers = np.full(len(items), -1, np.int32)
+    numbers[: len(groups)] = np.unique(groups, return_inverse=True)[1]
     return Survey(
+        ranking,
         is_decoy,
         numbers,
         largest_groups(groups, is_decoy[: len(groups)], len(is_decoy)),
-        p_values[state.items % n_features].astype(np.float64),
+        p_values[items % n_features].astype(np.float64),
         cutoff,
         int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,
+        comparison,
     )
+
+
+def bests(
+    state: Elimination, p_values: NDArray[np.float32], candidates: NDArray[np.uint32] | None
+) -> tuple[float, float]:
+    """Return the best score of the last closing round and the best strength of any item."""
+    in_last = state.rounds == state.rounds.max()
+    tested = p_values if candidates is None else p_values[candidates]
+    least = tested.min(keepdims=True)
+    return float(state.scores.max(where=in_last, initial=0.0)), float(strength(least)[0])
+
+
+def _rows_differ(manifest: Manifest) -> bool:
+    # The tests take all rows as exchangeable; where they are not, many items would stand out.
+    return not {"strata", "groups"}.isdisjoint(manifest.row_columns)
+
+
+def _passing(
+    p_values: NDArray[np.float32], candidates: NDArray[np.uint32] | None, level: float
+) -> NDArray[np.uint32]:
+    """Return the items that pass Benjamini and Hochberg among all of them."""
+    tested = p_values if candidates is None else p_values[candidates]
+    cutoff = largest_passing(tested, level)
+    passing = np.flatnonzero(tested <= cutoff) if cutoff > 0 else np.zeros(0, np.intp)
+    return (passing if candidates is None else candidates[passing]).astype(np.uint32)
+
+
+def _above(
+    p_values: NDArray[np.float32],
+    candidates: NDArray[np.uint32] | None,
+    comparison: Comparison,
+    level: Fraction,
+) -> NDArray[np.uint32]:
+    """Return the items whose strength alone is above what replays reach."""
+    # Few are looked at: logarithms of all would break the memory plan.
+    bound = 10.0 ** -max(0.0, float(comparison.scale[1]) * comparison.bar(level))
+    items = np.flatnonzero(p_values <= bound * (1 + _SLACK))
+    if candidates is not None:
+        items = np.intersect1d(items, candidates)
+    strengths = strength(p_values[items])
+    reached = comparison.statistics(np.zeros(len(items)), strengths)
+    return items[reached > comparison.bar(level)].astype(np.uint32)
 
 
 def _groups(parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest) -> NDArray[np.intp]:
@@ -90,25 +175,47 @@ def _groups(parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest) -
     return group_items(codes, manifest.missing_code)
 
 
-def _marginal(parts: EngineParts, store: Path, manifest: Manifest) -> NDArray[np.float32]:
-    target = read_target(store, manifest)
-    if parts.source.rows is not None:
-        target = target[parts.source.rows]
-    ranks = target_ranks(target.astype(np.float64)) if manifest.task == "regression" else None
-    p_values = np.ones(manifest.n_features, np.float32)
-    features = np.arange(manifest.n_features, dtype=np.uint32)
-    done = 0
-    for some in _columns(parts, features, manifest):
-        columns, n_codes = some, manifest.missing_code
-        if manifest.code_nbytes > 1:
-            columns, n_codes = _dense(some, manifest.missing_code)
-        if ranks is None:
-            found = class_p_values(columns, target.astype(np.int64), len(manifest.classes), n_codes)
+class MarginalTests:
+    """Rank tests of items against the target, one at a time; a replay's target is permuted."""
+
+    def __init__(self, parts: EngineParts, store: Path, manifest: Manifest) -> None:
+        target = read_target(store, manifest)
+        if parts.source.rows is not None:
+            target = target[parts.source.rows]
+        if parts.target_order is not None:
+            target = target[parts.target_order]
+        self._parts, self._manifest = parts, manifest
+        self._labels = self._ranks = None
+        if manifest.task == "regression":
+            self._ranks = target_ranks(target.astype(np.float64))
         else:
-            found = rank_correlation_p_values(columns, ranks, n_codes)
-        p_values[done : done + len(columns)] = found
-        done += len(columns)
-    return p_values
+            self._labels = target.astype(np.int64)
+
+    def of_all(self) -> NDArray[np.float32]:
+        """Return the p-value of every item; float32, as there are many."""
+        n_items = self._parts.spec.n_items(self._manifest.n_features)
+        return self._of(np.arange(n_items, dtype=np.uint32), np.dtype(np.float32))
+
+    def of(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Return the p-values of some items."""
+        return self._of(items, np.dtype(np.float64))
+
+    def _of(self, items: NDArray[np.uint32], dtype: np.dtype[Any]) -> NDArray[Any]:
+        p_values = np.ones(len(items), dtype)
+        done = 0
+        for some in _columns(self._parts, items, self._manifest):
+            p_values[done : done + len(some)] = self._test(some)
+            done += len(some)
+        return p_values
+
+    def _test(self, columns: NDArray[Any]) -> NDArray[np.float64]:
+        n_codes = self._manifest.missing_code
+        if self._manifest.code_nbytes > 1:
+            columns, n_codes = _dense(columns, n_codes)
+        if self._ranks is not None:
+            return rank_correlation_p_values(columns, self._ranks, n_codes)
+        assert self._labels is not None
+        return class_p_values(columns, self._labels, len(self._manifest.classes), n_codes)
 
 
 def _dense(columns: NDArray[Any], missing_code: int) -> tuple[NDArray[np.int64], int]:

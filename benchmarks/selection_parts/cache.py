@@ -32,6 +32,7 @@ class Result:
 
     key: Key
     seconds: float
+    cpu_seconds: float
     peak_mb: float
     scores: Scores | None
 

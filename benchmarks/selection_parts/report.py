@@ -10,7 +10,7 @@ from selection_parts.problems import Problem
 
 COLUMNS = (
     "method", "seeds", "selected", "power", "false share", "F1", "average precision", "seconds",
-    "peak MB",
+    "CPU s", "peak MB",
 )  # fmt: skip
 LEVEL = 0.1
 NULL_SHARE = 4 / 20
@@ -45,6 +45,7 @@ def row(label: str, results: list[Result]) -> str:
         _mean(_values(results, "f1")),
         _mean(_values(results, "average_precision")),
         _mean([result.seconds for result in results], ".1f"),
+        _mean([result.cpu_seconds for result in results], ".1f"),
         _mean([result.peak_mb for result in results], ".0f"),
     ]
     return "| " + " | ".join(cells) + " |"

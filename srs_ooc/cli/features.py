@@ -52,10 +52,11 @@ def features_command(
     n_drawn                   subspaces it was in
     p_better                  share of them in which it beat the probe
     entered                   iteration after which it was selected, from 1
-    With a final verdict (--judge decoy), of features that reached its closing
-    stage, which rank first:
+    With a final verdict (--judge decoy), of features that stand out by
+    themselves or reached its closing stage, which rank first:
     tier, q_value             core, extended or none; smallest level it passes at
-    score, stability          importance there; share of batches that agree
+    score, stability          importance in the closing stage; share of its batches
+                              of trees that agree
     group                     number of its group of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     A value is null (an empty cell) where it is not defined: importance of a

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _PIECE = 1 << 16
+_LEAST = 1e-300
 
 
 def target_ranks(target: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -100,6 +101,12 @@ def rank_correlation_p_values(
     spread = (counts * x**2).sum(axis=1) * (second.sum(axis=1) - n * mean**2)
     z = covariance / np.sqrt(np.maximum(spread, 1e-300)) * np.sqrt(np.maximum(n - 1, 0))
     return np.array([erfc(abs(value) / sqrt(2)) for value in np.where(spread > 0, z, 0.0)])
+
+
+def strength(p_values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return minus the decimal logarithm of p-values, at most 300."""
+    logarithms: NDArray[np.float64] = -np.log10(np.maximum(p_values.astype(np.float64), _LEAST))
+    return logarithms
 
 
 def chi_squared_tail(statistic: float, degrees: int) -> float:

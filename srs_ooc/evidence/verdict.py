@@ -90,29 +90,3 @@ def fewest_features(n_families: int, largest_group: int, level: float) -> int:
     while largest_group / (n_families * k) > level:
         k += 1
     return k
-
-
-def compare_replays(
-    scores: NDArray[np.float64], in_last_round: NDArray[np.bool_], maxima: NDArray[np.float64],
-    level: float,
-) -> Verdict:  # fmt: skip
-    """Certify what scores above what replays on permuted targets reach at best.
-
-    A place's level is ``(1 + replays whose best is at least its score) / (1 + replays)``: under
-    the global null the chance that anything at all gets ``level`` or less is at most that.
-
-    Parameters
-    ----------
-    scores : float64 (n,)
-        By place.
-    in_last_round : bool (n,)
-        Whether the score is of the last round, as the replays' are.
-    maxima : float64 (n_replays,)
-        The best score of each replay.
-    level : float
-        Bound of the chance of any false feature.
-    """
-    n_better = (maxima[None, :] >= scores[:, None]).sum(axis=1)
-    levels = np.where(in_last_round, (1 + n_better) / (1 + len(maxima)), 1.0)
-    tiers = np.where(levels <= level, CORE, NONE).astype(np.uint8)
-    return Verdict(tiers, levels, int(np.count_nonzero(tiers)))

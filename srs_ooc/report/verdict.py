@@ -17,19 +17,19 @@ from srs_ooc.spec import RunSpec
 
 @dataclass(frozen=True)
 class Standing:
-    """One feature in the closing stage.
+    """One feature of the pooled ranking.
 
     Attributes
     ----------
     place : int
-        Rank among the features that reached it, from 1.
+        Rank among its features, from 1.
     tier : str
         core, extended or none.
     q_value : float
         Smallest level at which it is selected, as estimated.
-    score : float
-        Mean importance in the last round it was in.
-    stability : float
+    score : float or None
+        Mean importance in the last round of the closing stage that it was in; None if in none.
+    stability : float or None
         Share of ten batches of that round's trees that put it among as many items as were selected.
     group : int or None
         Group of rank-correlated items, from 1 by their best places; None where not looked at.
@@ -37,16 +37,19 @@ class Standing:
         Of the marginal test of this feature alone.
     passes_alone : bool
         Whether it passes Benjamini and Hochberg, over all features, at the run's level.
+    is_outstanding : bool
+        Whether it passes over features and decoys together, and so stands before the others.
     """
 
     place: int
     tier: str
     q_value: float
-    score: float
-    stability: float
+    score: float | None
+    stability: float | None
     group: int | None
     p_value: float
     passes_alone: bool
+    is_outstanding: bool
 
 
 class VerdictReading:
@@ -55,7 +58,8 @@ class VerdictReading:
     Attributes
     ----------
     features : uint32 (n,)
-        Stored positions of the features that reached the closing stage, by rank.
+        Stored positions of the features of the pooled ranking, best first: those that stand out by
+        themselves and those that reached the closing stage.
     n_selected : int
         How many are selected.
     facts : dict
@@ -84,7 +88,7 @@ class VerdictReading:
         return self.features[self.is_selected]
 
     def standing(self, feature: int) -> Standing | None:
-        """Return where a stored feature stands; None if it did not reach the closing stage."""
+        """Return where a stored feature stands; None if it is not in the ranking."""
         i = self._place.get(feature)
         if i is None:
             return None
@@ -95,11 +99,12 @@ class VerdictReading:
             place=i + 1,
             tier=TIERS[int(a["tiers"][i])],
             q_value=float(a["levels"][i]),
-            score=float(a["scores"][i]) / (1 << IMPORTANCE_BITS),
-            stability=float(a["stability"][i]),
+            score=_or_none(a["scores"][i] / (1 << IMPORTANCE_BITS)),
+            stability=_or_none(a["stability"][i]),
             group=group + 1 if group >= 0 else None,
             p_value=p_value,
             passes_alone=p_value <= self.facts["marginal_cutoff"],
+            is_outstanding=bool(a["is_outstanding"][i]),
         )
 
     def members(self, group: int) -> list[int]:
@@ -117,7 +122,7 @@ class VerdictReading:
         best = float(self._arrays["levels"].min(initial=1.0))
         if spec.replays:
             return (
-                f"No feature scored above the best of {spec.replays} replays on permuted targets: "
+                f"No feature reached more than {spec.replays} replays on permuted targets do: "
                 f"the best has level {best:.3g}, {spec.fdr} was asked. More iterations "
                 "(`srs-ooc resume RUN --iterations T`) help if a feature is seen only beside "
                 "others; otherwise nothing, or too little for so many rows, is there."
@@ -133,6 +138,10 @@ class VerdictReading:
             f"{hint}: if few are expected, use --replays, or --decoys 4. Otherwise more iterations "
             "or more rows are needed, or nothing is there."
         )
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def explain(
@@ -168,22 +177,17 @@ def explain(
         if n_drawn == 0:
             return f"{name} is out: it was never drawn; run more iterations."
         return (
-            f"{name} is out: drawn {n_drawn} times, it was not among the best "
-            f"{len(verdict.features)} features of the screen."
+            f"{name} is out: drawn {n_drawn} times, it was not among the best of the screen, "
+            "and does not stand out by itself."
         )
     spec = verdict.spec
-    alone = "passes" if standing.passes_alone else "does not pass"
-    more = f" Rank-correlated with {', '.join(names)}." if names else ""
-    tail = (
-        f" By itself it {alone} the marginal test (p = {standing.p_value:.2g}), and "
-        f"{standing.stability:.0%} of the batches of trees agree on its place.{more}"
-    )
+    tail = _tail(standing, names)
     if spec.replays:
-        does = "above" if standing.tier != "none" else "not above"
+        more = "more" if standing.tier != "none" else "no more"
         verb = "is in" if standing.tier != "none" else "is out"
         return (
-            f"{name} {verb}: place {standing.place}, with a score {does} what replays on permuted "
-            f"targets reach (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
+            f"{name} {verb}: place {standing.place}, reaching {more} than replays on permuted "
+            f"targets do (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
         )
     if standing.tier == "none":
         return (
@@ -195,4 +199,21 @@ def explain(
     return (
         f"{name} is in ({standing.tier}): place {standing.place}, where an estimated "
         f"{standing.q_value:.2g} of the features are false ({spec.fdr} asked){sharp}.{tail}"
+    )
+
+
+def _tail(standing: Standing, names: list[str]) -> str:
+    """Say what else is known of a feature."""
+    alone = "passes" if standing.passes_alone else "does not pass"
+    if standing.is_outstanding:
+        alone = "stands out: it passes"
+    agreement = (
+        "no batch of trees of the closing stage saw it"
+        if standing.stability is None
+        else f"{standing.stability:.0%} of the batches of trees agree on its place"
+    )
+    more = f" Rank-correlated with {', '.join(names)}." if names else ""
+    return (
+        f" By itself it {alone} the marginal test (p = {standing.p_value:.2g}), and "
+        f"{agreement}.{more}"
     )

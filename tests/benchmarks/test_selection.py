@@ -99,8 +99,8 @@ def test_a_permuted_target_keeps_its_counts_and_loses_its_order(tmp_path):
 
 def test_results_are_read_as_they_were_put(tmp_path):
     cache = Cache(tmp_path)
-    results = [Result(KEY, 1.5, 20.0, Scores(3, 0.5, 0.25, 0.6, 0.7)),
-               Result(Key("noise", 9, 1, "boruta", "b-1"), 300.0, 9.0, None)]  # fmt: skip
+    results = [Result(KEY, 1.5, 2.5, 20.0, Scores(3, 0.5, 0.25, 0.6, 0.7)),
+               Result(Key("noise", 9, 1, "boruta", "b-1"), 300.0, 590.0, 9.0, None)]  # fmt: skip
     assert not cache.has(KEY)
     for result in results:
         cache.put(result)
@@ -109,12 +109,12 @@ def test_results_are_read_as_they_were_put(tmp_path):
 
 
 def test_means_over_seeds():
-    results = [Result(KEY, 1.0, 10.0, Scores(4, power, false, 0.5, 0.5))
+    results = [Result(KEY, 1.0, 2.0, 10.0, Scores(4, power, false, 0.5, 0.5))
                for power, false in ((0.5, 0.0), (1.0, 0.25))]  # fmt: skip
-    expected = "| x | 2 | 4.0 | 0.75 | 0.125 ± 0.125 | 0.50 | 0.50 | 1.0 | 10 |"
+    expected = "| x | 2 | 4.0 | 0.75 | 0.125 ± 0.125 | 0.50 | 0.50 | 1.0 | 2.0 | 10 |"
     assert row("x", results) == expected
-    late = [Result(KEY, 300.0, 10.0, None)]
-    assert row("x", late) == "| x | 1 (1 out of time) | - | - | - | - | - | 300.0 | 10 |"
+    late = [Result(KEY, 300.0, 600.0, 10.0, None)]
+    assert row("x", late) == "| x | 1 (1 out of time) | - | - | - | - | - | 300.0 | 600.0 | 10 |"
     problem = all_problems(None)["madelon"]
     assert "| rank sum + BH | 2 |" in table(problem, results)
 
@@ -130,7 +130,7 @@ def test_means_over_seeds():
 )
 def test_what_was_to_be_reached(kind, shares, verdict):
     key = Key("x", 9, 0, "decoy", "v")
-    results = [Result(key, 1.0, 1.0, Scores(3, None, share, None, None)) for share in shares]
+    results = [Result(key, 1.0, 2.0, 1.0, Scores(3, None, share, None, None)) for share in shares]
     (line,) = reach(Problem("x", kind), results)
     assert line.endswith(f"| {verdict} |")
 

@@ -20,7 +20,6 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.evidence.verdict import (
     CORE,
     EXTENDED,
-    compare_replays,
     count_decoys,
     fewest_features,
     record_gaps,
@@ -82,15 +81,6 @@ def test_record_gaps_are_those_no_lower_one_exceeds_in_their_round():
     rounds = np.array([1, 1, 1, 1, 0, 0, 0, 0], np.uint8)
     found = record_gaps(gaps, rounds).tolist()
     assert found == [False, True, True, False, True, True, False, False]
-
-
-def test_replays_certify_what_beats_enough_of_them():
-    maxima = np.arange(19.0)
-    verdict = compare_replays(
-        np.array([30.0, 18.0, 17.5, 40.0]), np.array([1, 1, 1, 0], bool), maxima, 0.05
-    )
-    assert verdict.tiers.tolist() == [CORE, 0, 0, 0]
-    np.testing.assert_allclose(verdict.levels, [0.05, 0.1, 0.1, 1.0])
 
 
 def grown(stage, scores):

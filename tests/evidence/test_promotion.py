@@ -1,0 +1,68 @@
+"""The pooled ranking: who comes first, and where its scores drop."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srs_ooc.evidence.elimination import COUNTING, Elimination
+from srs_ooc.evidence.promotion import pool
+
+N = 120
+
+
+def closed(seed):
+    """Return a closing stage that is over, of items 0, 3, 6, ...: rounds of 120, 60 and 30."""
+    rng = np.random.default_rng(seed)
+    stage = Elimination(np.arange(0, 3 * N, 3, dtype=np.uint32), seed, COUNTING, N)
+    stage.items = rng.permutation(stage.items)
+    stage.rounds = np.repeat(np.array([2, 1, 0], np.uint8), [30, 30, 60])
+    for number in range(3):
+        there = stage.rounds == number
+        stage.scores[there] = np.sort(rng.integers(0, 50, np.count_nonzero(there)))[::-1]
+    stage.gaps[:-1] = -np.diff(stage.scores)
+    return stage
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 9), st.sets(st.integers(0, 3 * N - 1), max_size=60), st.data())
+def test_outstanding_items_come_first_and_the_others_keep_their_order(seed, chosen, data):
+    stage = closed(seed)
+    outstanding = np.array(sorted(chosen), np.uint32)
+    values = st.sampled_from([0.0, 1e-320, 1e-9, 1e-4, 0.01])
+    p_values = np.array([data.draw(values) for _ in chosen], np.float64)
+    pooled = pool(stage, outstanding, p_values, 7)
+    m = len(outstanding)
+    assert pooled.n_outstanding == m
+    assert sorted(pooled.items[:m]) == sorted(chosen)
+    strength = dict(zip(outstanding.tolist(), np.maximum(p_values, 1e-300), strict=True))
+    assert np.all(np.diff([strength[item] for item in pooled.items[:m].tolist()]) >= 0)
+    rest = [item for item in stage.items.tolist() if item not in chosen]
+    assert pooled.items[m:].tolist() == rest
+    there = pooled.closing_places >= 0
+    assert set(pooled.items[~there].tolist()) == chosen - set(stage.items.tolist())
+    np.testing.assert_array_equal(stage.items[pooled.closing_places[there]], pooled.items[there])
+    assert np.all(pooled.stretches[:m] == 3)
+    np.testing.assert_array_equal(pooled.stretches[m:], stage.rounds[pooled.closing_places[m:]])
+    scores = stage.scores[pooled.closing_places[m:]]
+    same = np.flatnonzero(np.diff(pooled.stretches[m:].astype(int)) == 0)
+    np.testing.assert_array_equal(pooled.gaps[m:][same], -np.diff(scores)[same])
+    assert np.all(pooled.gaps[:m] >= 0)
+
+
+@pytest.mark.parametrize("key", range(4))
+def test_ties_among_outstanding_items_are_broken_at_random(key):
+    items = np.arange(1, 200, dtype=np.uint32)
+    order = pool(closed(0), items, np.zeros(len(items)), key).items[: len(items)]
+    assert not np.array_equal(order, items)
+    again = pool(closed(0), items[::-1].copy(), np.zeros(len(items)), key).items[: len(items)]
+    np.testing.assert_array_equal(order, again)
+
+
+def test_with_nothing_outstanding_the_ranking_is_the_closing_stages():
+    stage = closed(3)
+    pooled = pool(stage, np.zeros(0, np.uint32), np.zeros(0), 1)
+    np.testing.assert_array_equal(pooled.items, stage.items)
+    np.testing.assert_array_equal(pooled.closing_places, np.arange(N))
+    np.testing.assert_array_equal(pooled.gaps, stage.gaps)
+    np.testing.assert_array_equal(pooled.stretches, stage.rounds)

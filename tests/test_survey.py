@@ -1,0 +1,115 @@
+"""What is read of the table once a closing stage is over."""
+
+import numpy as np
+import pytest
+from command import json_of
+from command import srs_ooc as command
+from stores import make_store, noise_table
+
+import srs_ooc
+from srs_ooc.conclusion import CONCLUSION, VERDICT
+from srs_ooc.evidence.involutions import involution
+from srs_ooc.evidence.marginal import class_p_values, rank_correlation_p_values, target_ranks
+from srs_ooc.fitting import engine_parts
+from srs_ooc.ledger import Ledger
+from srs_ooc.runs import Request, open_or_create, settle_new, work_on
+from srs_ooc.seeds import Purpose, key_of
+from srs_ooc.spec import Options
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.table import stored_positions
+from srs_ooc.survey import MarginalTests
+
+N_ROWS, N_FEATURES, SEED = 90, 70, 3
+
+
+def asked(**given):
+    return Options(judge="decoy", subspace_size="30", seed=SEED, **given)
+
+
+def conclude(store, run, **given):
+    request = Request(asked(**given), iterations=300, memory_mb=4000)
+    ledger = open_or_create(store, run, request)
+    work_on(ledger, store, request, lambda _: True)
+    verdict, facts = ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
+    ledger.close()
+    return verdict, facts
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
+    values, labels = noise_table(N_ROWS, N_FEATURES)
+    target = labels if task == "classification" else values[0] + values[1]
+    store = tmp_path / "t.zarr"
+    srs_ooc.ingest(values.T, store, target=target, task=task)
+    spec, _, inputs, _ = settle_new(store, Request(asked(decoys=2), iterations=1, memory_mb=4000))
+    with engine_parts(spec, store, inputs, 1 << 32, 1) as parts:
+        found = MarginalTests(parts, store, read_manifest(store)).of_all()
+    first = values[stored_positions(N_FEATURES)]
+    rows = [involution(key_of(SEED, Purpose.DECOYS, m), N_ROWS) for m in range(2)]
+    whole = np.concatenate([first, *(first[:, r] for r in rows)])
+    codes = np.array([np.unique(column, return_inverse=True)[1] for column in whole])
+    if task == "classification":
+        expected = class_p_values(codes, labels, labels.max() + 1, 255)
+    else:
+        expected = rank_correlation_p_values(codes, target_ranks(target), 255)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def shifted(n_shifted):
+    values, _ = noise_table(N_ROWS, 400)
+    labels = np.arange(N_ROWS) % 2
+    values = values + 0.0
+    values[:n_shifted] += 2.5 * labels
+    return values, labels
+
+
+def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    there = verdict["is_outstanding"]
+    n = np.count_nonzero(there)
+    assert n >= 20
+    assert facts["n_outstanding"] >= n
+    assert there[:n].all()
+    assert np.all(np.diff(verdict["p_values"][:n]) >= 0)
+    true = stored_positions(400)[verdict["features"][:n]] < 25
+    assert np.count_nonzero(true) >= 20
+    assert (verdict["tiers"][:20] > 0).all()
+
+
+def test_none_stands_first_where_rows_differ(tmp_path):
+    values, labels = shifted(25)
+    store = tmp_path / "strata.zarr"
+    srs_ooc.ingest(values.T, store, target=labels, strata=np.arange(N_ROWS) // 30)
+    verdict, facts = conclude(store, tmp_path / "strata.run")
+    assert facts["n_outstanding"] == 0
+    assert not verdict["is_outstanding"].any()
+
+
+def test_replays_certify_features_that_show_by_themselves(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run", replays=4, fdr="0.2")
+    n = facts["n_outstanding"]
+    assert n >= 10
+    assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["tiers"]))]
+    assert (verdict["tiers"][:n] > 0).all()
+    assert np.count_nonzero(stored_positions(400)[verdict["features"][:n]] < 25) >= n - 1
+
+
+def test_a_feature_left_out_does_not_stand_first(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    out = tmp_path / "excluded.csv"
+    out.write_text("f0\nf1\n")
+    run = tmp_path / "t.run"
+    command("run", store, "--out", run, "--judge", "decoy", "--q", 30, "--iterations", 300,
+            "--exclude", out)  # fmt: skip
+    records = {record["name"]: record for record in json_of("features", run, "--json")}
+    assert not records["f0"]["selected"]
+    assert records["f0"]["tier"] is None
+    assert records["f2"]["selected"]
+    ledger = Ledger(run, writable=False)
+    assert ledger.meta(CONCLUSION)["n_outstanding"] >= 18
+    ledger.close()
