@@ -18,11 +18,10 @@ from srs_ooc.kernel import _native
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.code import CATEGORICAL, max_codes
 from srs_ooc.sizes import MB
-from srs_ooc.store.boundaries import code_ranges
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.reading import read_kinds
 
-MAKING_NBYTES = 16 * MB
+MAKING_NBYTES = 20 * MB
 """Allowance for making the tables, besides :data:`ROW_NBYTES` for each row of the store."""
 ROW_NBYTES = 48
 _LARGEST = float(np.finfo(np.float64).max) / 4
@@ -72,6 +71,9 @@ class ValueTables:
             raise
 
     def _fill(self, path: Path, manifest: Manifest) -> None:
+        # Runs by rank do without the libraries that decode values, and their memory.
+        from srs_ooc.store.boundaries import code_ranges
+
         handle, size = self._file.fileno(), self._column_nbytes
         os.truncate(handle, self._n_features * size)
         features = np.flatnonzero(read_kinds(path, manifest) != CATEGORICAL)
