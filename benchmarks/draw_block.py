@@ -7,9 +7,10 @@ a block meet far more often, others a little less (docs/theory.md, Blocks).
 
 Per problem and g, over tables and several runs on each: average precision of the ranking by mean
 importance, recall among its first (as many as are relevant), and F1 of what the judge selected,
-as mean and standard error; the error is that of runs on given tables, which all g share.
+as mean and standard error; the error is that of runs on given tables, which all g share. Below,
+the difference from the first g, its error from the differences of single tables.
 
-    python benchmarks/draw_block.py [--problems madelon chain --seeds 8 --runs 3]
+    python benchmarks/draw_block.py [--problems madelon chain --seeds 8 --runs 3 --first-seed 0]
 """
 
 import argparse
@@ -68,12 +69,19 @@ def stored(store: Path, problem: Problem) -> np.ndarray:
     return np.flatnonzero(np.isin(positions, problem.truth().relevant))
 
 
+def print_row(problem: str, what: str, means: np.ndarray, errors: np.ndarray) -> None:
+    """Print a row of the table: three means with their standard errors."""
+    cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(means, errors, strict=True)]
+    print(f"| {problem} | {what} | {' | '.join(cells)} |", flush=True)
+
+
 def main() -> None:
     """Make the tables and run."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--first-seed", type=int, default=0, help="of the tables")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=1500)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=[*PROBLEMS])
@@ -86,21 +94,26 @@ def main() -> None:
         found = {
             block: np.zeros((arguments.seeds, arguments.runs, 3)) for block in arguments.blocks
         }
-        for seed in range(arguments.seeds):
+        for place in range(arguments.seeds):
+            seed = arguments.first_seed + place
             with tempfile.TemporaryDirectory() as folder:
                 store, problem = Path(folder) / "t.zarr", table(seed)
                 write_table(problem, store)
                 relevant = stored(store, problem)
                 for block, number in product(arguments.blocks, range(arguments.runs)):
                     run_seed = 1000 * (number + 1) + seed
-                    found[block][seed, number] = run(
+                    found[block][place, number] = run(
                         store, relevant, q, block, arguments.iterations, run_seed
                     )
         for block, values in found.items():
             means = values.mean(axis=(0, 1))
             errors = np.sqrt(values.var(axis=1, ddof=1).mean(axis=0) / values[..., 0].size)
-            cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(means, errors, strict=True)]
-            print(f"| {name} | {block} | {' | '.join(cells)} |", flush=True)
+            print_row(name, str(block), means, errors)
+        first = arguments.blocks[0]
+        for block in arguments.blocks[1:]:
+            differences = (found[block] - found[first]).mean(axis=1)
+            errors = differences.std(axis=0, ddof=1) / np.sqrt(arguments.seeds)
+            print_row(name, f"{block} less {first}", differences.mean(axis=0), errors)
 
 
 if __name__ == "__main__":

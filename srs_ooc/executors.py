@@ -15,6 +15,7 @@ from srs_ooc.records import Outcome, Subspace
 from srs_ooc.seeds import derive
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.read_ahead import ReadAhead
+from srs_ooc.store.value_tables import ValueTables
 
 MORE_TREES = 1 << 32
 """Part of the words under which further trees on a subspace have their keys."""
@@ -32,15 +33,23 @@ class Source:
         Rows to train on; None for all.
     families : int32 (n_families, n_kept) or None
         The row that a decoy of each family takes at each row.
+    values : ValueTables or None
+        The values of codes, where thresholds are drawn between them.
     """
 
     store: ColumnStore
     rows: NDArray[np.int32] | None = None
     families: NDArray[np.int32] | None = None
+    values: ValueTables | None = None
 
     def gather(self, items: NDArray[np.uint32], block: Block) -> None:
-        """Page the codes of ``items`` into the first columns of ``block``."""
+        """Page the codes of ``items`` into the first columns of ``block``.
+
+        The values of codes too, where there are some and the block has room for them.
+        """
         self.store.gather(items, block, self.rows, self.families)
+        if self.values is not None and block.values is not None:
+            self.values.gather(self.features_of(items), block)
 
     def features_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Return the feature of each item: a decoy's is the one it was made of."""

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,19 +24,30 @@ from srs_ooc.ledger import Ledger, TransientLedger, TreeWriter
 from srs_ooc.responses import n_channels_of, training_response
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.seeds import Purpose, key_of
-from srs_ooc.spec import UNWEIGHTED, RunSpec, Shape, extra_nbytes, fixed_nbytes, work_nbytes
+from srs_ooc.spec import (
+    RANK,
+    UNWEIGHTED,
+    RunSpec,
+    Shape,
+    extra_nbytes,
+    fixed_nbytes,
+    work_nbytes,
+)
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.reading import read_groups, read_strata, read_target
+from srs_ooc.store.value_tables import ValueTables, n_values_of
 
 _LOOKS = 8
 """Permutations that must all leave the targets as they are before they count as pinned."""
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
 
-def shape_of(manifest: Manifest, inputs: Inputs, class_weight: str = UNWEIGHTED) -> Shape:
+def shape_of(
+    manifest: Manifest, inputs: Inputs, class_weight: str = UNWEIGHTED, thresholds: str = RANK
+) -> Shape:
     """Return what of the store, as trained on, bounds a run."""
     n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
     return Shape(
@@ -46,6 +57,8 @@ def shape_of(manifest: Manifest, inputs: Inputs, class_weight: str = UNWEIGHTED)
         n_classes=max(1, len(manifest.classes)),
         code_nbytes=manifest.code_nbytes,
         n_channels=n_channels_of(manifest, class_weight),
+        n_values=0 if thresholds == RANK else n_values_of(manifest),
+        n_stored_rows=manifest.n_rows,
     )
 
 
@@ -168,7 +181,7 @@ def engine_parts(
     there are more cores, then to keeping the store mapped.
     """
     manifest = read_manifest(store)
-    shape = shape_of(manifest, inputs, spec.class_weight)
+    shape = shape_of(manifest, inputs, spec.class_weight, spec.thresholds)
     budget = plan_memory(spec, shape, cap_nbytes, process_nbytes, saves=saves)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
@@ -188,8 +201,11 @@ def engine_parts(
         n_threads=n_threads,
         categorical=categorical_features(store, manifest),
     )
+    made = ValueTables(store, manifest) if shape.n_values else nullcontext()
     blocks = [
-        Block(n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled)
+        Block(
+            n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled, n_values=shape.n_values
+        )
         for _ in range(n_workers)
     ]
     families = decoy_families(spec, exchangeable)
@@ -199,8 +215,8 @@ def engine_parts(
     sampler = SequentialRandomSubspace(
         n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block
     )
-    with ColumnStore(store, mapped=mapped) as columns, ReadAhead(columns) as ahead:
-        source = Source(columns, inputs.rows, families)
+    with made as values, ColumnStore(store, mapped=mapped) as columns, ReadAhead(columns) as ahead:
+        source = Source(columns, inputs.rows, families, values)
         grow = partial(grow_subspace, source, learner, spec.trees_per_subspace)
         executor = Executor(grow, blocks, ahead)
         try:

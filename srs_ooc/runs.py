@@ -16,6 +16,7 @@ from srs_ooc.records import Step
 from srs_ooc.responses import training_response
 from srs_ooc.sizes import MB
 from srs_ooc.spec import (
+    RANK,
     UNWEIGHTED,
     Options,
     RunSpec,
@@ -177,7 +178,7 @@ def _settled(
     check_files(store, manifest)
     memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
     class_weight = options.class_weight or UNWEIGHTED
-    shape = shape_of(manifest, asked, class_weight)
+    shape = shape_of(manifest, asked, class_weight, options.thresholds or RANK)
     spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
     training_response(store, manifest, asked, class_weight)
     if spec.concludes:

@@ -10,7 +10,9 @@ from stores import make_store, noise_table
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.executors import tree_key
 from srs_ooc.kernel.draw_reference import draw_blocks
-from srs_ooc.kernel.reference import draw_distinct, grow_tree, shuffled
+from srs_ooc.kernel.reference import draw_distinct, grow_on, shuffled
+from srs_ooc.kernel.response import Response
+from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import PROBE_FEATURE
 from srs_ooc.ledger import Ledger
@@ -23,13 +25,14 @@ NONE = np.zeros(0, dtype=np.uint32)
 
 
 def algorithm_1(
-    codes, labels, *, q, alpha, n_iterations, judge, seed, round_size=1, k=None, g=1, n_trees=1
-):
+    codes, labels, *, q, alpha, n_iterations, judge, seed, round_size=1, k=None, g=1, n_trees=1,
+    values=None,
+):  # fmt: skip
     """Algorithm 1 in Python: (importance, n_drawn, n_better, F in order, entered)."""
     p = len(codes)
     importance, n_drawn, n_better = np.zeros(p, int), np.zeros(p, int), np.zeros(p, int)
     kept, entered = [], []
-    n_classes = int(labels.max()) + 1
+    training = TrainingRows.of(Response.classes(labels, int(labels.max()) + 1), "gini")
     for t in range(n_iterations):
         key = key_of(seed, t // round_size, t % round_size)
         known = [f for f, e in zip(kept, entered, strict=True) if e <= t - t % round_size]
@@ -43,17 +46,19 @@ def algorithm_1(
         if g > 1:
             fresh = draw_blocks(sequence, p, g, retained, q - size)
         subspace = np.sort(np.concatenate([retained, fresh]))
-        columns, features = codes[subspace], subspace
+        columns, features, sources = codes[subspace].astype(np.uint8), subspace, subspace
         if judge == "probe":
             source = below(derive(key, Purpose.PROBE_COLUMN), 0, q)
             probe = shuffled(columns[source], derive(key, Purpose.PROBE_ROWS))
             columns = np.vstack([columns, probe])
             features = np.append(subspace, np.uint32(PROBE_FEATURE))
+            sources = np.append(subspace, subspace[source])
         limits = TreeLimits(len(features) if k is None else k)
         sums = np.zeros(len(features), int)
         for number in range(n_trees):
             this = tree_key(derive(key, Purpose.TREE), number)
-            sums += grow_tree(columns, labels, n_classes, features, this, limits).importance
+            table = None if values is None else values[sources]
+            sums += grow_on(columns, training, features, this, limits, values=table).importance
         found = sums[:q]
         importance[subspace] += found
         n_drawn[subspace] += 1
@@ -72,9 +77,10 @@ def algorithm_1(
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     values, labels = noise_table(60, 150, n_classes=3)
+    values = np.exp(values)  # gaps of very different widths
     store = make_store(tmp_path_factory.mktemp("table") / "t.zarr", values, labels)
     ranks = values.argsort(axis=1).argsort(axis=1)
-    return store, ranks, labels
+    return store, ranks, labels, values
 
 
 def run_state(run):
@@ -109,12 +115,13 @@ CASES = {
     "few-candidates": {"alpha": "0.3", "judge": "probe", "seed": 4, "max_features": 2},
     "blocks": {"alpha": "0.5", "judge": "probe", "seed": 6, "draw_block": 8},
     "several-trees": {"alpha": "0.5", "judge": "probe", "seed": 7, "trees_per_subspace": 3},
+    "by-value": {"alpha": "0.5", "judge": "probe", "seed": 8, "thresholds": "value"},
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_engine_equals_algorithm_1(table, tmp_path, name):
-    store, ranks, labels = table
+    store, ranks, labels, values = table
     options = dict(CASES[name])
     from srs_ooc.store.table import stored_positions
 
@@ -122,6 +129,8 @@ def test_engine_equals_algorithm_1(table, tmp_path, name):
     state = run_to(store, tmp_path / "a.run", 60, **options)
     short = {"max_features": "k", "draw_block": "g", "trees_per_subspace": "n_trees"}
     options = {short.get(name, name): value for name, value in options.items()}
+    if options.pop("thresholds", None):
+        options["values"] = np.sort(values, axis=1)[stored_positions(150)]
     expected = algorithm_1(codes, labels, q=20, n_iterations=60, **options)
     importance, n_drawn, n_better, kept, entered = expected
     assert state == (

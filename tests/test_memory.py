@@ -35,6 +35,12 @@ SHAPES = {  # rows, features, options
         12,
         ("--q", 6, "--judge", "decoy", "--iterations", 2, "--max-depth", 3),
     ),
+    "by-value": (2000, 6000, ("--q", 500, "--thresholds", "value", "--iterations", 60)),
+    "by-value-tall": (
+        200_000,
+        12,
+        ("--q", 6, "--thresholds", "value", "--iterations", 2, "--max-depth", 3),
+    ),
     "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
 }
 

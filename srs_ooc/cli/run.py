@@ -13,7 +13,7 @@ import click
 
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.errors import UsageError
-from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS
+from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS, THRESHOLDS
 from srs_ooc.ledger import Ledger
 from srs_ooc.plan.expect import planned_run
 from srs_ooc.records import Step
@@ -77,6 +77,9 @@ IDENTITY_OPTIONS = [
     click.option("--splitter", type=click.Choice(SPLITTERS),
                  help="One random split a candidate (extra-trees), or the best one (CART).  "
                  "[default: random]"),
+    click.option("--thresholds", type=click.Choice(THRESHOLDS),
+                 help="Random thresholds uniform between the ranks of values at the node, or "
+                 "between the values themselves, as in scikit-learn.  [default: rank]"),
     click.option("--min-impurity-decrease", metavar="SHARE",
                  help="Least importance of a split; of numbers a share of their variance.  "
                  "[default: 0]"),

@@ -15,6 +15,8 @@ def grow(
     code_nbytes: int,
     tiled: bool,
     n_rows: int,
+    values: NDArray[np.float64],
+    n_values: int,
     features: NDArray[np.uint32],
     categorical: NDArray[np.uint8],
     rows: NDArray[np.int32],

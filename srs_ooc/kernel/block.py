@@ -13,7 +13,17 @@ ALIGNMENT = 64
 
 def block_nbytes(n_columns: int, n_rows: int, code_nbytes: int) -> int:
     """Return the bytes a block needs, in either layout, alignment included."""
-    return ceil_div(n_columns, _native.TILE) * _native.TILE * n_rows * code_nbytes + ALIGNMENT
+    return padded_columns(n_columns) * n_rows * code_nbytes + ALIGNMENT
+
+
+def padded_columns(n_columns: int) -> int:
+    """Return for how many columns a block has room."""
+    return ceil_div(n_columns, _native.TILE) * _native.TILE
+
+
+def values_nbytes(n_columns: int, n_values: int) -> int:
+    """Return the bytes that the values of a block's codes need."""
+    return 8 * padded_columns(n_columns) * n_values
 
 
 class Block:
@@ -28,20 +38,35 @@ class Block:
     tiled : bool
         Layout: tiles of 64 features, row-major inside a tile (scanning every feature of a node
         walks 64-byte lines), or else plain columns (for a learner that looks at few features).
+    n_values : int
+        Values of codes to make room for in each column; 0 for none.
 
     Attributes
     ----------
     codes : uint8 (nbytes,)
         The raw memory, aligned to 64 bytes.
+    values : float64 (n_columns, n_values), padded to whole tiles, or None
+        The value of each code of a column, ascending.
     """
 
-    def __init__(self, n_columns: int, n_rows: int, code_nbytes: int, *, tiled: bool) -> None:
+    def __init__(
+        self,
+        n_columns: int,
+        n_rows: int,
+        code_nbytes: int,
+        *,
+        tiled: bool,
+        n_values: int = 0,
+    ) -> None:
         self.n_columns, self.n_rows = n_columns, n_rows
         self.code_nbytes, self.tiled = code_nbytes, tiled
         nbytes = block_nbytes(n_columns, n_rows, code_nbytes)
         memory: NDArray[np.uint8] = np.empty(nbytes, dtype=np.uint8)
         offset = -memory.ctypes.data % ALIGNMENT
         self.codes = memory[offset : offset + nbytes - ALIGNMENT]
+        self.values: NDArray[np.float64] | None = None
+        if n_values:
+            self.values = np.zeros((padded_columns(n_columns), n_values))
 
     def use_tiles(self) -> None:
         """Lay the same memory out in tiles from now on; what it holds is lost."""
@@ -68,3 +93,5 @@ class Block:
             target,
             key,
         )
+        if self.values is not None:
+            self.values[target] = self.values[source]

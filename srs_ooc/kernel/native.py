@@ -10,6 +10,7 @@ from srs_ooc.kernel.tree import IMPURITIES, GrownTree, TreeLimits
 
 _NO_FEATURES = np.zeros(0, dtype=np.uint32)
 _ALL_NUMERIC = np.zeros(0, dtype=np.uint8)
+_NO_VALUES = np.zeros((0, 0), dtype=np.float64)
 
 
 def instruction_sets() -> list[str]:
@@ -33,14 +34,18 @@ def grow_tree(
 
     Same result as :func:`srs_ooc.kernel.reference.grow_tree`, to the bit, on every instruction set;
     the tree itself is returned only where ``record`` asks for it. Of a tiled block the columns of a
-    large node are shared by ``n_threads`` threads, which changes nothing but speed.
+    large node are shared by ``n_threads`` threads, which changes nothing but speed. Where the block
+    has the values of its codes, thresholds are uniform between them.
     """
+    values = _NO_VALUES if block.values is None else block.values
     importance = np.zeros(len(features), dtype=np.int64)
     sizes = _native.grow(
         block.codes,
         block.code_nbytes,
         block.tiled,
         block.n_rows,
+        values.reshape(-1),
+        values.shape[1],
         features,
         _ALL_NUMERIC if categorical is None else categorical.view(np.uint8),
         rows.order,

@@ -116,6 +116,7 @@ def grow_on(
     limits: TreeLimits,
     *,
     categorical: NDArray[np.bool_] | None = None,
+    values: NDArray[np.floating] | None = None,
 ) -> GrownTree:
     """Grow one tree; :func:`srs_ooc.kernel.native.grow_tree` returns exactly the same numbers.
 
@@ -133,8 +134,12 @@ def grow_on(
         Randomization and stopping.
     categorical : bool (n_columns,), optional
         Columns whose codes are categories; default none.
+    values : floats (n_columns, n_values), optional
+        The value of each code: thresholds are uniform between them. Default between codes.
     """
-    grower = _Grower(codes, training, features, tree_key, limits, categorical)
+    missing = int(np.iinfo(codes.dtype).max)
+    drawer = Drawer(features, tree_key, categorical, missing, values)
+    grower = _Grower(codes, training, drawer, limits)
     root = grower.grow(training.order, tree_key, 0)
     record = encode_tree(root)
     return GrownTree(grower.importance, grower.n_nodes, grower.n_leaves, grower.depth, record)
@@ -145,15 +150,13 @@ class _Grower:
         self,
         codes: NDArray[np.integer],
         training: TrainingRows,
-        features: NDArray[np.uint32],
-        tree_key: int,
+        drawer: Drawer,
         limits: TreeLimits,
-        categorical: NDArray[np.bool_] | None,
     ) -> None:
         self.codes, self.response, self.limits = codes, training.response, limits
-        self.features = features
+        self.drawer = drawer
+        self.features = features = drawer.features
         self.criterion = Criterion(training, limits.impurity)
-        self.drawer = Drawer(features, tree_key, categorical, int(np.iinfo(codes.dtype).max))
         self.by_feature = np.argsort(features, kind="stable")
         self.importance = np.zeros(len(features), dtype=np.int64)
         self.n_nodes = self.n_leaves = self.depth = 0

@@ -4,9 +4,13 @@ With h a hash of (node, feature), and codes from ``low`` to ``high`` at the node
 
 * Numbers: ``threshold = low + ((h >> 8) * (high - low) >> 24)``, uniform over ``low .. high - 1``;
   codes at or below it go left. Uniform in code space, that is in the space of ranks.
+* Given the value of each code, the threshold is ``v[low] + (h >> 8) 2**-24 (v[high] - v[low])`` in
+  double precision, and the last code below ``high`` whose value is not above it takes its place.
 * With missing values at the node, they take part as one more code: by the lowest bit of h, a fair
   coin, below or above all others there. Every place of the threshold is equally likely, and one of
   them parts missing values from all others. So missing values are drawn, and win, like any code.
+  Given values, that one is as likely as before; of the others the threshold is drawn by value, from
+  ``mix32(h)``.
 * Categories are put in a random order by a keyed bijection of codes, the key a hash of (node,
   feature), a missing value being one more category; then they are split like numbers.
 
@@ -23,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.forest_reference import ALL_CODES, How, map_categories
-from srs_ooc.seeds import UINT32_MASK, Purpose, derive_array, lane_hashes
+from srs_ooc.seeds import UINT32_MASK, Purpose, derive_array, lane_hashes, mix32_array
 
 _TIE_FACTOR = 0x9E3779B1
 
@@ -77,6 +81,8 @@ class Drawer:
         Columns whose codes are categories.
     missing : int
         The code of a missing value.
+    values : floats (n_columns, n_values) or None
+        The value of each code, ascending; None for thresholds uniform in code space.
     """
 
     def __init__(
@@ -85,7 +91,9 @@ class Drawer:
         tree_key: int,
         categorical: NDArray[np.bool_] | None,
         missing: int,
+        values: NDArray[np.floating] | None = None,
     ) -> None:
+        self.values = values
         self.features, self.missing = features, missing
         none = np.zeros(len(features), dtype=np.bool_)
         self.categorical = none if categorical is None else categorical
@@ -152,10 +160,14 @@ class Drawer:
     ) -> Candidate:
         known = codes[codes != self.missing]
         if len(known) == len(codes) or len(known) == 0:
-            threshold = _drawn(hash_, int(codes.min()), int(codes.max()))
+            threshold = self._cut(column, hash_, int(codes.min()), int(codes.max()))
             return Candidate(column, codes <= threshold, How.PLAIN, threshold, 0, tie)
-        threshold = _drawn(hash_, int(known.min()), int(known.max()) + 1)
+        low, high = int(known.min()), int(known.max())
+        threshold = _drawn(hash_, low, high + 1)
         missing = codes == self.missing
+        if self.values is not None and threshold != (low if hash_ & 1 else high):
+            again = int(mix32_array(np.array([hash_], dtype=np.uint32))[0])
+            threshold = self._cut(column, again, low, high) + (hash_ & 1)
         if hash_ & 1:
             goes_left = missing | (codes < threshold)
             recorded = 0 if (goes_left == missing).all() else threshold
@@ -163,6 +175,13 @@ class Drawer:
         goes_left = ~missing & (codes <= threshold)
         recorded = ALL_CODES if (goes_left == ~missing).all() else threshold
         return Candidate(column, goes_left, How.MISSING_RIGHT, recorded, 0, tie)
+
+    def _cut(self, column: int, hash_: int, low: int, high: int) -> int:
+        if self.values is None or low == high:
+            return _drawn(hash_, low, high)
+        values = self.values[column, low : high + 1].astype(np.float64)
+        threshold = values[0] + float(hash_ >> 8) * 2.0**-24 * (values[-1] - values[0])
+        return low + int(np.searchsorted(values[:-1], threshold, side="right")) - 1
 
 
 def _drawn(hash_: int, low: int, high: int) -> int:

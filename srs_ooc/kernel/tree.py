@@ -10,6 +10,8 @@ IMPORTANCE_BITS = 36
 IMPURITIES = ("gini", "entropy", "variance")
 """What splits decrease; the last one of targets, the others of classes."""
 SPLITTERS = ("random", "best")
+THRESHOLDS = ("rank", "value")
+"""Whether random thresholds are uniform between ranks (codes) or between values."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What identifies a run, how options become it, and what memory it needs."""
 
-from srs_ooc.spec.identity import UNWEIGHTED, Options, RunSpec
+from srs_ooc.spec.identity import RANK, UNWEIGHTED, Options, RunSpec
 from srs_ooc.spec.needs import (
     Shape,
     extra_nbytes,
@@ -14,6 +14,7 @@ from srs_ooc.spec.settling import DEFAULT_ALPHA, JUDGES, check_same, settle
 __all__ = [
     "DEFAULT_ALPHA",
     "JUDGES",
+    "RANK",
     "UNWEIGHTED",
     "Options",
     "RunSpec",

@@ -13,6 +13,7 @@ from srs_ooc.shares import exact_share
 DEFAULT_FDR = "0.1"
 UNWEIGHTED = "none"
 NO_DECREASE = "0"
+RANK = "rank"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Options:
     fdr: str | None = None
     keep: int | None = None
     splitter: str | None = None
+    thresholds: str | None = None
     min_impurity_decrease: str | None = None
     bootstrap: bool | None = None
     class_weight: str | None = None
@@ -81,6 +83,7 @@ class RunSpec:
     min_impurity_decrease: str = NO_DECREASE
     bootstrap: bool = False
     class_weight: str = UNWEIGHTED
+    thresholds: str = RANK
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as JSON-ready values."""

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 from srs_ooc.budget import PROCESS_NBYTES
 from srs_ooc.evidence.involutions import Exchangeability
-from srs_ooc.kernel.block import block_nbytes
+from srs_ooc.kernel.block import block_nbytes, values_nbytes
 from srs_ooc.kernel.native import record_nbytes, recorded_nbytes
 from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
 from srs_ooc.learners.trees import learner_nbytes, searching_nbytes
 from srs_ooc.sizes import MB
+from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
 
 FEATURE_NBYTES = 32
 """Bytes a run may keep in memory for each feature, its first decoy included (law 11)."""
@@ -30,6 +31,8 @@ class Shape:
     """What of a store, as trained on, bounds a run: rows and features used, classes, code width.
 
     ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
+    Where thresholds are drawn between values, a block keeps ``n_values`` of each column, and the
+    store has ``n_stored_rows``.
     """
 
     n_rows: int
@@ -38,6 +41,8 @@ class Shape:
     n_classes: int
     code_nbytes: int
     n_channels: int = 0
+    n_values: int = 0
+    n_stored_rows: int = 0
 
     @property
     def is_regression(self) -> bool:
@@ -70,7 +75,8 @@ def extra_nbytes(
 def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
     """Return the bytes one worker needs for a block of ``n_columns`` and its tree.
 
-    The block, the kernel's scratch, one tile of staging to read into, the outcome's arrays, and
+    The block, with the values of its codes where thresholds are drawn between them, the kernel's
+    scratch, one tile of staging to read into, the outcome's arrays, and
     ``extra`` bytes of :func:`extra_nbytes`.
     """
     staging = block_nbytes(1, shape.n_rows, shape.code_nbytes)
@@ -82,6 +88,7 @@ def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
         + scratch
         + 2 * staging
         + COLUMN_NBYTES * n_columns
+        + values_nbytes(n_columns, shape.n_values)
         + extra
     )
 
@@ -102,6 +109,7 @@ def fixed_nbytes(
             + 4 * n_families * shape.n_rows,
         )
     ]
+    making = [("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * shape.n_stored_rows)]
     return [
         (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
         (
@@ -110,6 +118,7 @@ def fixed_nbytes(
         ),
         ("ledger", LEDGER_NBYTES),
         *(judging if concludes else []),
+        *(making if shape.n_values else []),
     ]
 
 

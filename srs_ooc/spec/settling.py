@@ -5,10 +5,10 @@ from math import ceil, isqrt
 from typing import Any
 
 from srs_ooc.errors import RunError, UsageError
-from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS, TreeLimits
+from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS, THRESHOLDS, TreeLimits
 from srs_ooc.shares import exact_share, floor_share, share_text
 from srs_ooc.spec.checks import in_range, one_of, share
-from srs_ooc.spec.identity import DEFAULT_FDR, NO_DECREASE, UNWEIGHTED, Options, RunSpec
+from srs_ooc.spec.identity import DEFAULT_FDR, NO_DECREASE, RANK, UNWEIGHTED, Options, RunSpec
 from srs_ooc.spec.needs import Shape, extra_nbytes, largest_subspace
 
 METHOD = "srs"
@@ -43,6 +43,7 @@ def settle(
     )
     min_leaf = in_range("min-samples-leaf", options.min_samples_leaf, 1, 1, LARGEST)
     splitter = one_of("splitter", options.splitter or "random", SPLITTERS)
+    thresholds = _settle_thresholds(options.thresholds, splitter)
     decrease = share("min-impurity-decrease", options.min_impurity_decrease or NO_DECREASE)
     limits = TreeLimits(1, max_depth, min_leaf, impurity, splitter=splitter)
     n_trees = in_range("trees-per-subspace", options.trees_per_subspace, 1, 1, MOST_TREES)
@@ -86,6 +87,7 @@ def settle(
         min_impurity_decrease=decrease,
         bootstrap=bootstrap,
         class_weight=class_weight,
+        thresholds=thresholds,
         **judging,
     )
 
@@ -187,6 +189,16 @@ def _settle_max_features(given: str | int | None, subspace_size: int) -> int:
             "--max-features: expected a whole number, a share of q such as 0.1, sqrt or log2, "
             f"found {asked[:40]!r}."
         ) from error
+
+
+def _settle_thresholds(asked: str | None, splitter: str) -> str:
+    thresholds = one_of("thresholds", asked or RANK, THRESHOLDS)
+    if thresholds != RANK and splitter != "random":
+        raise UsageError(
+            f"--thresholds: expected {RANK} with --splitter {splitter}, found {thresholds}: best "
+            "splits are exact, and draw no thresholds. Leave it out, or take random splits."
+        )
+    return thresholds
 
 
 def _settle_impurity(asked: str | None, shape: Shape) -> str:

@@ -50,7 +50,7 @@ def boundaries(
     used, first, counts = np.unique(features, return_index=True, return_counts=True)
     out = np.empty(len(features))
     with np.errstate(invalid="ignore"):
-        for i, lows, highs in _code_ranges(path, manifest, used):
+        for i, lows, highs in code_ranges(path, manifest, used):
             place = slice(first[i], first[i] + counts[i])
             wanted = codes[place]
             if wanted[-1] + 1 >= len(lows):
@@ -66,7 +66,7 @@ def boundaries(
     return out
 
 
-def _code_ranges(
+def code_ranges(
     path: Path, manifest: Manifest, used: NDArray[np.int64]
 ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
     """Yield (i, lowest, highest value of each code) of each of ``used``."""

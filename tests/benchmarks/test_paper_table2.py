@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from paper_table2 import better, read_results
+from paper_table2 import METHODS, Protocol, better, read_results, report, scores
 
 LINES = [{"key": "madelon/0/ET K=1/9", "accuracy": 0.5}, {"key": "orl/0/ET K=1/9", "accuracy": 0.7}]
 
@@ -33,3 +33,21 @@ def test_no_file_is_nothing_done(tmp_path):
 )
 def test_pairs_are_compared_by_their_differences(first, second, expected):
     assert better(first, second) == expected
+
+
+def test_only_whole_repeats_are_told(capsys):
+    """Two tables, three repeats, the second one cut short; published figures stand beside ours."""
+    protocol = Protocol(["madelon", "orl"], 3, 10, 5, "value")
+    done = {
+        protocol.key(table, repeat, method): 0.5 + 0.1 * repeat
+        for repeat, table, method in protocol.wanted()
+    }
+    del done[protocol.key("orl", 1, METHODS[-1])]
+    found = scores(protocol, done)
+    assert found["orl"][0] == [0.5, 0.7]
+    assert scores(Protocol(["orl"], 3, 10, 5, "rank"), done) == {}
+    report(found)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "| | madelon | *madelon, published* | orl |"
+    assert lines[2] == "| SRS q=0.01 a=0 | 0.600 ± 0.141 | *0.558* | 0.600 ± 0.141 |"
+    assert any("0/2/0" in line for line in lines)

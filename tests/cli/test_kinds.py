@@ -38,7 +38,14 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["numbers", "classes", "numbers-weighted", "classes-weighted"])
-@pytest.mark.parametrize("options", [(), ("--splitter", "best", "--bootstrap", "--k", "0.5")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--splitter", "best", "--bootstrap", "--k", "0.5"),
+        ("--thresholds", "value", "--k", "0.5"),
+    ],
+)
 def test_what_matters_is_found_and_predicted(folder, tmp_path, name, options):
     run = tmp_path / "x.run"
     common = ("--iterations", 300, "--q", 12, "--save-trees", "--out", run)

@@ -5,10 +5,13 @@ import numpy as np
 from srs_ooc.kernel.block import Block
 
 
-def block_of(codes, *, tiled):
-    """A block that holds `codes` (n_columns, n_rows) of uint8 or uint16."""
+def block_of(codes, *, tiled, values=None):
+    """A block that holds `codes` (n_columns, n_rows) of uint8 or uint16, and values of them."""
     n_columns, n_rows = codes.shape
-    block = Block(n_columns, n_rows, codes.itemsize, tiled=tiled)
+    n_values = 0 if values is None else values.shape[1]
+    block = Block(n_columns, n_rows, codes.itemsize, tiled=tiled, n_values=n_values)
+    if values is not None:
+        block.values[:n_columns] = values
     memory = block.codes.view(codes.dtype)
     memory[:] = np.iinfo(codes.dtype).max  # what lies beyond the columns must not matter
     if not tiled:

@@ -18,6 +18,7 @@ class TreeProblem:
     features: np.ndarray
     limits: TreeLimits
     key: int
+    values: np.ndarray | None = None
 
 
 def _codes(draw, rng, q, n):
@@ -43,6 +44,20 @@ def _response(draw, rng, n, impurity):
     return Response.targets(targets, weights)
 
 
+def _values(draw, rng, codes):
+    """A value of each code, ascending: spaced at random, by powers, or with many alike."""
+    known = codes[codes != np.iinfo(codes.dtype).max]
+    shape = len(codes), int(known.max(initial=0)) + 1
+    gaps = {
+        "even": np.ones(shape),
+        "random": rng.exponential(size=shape),
+        "powers": np.exp(rng.normal(0, 8, shape)),
+        "alike": (rng.random(shape) < 0.3).astype(float),
+    }[draw(st.sampled_from(["even", "random", "powers", "alike"]))]
+    values = rng.normal(0, 1e3, (len(codes), 1)) + gaps.cumsum(axis=1)
+    return values
+
+
 @st.composite
 def tree_problems(draw, most_rows=90, most_columns=150):
     n, q = draw(st.integers(2, most_rows)), draw(st.integers(1, most_columns))
@@ -62,6 +77,7 @@ def tree_problems(draw, most_rows=90, most_columns=150):
         min_decrease=draw(st.sampled_from([0, 1, 1 << 30])),
         splitter=draw(st.sampled_from(["random", "random", "best"])),
     )
+    by_value = limits.splitter == "random" and draw(st.booleans())
     return TreeProblem(
         codes,
         rng.random(q) < 0.4 if draw(st.booleans()) else None,
@@ -69,4 +85,5 @@ def tree_problems(draw, most_rows=90, most_columns=150):
         rng.choice(10**8, q, replace=False).astype(np.uint32),
         limits,
         draw(st.integers(0, 2**64 - 1)),
+        _values(draw, rng, codes) if by_value else None,
     )

@@ -18,7 +18,7 @@ from srs_ooc.kernel.tree import TreeLimits
 
 def native_tree(problem, *, tiled, isa=""):
     return grow_tree(
-        block_of(problem.codes, tiled=tiled),
+        block_of(problem.codes, tiled=tiled, values=problem.values),
         problem.features,
         problem.training,
         problem.key,
@@ -37,6 +37,7 @@ def assert_native_equals_reference(problem):
         problem.key,
         problem.limits,
         categorical=problem.categorical,
+        values=problem.values,
     )
     for isa in instruction_sets():
         for tiled in (True, False):

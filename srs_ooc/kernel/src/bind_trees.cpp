@@ -128,7 +128,7 @@ struct AlignedDelete {
 };
 
 void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances, int64_t n_categorical, int64_t n_stats,
-           int64_t n_numbers) {
+           int64_t n_numbers, int64_t n_values) {
     const int64_t columns = job.tiled ? (job.n_columns + srs::TILE - 1) / srs::TILE * srs::TILE : job.n_columns;
     if (codes_nbytes < columns * job.n_rows * job.code_nbytes)
         throw std::invalid_argument("the block is smaller than its rows times its columns");
@@ -142,11 +142,14 @@ void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances,
         throw std::invalid_argument("a regression needs targets");
     if (job.impurity == srs::ENTROPY && job.n_channels != 0)
         throw std::invalid_argument("entropy is counted without weights");
+    if (job.values && (job.n_values < 1 || n_values < columns * job.n_values))
+        throw std::invalid_argument("expected values of the codes of each column of the block");
     if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && job.tiled)
         throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
 }
 
-nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t n_rows, Vector<const uint32_t> features,
+nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t n_rows, Vector<const double> values,
+               int64_t n_values, Vector<const uint32_t> features,
                Vector<const uint8_t> categorical, Vector<const int32_t> rows, Vector<const int64_t> root_stats,
                int64_t n_classes, Vector<const int32_t> channels, int64_t flush, double root_scale, uint64_t tree_key,
                int64_t max_features, int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, bool best,
@@ -159,6 +162,8 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     job.tiled = tiled;
     job.n_rows = n_rows;
     job.n_columns = static_cast<int64_t>(features.size());
+    job.values = values.size() ? values.data() : nullptr;
+    job.n_values = n_values;
     job.features = features.data();
     job.categorical = categorical.size() ? categorical.data() : nullptr;
     job.rows = rows.data();
@@ -183,7 +188,7 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     job.share = &Threads::share;
     check(job, static_cast<int64_t>(codes.size()), static_cast<int64_t>(importance.size()),
           static_cast<int64_t>(categorical.size()), static_cast<int64_t>(root_stats.size()),
-          static_cast<int64_t>(channels.size()));
+          static_cast<int64_t>(channels.size()), static_cast<int64_t>(values.size()));
     std::vector<int32_t> order(features.size());
     std::string bytes;
     {
@@ -228,8 +233,8 @@ void bind_trees(nb::module_ &module) {
         for (const Isa &isa : isas()) names.emplace_back(isa.name);
         return names;
     });
-    module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "features"_a,
-               "categorical"_a, "rows"_a, "root_stats"_a, "n_classes"_a, "channels"_a, "flush"_a, "root_scale"_a,
+    module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "values"_a, "n_values"_a,
+               "features"_a, "categorical"_a, "rows"_a, "root_stats"_a, "n_classes"_a, "channels"_a, "flush"_a, "root_scale"_a,
                "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "min_decrease"_a, "best"_a, "impurity"_a,
                "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a, "n_threads"_a);
     module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a,

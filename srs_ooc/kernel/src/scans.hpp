@@ -45,7 +45,7 @@ template <typename Code> struct CandidateScans {
 
     SRS_INLINE int64_t padded() const { return (job.n_columns + TILE - 1) / TILE * TILE; }
 
-    // Score a split of each lane, or find the best one; drop lanes not wanted, offer the best of the rest.
+    // Score a split of each lane, or find the best one; drop lanes not wanted (null: all are), offer the best of the rest.
     template <typename Lines>
     SRS_INLINE void try_tile(const Scan &scan, const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
                              const uint8_t *categories, const uint8_t *wanted, const int32_t *columns, int64_t first,
@@ -53,9 +53,9 @@ template <typename Code> struct CandidateScans {
         if (job.best) return try_best(scan, lines, low, high, hashes, categories, wanted, columns, first, best);
         alignas(64) int32_t bits[TILE];
         Drawn<Code> drawn;
-        scan.draw(lines, low, high, hashes, categories, drawn);
+        scan.draw(lines, low, high, hashes, categories, columns, first, drawn);
         scan.score(lines, drawn, bits);
-        for (int l = 0; l < TILE; ++l) bits[l] = wanted[l] ? bits[l] : -1;
+        for (int l = 0; wanted && l < TILE; ++l) bits[l] = wanted[l] ? bits[l] : -1;
         scan.offer_lanes(bits, hashes, drawn, columns, first, best);
     }
 
@@ -65,7 +65,7 @@ template <typename Code> struct CandidateScans {
                                             const int32_t *columns, int64_t first, Split &best) const {
         BestScan<Code> found(scan);
         found.search(lines, low, high, hashes, categories);
-        for (int l = 0; l < TILE; ++l) found.bits[l] = wanted[l] ? found.bits[l] : -1;
+        for (int l = 0; wanted && l < TILE; ++l) found.bits[l] = wanted[l] ? found.bits[l] : -1;
         found.offer_lanes(columns, first, best);
     }
 
@@ -83,7 +83,8 @@ template <typename Code> struct CandidateScans {
             alignas(64) Code low[TILE], high[TILE];
             const BlockLines<Code> lines = block_lines(first, node);
             scan.range(lines, low, high);
-            try_tile(scan, lines, low, high, feature_hashes + first, categories_of_tile(first), real + first, nullptr, first, best);
+            const uint8_t *wanted = first + TILE > job.n_columns ? real + first : nullptr; // the last tile may be padded
+            try_tile(scan, lines, low, high, feature_hashes + first, categories_of_tile(first), wanted, nullptr, first, best);
         }
         return best;
     }
@@ -183,7 +184,9 @@ template <typename Code> struct CandidateScans {
         int32_t how = PLAIN;
         if ((categorical && categorical[column]) || high == MISSING<Code>)
             how = see_mapped(scan, node, column, hash, low, high);
-        const Code threshold = static_cast<Code>(low + ((uint64_t(hash >> 8) * (high - low)) >> 24));
+        Code threshold = static_cast<Code>(low + ((uint64_t(hash >> 8) * (high - low)) >> 24));
+        if (job.values) // with missing values there is one place more
+            threshold = static_cast<Code>(scan.value_threshold(column, hash, how, low, high - (how != PLAIN), threshold));
         const int64_t n_left = column_left(scan, node, threshold);
         const int32_t bits = criterion.score_bits(scan.facts, scan.scratch.left, n_left);
         if (bits >= 0 && bits >= best.score_bits)

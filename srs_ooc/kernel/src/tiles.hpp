@@ -15,6 +15,7 @@ template <typename Code> struct TileScratch {
 template <typename Code> struct Drawn {
     alignas(64) Code thresholds[TILE];
     int32_t how[TILE];
+    Code known[TILE]; // highest code that is not a missing value
     LaneMap<Code> map;
     bool seen_through_map;
 };
@@ -53,15 +54,46 @@ template <typename Code> struct TileScan {
         }
     }
 
-    // Draw from the ranges of codes at the node; `categorical`: [TILE], or null where no lane is.
+    // Draw from the ranges of codes at the node; `categorical`: [TILE], or null where no lane is;
+    // lane l is column columns[l], or first + l without `columns`.
     template <typename Lines>
     SRS_INLINE void draw(const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
-                         const uint8_t *categorical, Drawn<Code> &drawn) const {
+                         const uint8_t *categorical, const int32_t *columns, int64_t first, Drawn<Code> &drawn) const {
         Code highest = 0;
         for (int l = 0; l < TILE; ++l) highest = high[l] > highest ? high[l] : highest;
         drawn.seen_through_map = categorical || highest == MISSING<Code>;
         if (drawn.seen_through_map) draw_mapped(lines, low, high, hashes, categorical, drawn);
         else draw_thresholds(low, high, hashes, drawn.thresholds);
+        if (job.values) draw_values(low, high, hashes, columns, first, drawn);
+    }
+
+    SRS_INLINE CodeValues values_of_codes() const { return {job.values, job.n_values - 1}; }
+
+    // Draw the thresholds of numbers again, between their values.
+    __attribute__((noinline)) void draw_values(const Code *low, const Code *high, const uint32_t *hashes,
+                                               const int32_t *columns, int64_t first, Drawn<Code> &drawn) const {
+        alignas(64) int64_t places[TILE];
+        alignas(64) uint32_t draws[TILE], from[TILE], to[TILE], cuts[TILE];
+        for (int l = 0; l < TILE; ++l) {
+            places[l] = columns ? columns[l] : first + l;
+            const int32_t how = drawn.seen_through_map ? drawn.how[l] : int32_t(PLAIN);
+            const Code known = drawn.seen_through_map ? drawn.known[l] : high[l];
+            const bool stays = how == MAPPED || low[l] >= known || parts_missing(how, drawn.thresholds[l], low[l], known);
+            draws[l] = value_hash(how, threshold_key(hashes[l]));
+            from[l] = stays ? 0 : low[l];
+            to[l] = stays ? 0 : known;
+        }
+        values_of_codes().cut_lanes(places, draws, from, to, cuts);
+        for (int l = 0; l < TILE; ++l) {
+            const uint32_t shift = drawn.seen_through_map && drawn.how[l] == MISSING_LEFT;
+            drawn.thresholds[l] = to[l] ? static_cast<Code>(cuts[l] + shift) : drawn.thresholds[l];
+        }
+    }
+
+    // The same for one column; `known`: its highest code that is not a missing value.
+    uint32_t value_threshold(int64_t column, uint32_t hash, int32_t how, uint32_t low, uint32_t known, uint32_t threshold) const {
+        if (how == MAPPED || low >= known || parts_missing(how, threshold, low, known)) return threshold;
+        return values_of_codes().cut(column, value_hash(how, hash), low, known) + (how == MISSING_LEFT);
     }
 
     template <typename Lines>
@@ -79,6 +111,7 @@ template <typename Code> struct TileScan {
             const bool with_missing = !is_category && high[l] == MISSING<Code> && low[l] != MISSING<Code>;
             uint32_t from = low[l], to = high[l];
             drawn.how[l] = is_category ? MAPPED : PLAIN;
+            drawn.known[l] = with_missing ? static_cast<Code>(mapped_high[l] - 1) : high[l];
             drawn.map.shift[l] = 0;
             if (is_category) {
                 from = mapped_low[l];

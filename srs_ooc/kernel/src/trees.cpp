@@ -16,6 +16,7 @@ namespace {
 #include "categories.hpp"
 #include "views.hpp"
 #include "scores.hpp"
+#include "values.hpp"
 #include "tiles.hpp"
 #include "best.hpp"
 #include "candidates.hpp"

@@ -42,6 +42,9 @@ struct GrowJob {
     int code_nbytes;            // 1 or 2
     bool tiled;
     int64_t n_rows, n_columns;  // rows and columns of the block
+    const double *values;       // [columns, padded as codes are][n_values] of codes: thresholds are uniform
+                                // between them; null: between codes
+    int64_t n_values;
     const uint32_t *features;   // [n_columns] feature of each column: names its random numbers
     const uint8_t *categorical; // [n_columns] 1 where codes are categories; null: none are
     const int32_t *order;       // [n_columns] columns by ascending feature

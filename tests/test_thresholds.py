@@ -1,0 +1,79 @@
+"""Runs whose thresholds are drawn between values, as a user asks for them."""
+
+import numpy as np
+import pytest
+from command import error_of, json_of, srs_ooc
+from stores import make_store, noise_table
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    values, labels = noise_table(60, 300, n_relevant=2)
+    return make_store(tmp_path_factory.mktemp("by-value") / "t.zarr", np.exp(values), labels)
+
+
+def run(store, out, *options):
+    srs_ooc("run", store, "--out", out, "--q", 40, "--thresholds", "value", *options)
+    return srs_ooc("features", out, "--csv").stdout
+
+
+def test_threads_and_stops_change_nothing(store, tmp_path):
+    """Decoys and the closing stage draw by their feature's values; the tables are made again."""
+    first = run(store, tmp_path / "a.run", "--iterations", 60, "--threads", 1)
+    run(store, tmp_path / "b.run", "--iterations", 20, "--threads", 3)
+    assert run(store, tmp_path / "b.run", "--iterations", 60, "--threads", 3) == first
+    other = tmp_path / "rank.run"
+    srs_ooc("run", store, "--out", other, "--q", 40, "--iterations", 60)
+    assert srs_ooc("features", other, "--csv").stdout != first
+
+
+def test_predictions_are_as_good_as_those_of_extra_trees(tmp_path):
+    """Held-out half of a table of integers: by rank, by value, and scikit-learn's."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 40, (12, 600)).astype(float)
+    labels = ((values[0] > 20) ^ (values[1] > 25)).astype(int)
+    rows = zip(values.T, labels, strict=True)
+    lines = [",".join([*(f"{x:g}" for x in row), str(y)]) for row, y in rows]
+    header = ",".join([*(f"f{i}" for i in range(12)), "y"])
+    for name, part in (("train", lines[:300]), ("test", lines[300:])):
+        (tmp_path / f"{name}.csv").write_text("\n".join([header, *part]) + "\n")
+    srs_ooc("ingest", tmp_path / "train.csv", tmp_path / "train.zarr", "--target", "y")
+    found = []
+    for thresholds in ("rank", "value"):
+        out = tmp_path / f"{thresholds}.run"
+        options = ("--q", 12, "--alpha", 0, "--iterations", 200, "--save-trees")
+        more = ("--thresholds", thresholds, "--out", out)
+        srs_ooc("run", tmp_path / "train.zarr", *options, *more)
+        csv = tmp_path / f"{thresholds}.csv"
+        found.append(json_of("predict", out, tmp_path / "test.csv", csv, "--json")["accuracy"])
+    peer = ensemble.ExtraTreesClassifier(200, max_features=None, random_state=0)
+    accuracy = peer.fit(values.T[:300], labels[:300]).score(values.T[300:], labels[300:])
+    assert accuracy > 0.9
+    np.testing.assert_allclose(found, accuracy, atol=0.03)
+
+
+def test_nothing_is_left_beside_the_store(store, tmp_path):
+    before = sorted(store.parent.iterdir())
+    run(store, tmp_path / "a.run", "--iterations", 3, "--judge", "probe")
+    assert sorted(store.parent.iterdir()) == before
+
+
+def test_they_are_part_of_the_identity(store, tmp_path):
+    out = tmp_path / "a.run"
+    run(store, out, "--iterations", 5, "--judge", "probe")
+    srs_ooc("resume", out, "--iterations", 7)
+    assert "thresholds value" in error_of("run", store, "--out", out, "--thresholds", "rank")
+
+
+def test_best_splits_draw_none(store, tmp_path):
+    options = ("--splitter", "best", "--thresholds", "value")
+    assert "best splits are exact" in error_of("run", store, "--out", tmp_path / "x.run", *options)
+
+
+def test_plan_counts_their_memory():
+    def largest(*options):
+        table = ("--n-rows", 1000, "--n-features", 10**6)
+        return json_of("plan", *table, "--json", *options)["largest_subspace_size"]
+
+    assert largest("--thresholds", "value") < 0.5 * largest()
