@@ -34,6 +34,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
+from measured import find_srs_ooc
 from scipy.stats import ttest_rel
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
@@ -52,7 +53,7 @@ PUBLISHED = {  # Table 2, in the order of METHODS
 
 def srs_ooc(*arguments: object) -> str:
     """Run a command and return what it says."""
-    command = [sys.executable, "-m", "srs_ooc", *map(str, arguments)]
+    command = [find_srs_ooc(), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
