@@ -6,11 +6,15 @@ from command import error_of, peak_kb, srs_ooc
 from stores import make_store
 
 SHAPES = {  # rows, features, options
-    "wide": (40, 200_000, ("--q", 2000, "--iterations", 300)),
-    "tall": (200_000, 12, ("--q", 6, "--iterations", 2, "--max-depth", 6)),
-    "square": (2000, 6000, ("--q", 500, "--iterations", 60)),
-    "entropy": (100_000, 20, ("--q", 5, "--iterations", 2, "--impurity", "entropy")),
-    "few-candidates": (2000, 6000, ("--q", 500, "--k", 3, "--iterations", 200)),
+    "wide": (40, 200_000, ("--judge", "probe", "--q", 2000, "--iterations", 300)),
+    "tall": (200_000, 12, ("--judge", "probe", "--q", 6, "--iterations", 2, "--max-depth", 6)),
+    "square": (2000, 6000, ("--judge", "probe", "--q", 500, "--iterations", 60)),
+    "entropy": (
+        100_000,
+        20,
+        ("--judge", "probe", "--q", 5, "--iterations", 2, "--impurity", "entropy"),
+    ),
+    "few-candidates": (2000, 6000, ("--judge", "probe", "--q", 500, "--k", 3, "--iterations", 200)),
     "keeps-everything-at-once": (
         20,
         300_000,
@@ -22,24 +26,47 @@ SHAPES = {  # rows, features, options
         20,
         ("--q", 5, "--k", 1, "--iterations", 3, "--save-trees", "--trees-per-subspace", 4),
     ),
-    "blocks": (40, 200_000, ("--q", 2000, "--draw-block", 64, "--iterations", 300)),
+    "blocks": (
+        40,
+        200_000,
+        ("--judge", "probe", "--q", 2000, "--draw-block", 64, "--iterations", 300),
+    ),
     "decoys": (40, 200_000, ("--q", 2000, "--judge", "decoy", "--iterations", 300)),
     "more-decoys": (
         40,
         100_000,
         ("--q", 1000, "--judge", "decoy", "--decoys", 3, "--iterations", 300),
     ),
-    "replays": (20, 300_000, ("--replays", 9, "--iterations", 5, "--threads", 1, "--q", 2000)),
+    "replays": (
+        20,
+        300_000,
+        ("--replays", 4, "--fdr", 0.2, "--iterations", 5, "--threads", 1, "--q", 2000),
+    ),
     "tall-decoys": (
-        200_000,
+        60_000,
         12,
         ("--q", 6, "--judge", "decoy", "--iterations", 2, "--max-depth", 3),
     ),
-    "by-value": (2000, 6000, ("--q", 500, "--thresholds", "value", "--iterations", 60)),
+    "by-value": (
+        2000,
+        6000,
+        ("--judge", "probe", "--q", 500, "--thresholds", "value", "--iterations", 60),
+    ),
     "by-value-tall": (
         200_000,
         12,
-        ("--q", 6, "--thresholds", "value", "--iterations", 2, "--max-depth", 3),
+        (
+            "--judge",
+            "probe",
+            "--q",
+            6,
+            "--thresholds",
+            "value",
+            "--iterations",
+            2,
+            "--max-depth",
+            3,
+        ),
     ),
     "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
 }
@@ -86,7 +113,7 @@ def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, n
 def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):
     store = stores(2000, 6000)
     run = tmp_path / "max.run"
-    options = ("--q", "max", "--iterations", 3, "--memory-mb", 90)
+    options = ("--judge", "probe", "--q", "max", "--iterations", 3, "--memory-mb", 90)
     peak_mb = peak_kb("run", store, "--out", run, *options) * 1024 / 1e6
     assert 60 < peak_mb < 90
 

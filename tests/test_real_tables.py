@@ -23,7 +23,7 @@ def test_random_subspace_separates_the_relevant_features_of_madelon(tmp_path):
     """Twenty features stand clear of the other 480, by more than twice the importance."""
     store = tmp_path / "madelon.zarr"
     srs_ooc("ingest", table("madelon"), store)
-    srs_ooc("run", store, "--alpha", 0, "--iterations", 4000, "--q", 100)
+    srs_ooc("run", store, "--judge", "probe", "--alpha", 0, "--iterations", 4000, "--q", 100)
     records = json_of("features", tmp_path / "madelon.run", "--json")
     clear = {
         28,
