@@ -17,7 +17,6 @@ large nodes, of rows left out) are computed from the recorded trees.
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,6 +26,7 @@ from designs_parts.cache import ArrayCache, TableKey
 from designs_parts.catalogue import GROUPS, Design
 from designs_parts.steps import TableWork
 from designs_parts.tables_report import Held, rank_table, selection_table
+from selection_parts.command_line import chosen, said
 from selection_parts.methods import version_of_ours
 from selection_parts.problems import Problem, all_problems
 from selection_parts.tables import open_table
@@ -102,19 +102,6 @@ class Benchmark:
             if group.ranks:
                 print("\n".join(rank_table(held, group)))
             print("\n".join(selection_table(held, group)))
-
-
-def chosen(option: str, names: list[str] | None, known: list[str]) -> list[str]:
-    """Return the names given, or all."""
-    unknown = sorted(set(names or ()) - set(known))
-    if unknown:
-        raise SystemExit(f"{option}: expected {', '.join(known)}; found {', '.join(unknown)}")
-    return names or known
-
-
-def said(text: str) -> None:
-    """Tell how the work goes."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:

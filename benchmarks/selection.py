@@ -30,6 +30,7 @@ from pathlib import Path
 from measured import Measured, measure
 from selection_parts.answers import Answer, last_line, read_answer
 from selection_parts.cache import Cache, Key, Result
+from selection_parts.command_line import chosen, said
 from selection_parts.methods import METHODS, Method, passes, version_of_ours
 from selection_parts.ours import run_ours
 from selection_parts.problems import Problem, all_problems
@@ -147,19 +148,6 @@ class Benchmark:
                 print(table(problem, own))
                 bounds += reach(problem, own)
         print("\n".join(bounds))
-
-
-def chosen(option: str, names: list[str] | None, known: list[str]) -> list[str]:
-    """Return the names given, or all."""
-    unknown = sorted(set(names or ()) - set(known))
-    if unknown:
-        raise SystemExit(f"{option}: expected {', '.join(known)}; found {', '.join(unknown)}")
-    return names or known
-
-
-def said(text: str) -> None:
-    """Tell how the work goes."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:
