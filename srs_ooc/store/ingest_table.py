@@ -28,12 +28,12 @@ from srs_ooc.store.kinds import FREE, ForcedKinds
 from srs_ooc.store.labels import item_blocks, spool_items, texts_given
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.memory import IngestPlan, plan_ingest
+from srs_ooc.store.memory import IngestPlan, plan_ingest, table_nbytes
 from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
 from srs_ooc.store.roles import Roles, check_distinct, choose_roles
 from srs_ooc.store.row_columns import KeptRows, Wording, shown
 from srs_ooc.store.row_facts import RowColumns, same_length
-from srs_ooc.store.spool import PanelSpool
+from srs_ooc.store.spool import open_panels
 from srs_ooc.store.table import ColumnSource, Progress, StoreForm
 from srs_ooc.store.table_columns import TableColumns
 from srs_ooc.store.texts import TextSpool, texts_of
@@ -255,15 +255,15 @@ class TableIngest:
         by_row = self._rows.settle(self._what, wording, self._options)
         plan = self._plan(roles, Shape(n_rows, roles.n_features))
         kinds = self._kinds(roles, forced, plan, by_row.kept)
-        columns, form = self._prepare(roles, plan, kinds)
         drops_rows = bool(by_row.kept.n_dropped)
         grows = 0 if self._table.pool else plan.category_nbytes - kinds.pool.cost
-        batch, n_threads = plan.writing(
-            Shape(n_rows, roles.n_features),
-            form,
-            kinds.held_nbytes() + grows if kinds.is_text.any() else 0,
-            drops_rows=drops_rows,
-        )
+        held = kinds.held_nbytes() + grows if kinds.is_text.any() else 0
+        shape = Shape(n_rows, roles.n_features)
+        holds = self._table.by_rows and plan.has_room(shape, self._wide, held)
+        columns, form = self._prepare(roles, 0 if holds else plan.panel_rows, kinds)
+        if holds:
+            held += table_nbytes(shape)
+        batch, n_threads = plan.writing(shape, form, held, drops_rows=drops_rows)
         return write_store(
             self._folder,
             kept_columns(columns, by_row.kept),
@@ -353,17 +353,20 @@ class TableIngest:
         return StoreForm(options.code_dtype, "float64" if options.keep_values else None)
 
     def _prepare(
-        self, roles: Roles, plan: IngestPlan, kinds: FeatureKinds
+        self, roles: Roles, panel_rows: int, kinds: FeatureKinds
     ) -> tuple[ColumnSource, StoreForm]:
-        """Return the columns, checked, and how to keep them."""
+        """Return the columns, checked, and how to keep them.
+
+        A table of rows becomes columns by panels on disk, or all in memory if ``panel_rows`` is 0.
+        """
         columns = TableColumns(self._table, self._what, self._header, roles.stored_columns(), kinds)
         source: ColumnSource = columns
         if self._table.by_rows:
             path = self._folder / "scratch" / "panels"
-            panel_rows = min(plan.panel_rows, columns.n_rows)
-            spool = self._stack.enter_context(PanelSpool(path, columns.n_features, panel_rows))
-            columns.spool(spool, self._progress)
-            source = spool
+            panels = open_panels(path, columns.n_features, columns.n_rows, panel_rows)
+            self._stack.push(panels)
+            columns.spool(panels, self._progress)
+            source = panels
         else:
             columns.check(self._progress)
         narrow = "float32" if columns.fits_float32 else "float64"

@@ -59,7 +59,7 @@ class IngestPlan:
         BudgetError
             If that is more than the cap leaves.
         """
-        free = self.spare_nbytes - _writing_nbytes(shape) - held_nbytes
+        free = self._left(shape, held_nbytes)
         extra = 8 if drops_rows else 0
         least = batch_nbytes(shape, form, smallest_batch(shape, form), 1, extra)
         if (extra or held_nbytes) and least > free:
@@ -69,6 +69,23 @@ class IngestPlan:
                 f"{ceil_div(least - free, MB) + 1}, or remove those rows first."
             )
         return fit_batch(shape, form, free, extra)
+
+    def has_room(self, shape: Shape, form: StoreForm, held_nbytes: int = 0) -> bool:
+        """Return whether the table fits in memory beside ``held_nbytes`` and a full last stage.
+
+        That stage may copy each batch once more, as where rows are left out.
+        """
+        step = smallest_batch(shape, form)
+        full = max(BATCH_NBYTES, batch_nbytes(shape, form, 2 * step, 2, 8))
+        return table_nbytes(shape) + full <= self._left(shape, held_nbytes)
+
+    def _left(self, shape: Shape, held_nbytes: int) -> int:
+        return self.spare_nbytes - _writing_nbytes(shape) - held_nbytes
+
+
+def table_nbytes(shape: Shape) -> int:
+    """Return the memory of all cells as float64, in bytes."""
+    return 8 * shape.n_rows * shape.n_features
 
 
 def smallest_batch(shape: Shape, form: StoreForm) -> int:

@@ -35,6 +35,41 @@ def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
     return np.ndarray(shape, np.float64, memory)
 
 
+class HeldPanel:
+    """A table on its way from rows to columns, all of it in memory; a ``ColumnSource`` as well.
+
+    Parameters
+    ----------
+    n_features, n_rows : int
+        Features, in stored order, and rows.
+
+    Attributes
+    ----------
+    panel : float64 (n_features, n_rows)
+        The one panel.
+    """
+
+    def __init__(self, n_features: int, n_rows: int) -> None:
+        self.n_features, self.n_rows = n_features, n_rows
+        self.panel = anonymous_array((n_features, n_rows))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del self.panel
+
+    def flush(self, n_filled: int) -> None:
+        """Do nothing: the panel that is full is the table."""
+
+    def seal(self) -> None:
+        """Do nothing: nothing waits to be written."""
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        return self.panel[start:stop]
+
+
 class PanelSpool:
     """A table on its way from rows to columns; once sealed, a ``ColumnSource``.
 
@@ -126,6 +161,20 @@ class PanelSpool:
         self._pool.shutdown()
         self._file.close()
         Path(self._file.name).unlink(missing_ok=True)
+
+
+Panels = HeldPanel | PanelSpool
+
+
+def open_panels(path: Path, n_features: int, n_rows: int, panel_rows: int) -> Panels:
+    """Return panels that turn ``n_rows`` rows into columns.
+
+    In memory if ``panel_rows`` is 0; else by a scratch file at ``path``, with memory for so many
+    rows.
+    """
+    if not panel_rows:
+        return HeldPanel(n_features, n_rows)
+    return PanelSpool(path, n_features, min(panel_rows, n_rows))
 
 
 def _write_all(handle: int, data: NDArray[np.float64]) -> None:

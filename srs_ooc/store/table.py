@@ -39,7 +39,8 @@ class ColumnSource(Protocol):
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``.
 
-        C-contiguous; NaN where a value is missing.
+        C-contiguous; NaN where a value is missing. The caller reads each feature once, and may
+        change what is returned.
         """
         ...
 

@@ -1,6 +1,7 @@
 """The features of a table that is read through :class:`~srs_ooc.store.formats.Table`."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 import numpy as np
@@ -12,7 +13,7 @@ from srs_ooc.kernel.code import look_at, put_rows
 from srs_ooc.sizes import MB
 from srs_ooc.store.categories import FeatureKinds
 from srs_ooc.store.formats import Table
-from srs_ooc.store.spool import PanelSpool, anonymous_array
+from srs_ooc.store.spool import Panels, anonymous_array
 from srs_ooc.store.table import Progress
 from srs_ooc.store.texts import TextSpool
 
@@ -60,13 +61,13 @@ class TableColumns:
                 return
             _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
 
-    def spool(self, spool: PanelSpool, progress: Progress | None) -> None:
+    def spool(self, spool: Panels, progress: Progress | None) -> None:
         """Read all rows, in panels that turn them into columns."""
         _native.reuse_blocks()  # of each piece of rows
         panel_rows, filled = spool.panel.shape[1], 0
         columns = self._columns.astype(np.int64)
-        for first, last in _pieces(self.n_rows, self._table.shape[1], panel_rows):
-            rows = self._table.read(np.arange(first, last), self._pool)
+        pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
+        for first, last, rows in self._rows_ahead(pieces):
             infinite, narrow = put_rows(rows, columns, spool.panel, filled)
             if infinite >= 0:
                 row, column = divmod(infinite, rows.shape[1])
@@ -78,6 +79,21 @@ class TableColumns:
                 filled = 0
             _tell(progress, last * self.n_features, self.n_rows * self.n_features)
         spool.seal()
+
+    def _rows_ahead(
+        self, pieces: Iterator[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        """Yield pieces of rows; the next is read while one is worked on."""
+
+        def read(first: int, last: int) -> tuple[int, int, NDArray[np.float64]]:
+            return first, last, self._table.read(np.arange(first, last), self._pool)
+
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(read, *next(pieces))
+            for piece in pieces:
+                here, coming = coming.result(), reader.submit(read, *piece)
+                yield here
+            yield coming.result()
 
     def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
         """Look at columns, each a row of ``values``."""

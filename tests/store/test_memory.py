@@ -17,6 +17,7 @@ from srs_ooc.store.memory import (
     fit_batch,
     plan_ingest,
     smallest_batch,
+    table_nbytes,
 )
 from srs_ooc.store.table import StoreForm
 
@@ -88,6 +89,20 @@ def test_a_plan_stays_within_what_the_cap_leaves():
             batch, n_threads = plan.writing(shape, form)
             assert batch_nbytes(shape, form, batch, n_threads) <= spare
             assert batch % smallest_batch(shape, form) == 0
+            if plan.has_room(shape, form, 3 * MB):
+                held = table_nbytes(shape) + 3 * MB
+                batch, n_threads = plan.writing(shape, form, held, drops_rows=True)
+                assert held + batch_nbytes(shape, form, batch, n_threads, 8) <= spare
+                assert n_threads == 2
+
+
+def test_there_is_room_for_a_table_that_the_cap_leaves_room_for():
+    shape, form = Shape(1000, 20_000), StoreForm()
+    rooms = [
+        plan_ingest(cap * MB, 50 * MB, shape.n_features, shape, form).has_room(shape, form)
+        for cap in (192, 512)
+    ]
+    assert rooms == [False, True]
 
 
 def test_batches_are_whole_chunks_of_what_is_written():

@@ -7,15 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.kernel.parse import Texts, hash_text
-from srs_ooc.store.spool import PanelSpool
+from srs_ooc.store.spool import open_panels
 from srs_ooc.store.texts import TextSpool, text_blocks
 
 
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(1, 40), st.data())
 def test_panels_of_any_size_give_the_columns_back(tmp_path_factory, p, n, rows_held, data):
     table = np.random.default_rng(p * n).normal(size=(p, n))
-    with PanelSpool(tmp_path_factory.mktemp("s") / "panels", p, rows_held) as spool:
-        check_panels(spool, table, data)
+    path = tmp_path_factory.mktemp("s") / "panels"
+    for rows in (rows_held, 0):  # 0: all in memory
+        with open_panels(path, p, n, rows) as spool:
+            assert path.exists() == (rows > 0)
+            check_panels(spool, table, data)
+        assert not path.exists()
 
 
 def check_panels(spool, table, data):

@@ -1,5 +1,6 @@
 """``.npy`` and ``.npz`` files: read piece by piece, never whole."""
 
+import os
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ from srs_ooc.store.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.store.labels import item_blocks
 
 _PIECE_NBYTES = 2 * MB
+_LONG_NBYTES = 1 << 14
+"""Rows beyond this are not read whole for one cell of each."""
+_N_CELLS = 1 << 14
 _MAIN_KEYS = ("X", "x", "data", "arr_0")
 _SPARSE_KEYS = {"data", "shape", "format"}
 
@@ -66,11 +70,25 @@ class NpyTable:
             line = read_lines(self._path, self._dtype, self._offset, n_rows, column)[0]
             yield from item_blocks(line)
             return
-        step = max(1, _PIECE_NBYTES // (n_columns * self._dtype.itemsize))
+        line_nbytes = n_columns * self._dtype.itemsize
+        if line_nbytes > _LONG_NBYTES:
+            yield from self._single_cells(position, line_nbytes)
+            return
+        step = max(1, _PIECE_NBYTES // line_nbytes)
         for start in range(0, n_rows, step):
             rows = np.arange(start, min(start + step, n_rows))
             lines = read_lines(self._path, self._dtype, self._offset, n_columns, rows)
             yield lines[:, position].tolist()
+
+    def _single_cells(self, position: int, line_nbytes: int) -> Iterator[list[Any]]:
+        first = self._offset + position * self._dtype.itemsize
+        with self._path.open("rb", buffering=0) as file:
+            for start in range(0, self.shape[0], _N_CELLS):
+                rows = range(start, min(start + _N_CELLS, self.shape[0]))
+                cells = np.zeros(len(rows), self._dtype)
+                for cell, row in zip(cells.reshape(-1, 1), rows, strict=True):
+                    os.preadv(file.fileno(), [cell.data], first + row * line_nbytes)
+                yield cells.tolist()
 
 
 def read_lines(

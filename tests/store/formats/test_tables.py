@@ -120,16 +120,35 @@ def test_sparse_npz_and_its_cap(tmp_path):
         srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "u.zarr", target=LABELS, memory_mb=80)
 
 
-def test_several_panels_and_pieces(tmp_path, monkeypatch):
-    """Rows come in pieces that end inside a panel and at its end."""
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
+    """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
     monkeypatch.setattr("srs_ooc.store.table_columns._PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
     from srs_ooc.store import ingest_table
 
-    real = ingest_table.PanelSpool
-    monkeypatch.setattr(ingest_table, "PanelSpool", lambda path, p, n: real(path, p, min(n, 10)))
+    real, rows = ingest_table.open_panels, []
+
+    def open_panels(path, n_features, n_rows, panel_rows):
+        rows.append(min(panel_rows, 10))
+        return real(path, n_features, n_rows, rows[-1])
+
+    monkeypatch.setattr(ingest_table, "open_panels", open_panels)
+    if on_disk:
+        monkeypatch.setattr(ingest_table.IngestPlan, "has_room", lambda *_: False)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
+    assert rows == [10 if on_disk else 0]
+
+
+def test_a_target_in_long_rows(tmp_path, monkeypatch):
+    """Cells of one column are read one by one where rows are long, and in blocks."""
+    monkeypatch.setattr("srs_ooc.store.formats.npy._LONG_NBYTES", 16)
+    monkeypatch.setattr("srs_ooc.store.formats.npy._N_CELLS", 3)
+    table = np.column_stack([VALUES, np.arange(len(VALUES)) % 2])
+    np.save(tmp_path / "t.npy", table)
+    srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", names=[*NAMES, "y"])
+    holds(tmp_path / "t.zarr", labels=[str(i % 2) for i in range(len(VALUES))])
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32"])
