@@ -178,7 +178,8 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         return certify(found.comparison, scores, strength(found.p_values), level)
     may_part = record_gaps(ranking.gaps, ranking.stretches)
     largest = found.largest_groups
-    return count_decoys(found.is_decoy, spec.decoys, largest, float(level), may_part)
+    expected = found.n_tested * ranking.p_values
+    return count_decoys(found.is_decoy, spec.decoys, largest, float(level), may_part, expected)
 
 
 def _verdict_arrays(

@@ -18,7 +18,7 @@ from srs_ooc.evidence.marginal import (
     strength,
     target_ranks,
 )
-from srs_ooc.evidence.promotion import Pooled, pool
+from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, pool
 from srs_ooc.evidence.replays import Comparison
 from srs_ooc.fitting import EngineParts
 from srs_ooc.kernel.block import Block
@@ -55,6 +55,8 @@ class Survey:
         The p-value up to which features pass Benjamini and Hochberg at the run's level.
     n_marginal : int
         Features that do.
+    n_tested : int
+        Features there are.
     comparison : Comparison or None
         With the replays, where they judge.
     """
@@ -66,6 +68,7 @@ class Survey:
     p_values: NDArray[np.float64]
     marginal_cutoff: float
     n_marginal: int
+    n_tested: int
     comparison: Comparison | None
 
 
@@ -103,7 +106,8 @@ def survey(
     elif _rows_differ(manifest):
         outstanding = np.zeros(0, np.uint32)
     else:
-        outstanding = _passing(p_values, candidates, float(level))
+        n_of_each = 1 + parts.spec.decoys
+        outstanding = _passing(p_values, candidates, float(level * SHARE_ALONE * n_of_each))
     ranking = pool(state, outstanding, tests.of(outstanding), key)
     tested = p_values[:n_features]
     if candidates is not None:
@@ -122,6 +126,7 @@ def survey(
         p_values[items % n_features].astype(np.float64),
         cutoff,
         int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,
+        len(tested),
         comparison,
     )
 
@@ -144,7 +149,10 @@ def _rows_differ(manifest: Manifest) -> bool:
 def _passing(
     p_values: NDArray[np.float32], candidates: NDArray[np.uint32] | None, level: float
 ) -> NDArray[np.uint32]:
-    """Return the items that pass Benjamini and Hochberg among all of them."""
+    """Return the items that pass Benjamini and Hochberg among all of them.
+
+    At a level for items: that for features times the items there are of each.
+    """
     tested = p_values if candidates is None else p_values[candidates]
     cutoff = largest_passing(tested, level)
     passing = np.flatnonzero(tested <= cutoff) if cutoff > 0 else np.zeros(0, np.intp)

@@ -76,6 +76,19 @@ def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path
     true = stored_positions(400)[verdict["features"][:n]] < 25
     assert np.count_nonzero(true) >= 20
     assert (verdict["tiers"][:20] > 0).all()
+    expected = 400 * verdict["p_values"][:n]
+    np.testing.assert_allclose(verdict["levels"][n - 1], expected[-1] / n, rtol=1e-6)
+
+
+def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
+    """No grain of counting for those."""
+    values, labels = shifted(1)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert facts["n_outstanding"] >= 1
+    selected = stored_positions(400)[verdict["features"][verdict["tiers"] > 0]]
+    assert 0 in selected
+    assert len(selected) <= 2
 
 
 def test_none_stands_first_where_rows_differ(tmp_path):

@@ -7,6 +7,7 @@ from designs_parts.cuts import Cut, by_counting, by_e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out
 from designs_parts.screens import LED, PLAIN, Screen
 from srs_ooc.evidence.elimination import Manner
+from srs_ooc.evidence.promotion import SHARE_ALONE
 
 COUNTED = ("madelon", "linear", "shift", "blocks", "imbalance")
 """Problems with enough relevant features for counting to select them."""
@@ -14,6 +15,26 @@ FEW = ("madelon", "linear", "shift")
 SCREENED = ("madelon", "chain")
 UNCOUNTED = "chain"
 """Three relevant features: counting selects them with four families of decoys only."""
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """How items that stand out by themselves go first.
+
+    Attributes
+    ----------
+    name : str
+        In files.
+    share : float
+        Part of the level at which features have to pass the marginal test.
+    counted : bool
+        Whether decoys among them are counted as they are below them; else their p-values say how
+        many false ones are expected.
+    """
+
+    name: str
+    share: float = float(SHARE_ALONE)
+    counted: bool = False
 
 
 @dataclass(frozen=True)
@@ -26,18 +47,19 @@ class Ranked:
         The screen.
     closing : Closing
         The closing stage.
-    promoted : bool
-        Whether items that pass the marginal test among all items go first.
+    promotion : Promotion or None
+        How items that pass the marginal test among all items go first, if they do.
     """
 
     screen: Screen
     closing: Closing
-    promoted: bool
+    promotion: Promotion | None
 
     @property
     def name(self) -> str:
         """Its name in files."""
-        return f"{self.screen.name}-then-{self.closing.name}" + "-promoted" * self.promoted
+        after = "" if self.promotion is None else f"-{self.promotion.name}"
+        return f"{self.screen.name}-then-{self.closing.name}{after}"
 
 
 @dataclass(frozen=True)
@@ -58,8 +80,8 @@ class Design:
         On which it is tried.
     most_seeds : int
         Tables of a problem that it is tried on at most.
-    promoted : bool
-        Whether items that pass the marginal test among all items go first.
+    promotion : Promotion, optional
+        How items that pass the marginal test among all items go first, if they do.
     """
 
     name: str
@@ -69,12 +91,12 @@ class Design:
     cut: Cut = by_counting
     problems: tuple[str, ...] = COUNTED
     most_seeds: int = 100
-    promoted: bool = False
+    promotion: Promotion | None = None
 
     @property
     def rankings(self) -> tuple[Ranked, ...]:
         """The rankings that its cut is given."""
-        return tuple(Ranked(screen, self.closing, self.promoted) for screen in self.screens)
+        return tuple(Ranked(screen, self.closing, self.promotion) for screen in self.screens)
 
 
 @dataclass(frozen=True)
@@ -101,9 +123,18 @@ class Group:
 
 BOTH_LANES = Screen("both", "both lanes in turn (chosen)")
 HALVED = Closing("halved", "halved from 1,000 to 31, each tree on 30%")
-CHOSEN = Design("chosen", "the chosen design", (BOTH_LANES,), HALVED, promoted=True)
+ALONE = Promotion("alone")
+CHOSEN = Design("chosen", "the chosen design", (BOTH_LANES,), HALVED, promotion=ALONE)
 TREES_ALONE = replace(
-    CHOSEN, name="trees-alone", label="the same without what stands out by itself", promoted=False
+    CHOSEN, name="trees-alone", label="the same without what stands out by itself", promotion=None
+)
+OTHER_PROMOTIONS = (
+    (Promotion("alone-half", 0.5), "passing alone at half of the level"),
+    (Promotion("alone-whole", 1.0), "passing alone at the level"),
+    (
+        Promotion("alone-counted", 0.5, counted=True),
+        "passing alone at half of the level, decoys counted there too",
+    ),
 )
 
 CLOSINGS = (
@@ -128,7 +159,7 @@ CLOSINGS = (
         "left-out-loss", "squared loss on the half left out", half=True, measure=of_loss_left_out
     ),
 )  # fmt: skip
-PROMOTED = ("sees-100", "leaves-1")
+BELOW = ("sees-100", "leaves-1")
 """Closing stages that are tried below what stands out by itself too."""
 OTHER_SCREENS = (
     Screen("plain", "plain lane alone", lanes=PLAIN),
@@ -155,12 +186,16 @@ CLOSING_GROUP = Group(
         *(
             replace(
                 CHOSEN,
-                name=f"promoted-{closing.name}",
+                name=f"below-{closing.name}",
                 label=f"the chosen design, but {closing.label}",
                 closing=closing,
             )
             for closing in CLOSINGS
-            if closing.name in PROMOTED
+            if closing.name in BELOW
+        ),
+        *(
+            replace(CHOSEN, name=promotion.name, label=label, promotion=promotion)
+            for promotion, label in OTHER_PROMOTIONS
         ),
     ),
 )

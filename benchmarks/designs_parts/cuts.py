@@ -21,12 +21,15 @@ class Ranking:
         By rank; numbers from ``n_features`` on are decoys.
     largest : int64 (n,)
         c, by place.
+    expected : float64 (m,)
+        False features that the tests of those that stand out by themselves expect.
     n_families, n_features : int
         M and p.
     """
 
     items: NDArray[np.uint32]
     largest: NDArray[np.int64]
+    expected: NDArray[np.float64]
     n_families: int
     n_features: int
 
@@ -38,7 +41,9 @@ class Ranking:
     def verdict(self, level: float) -> Verdict:
         """Count decoys; the cut may be at any place."""
         anywhere = np.zeros(len(self.items), np.bool_)
-        return count_decoys(self.is_decoy, self.n_families, self.largest, level, anywhere)
+        return count_decoys(
+            self.is_decoy, self.n_families, self.largest, level, anywhere, self.expected
+        )
 
 
 Cut = Callable[[Sequence[Ranking]], NDArray[np.uint32]]
@@ -54,15 +59,16 @@ def by_counting(rankings: Sequence[Ranking]) -> NDArray[np.uint32]:
 def e_values(ranking: Ranking, level: float) -> NDArray[np.float64]:
     """Return the e-value of each feature; float64 (n_features,).
 
-    Above the cut at ``level`` it is p M / (c + D), elsewhere 0: the sum over false features is p
-    at most in expectation (Ren and Barber 2023, derandomised knockoffs, Section 3).
+    Above the cut at ``level`` it is p by the false features estimated there, elsewhere 0: the sum
+    over false features is p at most in expectation where they are estimated by counting (Ren and
+    Barber 2023, derandomised knockoffs, Section 3).
     """
     values = np.zeros(ranking.n_features)
-    n_above = ranking.verdict(level).n_above
-    if n_above:
-        above, is_decoy = ranking.items[:n_above], ranking.is_decoy[:n_above]
-        paid = ranking.largest[n_above - 1] + np.count_nonzero(is_decoy)
-        values[above[~is_decoy]] = ranking.n_features * ranking.n_families / paid
+    verdict = ranking.verdict(level)
+    if verdict.n_above:
+        chosen = ranking.items[verdict.tiers > 0]
+        n_false = verdict.levels[verdict.n_above - 1] * len(chosen)
+        values[chosen] = ranking.n_features / n_false
     return values
 
 

@@ -4,22 +4,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from selection_parts.tables import Table
 
 from designs_parts.cache import ArrayCache, Arrays, TableKey
-from designs_parts.catalogue import Ranked
+from designs_parts.catalogue import Promotion, Ranked
 from designs_parts.closings import largest_by_place
 from designs_parts.cuts import LEVEL
 from designs_parts.screens import Screen
-from srs_ooc.evidence.marginal import largest_passing
+from srs_ooc.evidence.marginal import largest_passing, strength
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.fitting import EngineParts
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.survey import MarginalTests
 
-FACTS, MARGINAL, OUTSTANDING = "facts", "marginal", "outstanding"
+FACTS, MARGINAL = "facts", "marginal"
 
 
 def facts(table: Table) -> Arrays:
@@ -40,19 +39,22 @@ def marginal(tests: MarginalTests, n_features: int) -> Arrays:
     return {"features": passing.astype(np.uint32)}
 
 
-def outstanding(tests: MarginalTests, key: int) -> Arrays:
-    """Return ``items``, uint32: those that pass among features and decoys, best first."""
+def outstanding(tests: MarginalTests, promotion: Promotion, n_families: int, key: int) -> Arrays:
+    """Return ``items``, uint32, that pass among features and decoys, best first; ``p_values``."""
     p_values = tests.of_all()
-    passing = np.flatnonzero(p_values <= largest_passing(p_values, LEVEL)).astype(np.uint32)
-    order = by_score(-tests.of(passing), passing, key)
-    return {"items": passing[order]}
+    level = LEVEL * promotion.share * (1 + n_families)
+    passing = np.flatnonzero(p_values <= largest_passing(p_values, level)).astype(np.uint32)
+    exact = tests.of(passing)
+    order = by_score(strength(exact), passing, key)
+    return {"items": passing[order], "p_values": exact[order]}
 
 
-def promote(parts: EngineParts, first: NDArray[np.uint32], closed: Arrays) -> Arrays:
-    """Return a closed ranking with ``first`` before the rest of it."""
-    rest = closed["items"][~np.isin(closed["items"], first)]
-    items = np.concatenate([first, rest])
-    return {"items": items, "largest": largest_by_place(parts, items)}
+def promote(parts: EngineParts, promotion: Promotion, first: Arrays, closed: Arrays) -> Arrays:
+    """Return a closed ranking with the items of ``first`` before the rest of it."""
+    rest = closed["items"][~np.isin(closed["items"], first["items"])]
+    items = np.concatenate([first["items"], rest])
+    expected = np.zeros(0) if promotion.counted else parts.n_features * first["p_values"]
+    return {"items": items, "largest": largest_by_place(parts, items), "expected": expected}
 
 
 class TableWork:
@@ -93,14 +95,15 @@ class TableWork:
                     yield from self._rank(ranked, parts, tests)
 
     def _rank(self, ranked: Ranked, parts: EngineParts, tests: MarginalTests) -> Iterator[str]:
-        screen, closed = ranked.screen, replace(ranked, promoted=False)
+        screen, closed = ranked.screen, replace(ranked, promotion=None)
         survivors, key = self._get(screen.name)["survivors"], screen.closing_key(parts)
         yield from self._step(closed.name, closed.closing.run, parts, survivors, key)
-        if ranked.promoted:
-            alone = f"{screen.name}-{OUTSTANDING}"
-            yield from self._step(alone, outstanding, tests, screen.tie_key(parts))
-            first, others = self._get(alone)["items"], self._get(closed.name)
-            yield from self._step(ranked.name, promote, parts, first, others)
+        promotion = ranked.promotion
+        if promotion is not None:
+            alone, tie_key = f"{screen.name}-{promotion.name}", screen.tie_key(parts)
+            yield from self._step(alone, outstanding, tests, promotion, screen.families, tie_key)
+            first, others = self._get(alone), self._get(closed.name)
+            yield from self._step(ranked.name, promote, parts, promotion, first, others)
 
     def _get(self, step: str) -> Arrays:
         return self._cache.get(self.key, step)

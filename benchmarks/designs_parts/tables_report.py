@@ -61,7 +61,8 @@ class Held:
     def _ranking(self, ranked: Ranked, table: TableKey) -> Ranking:
         arrays = self.cache.get(table, ranked.name)
         families = ranked.screen.families
-        return Ranking(arrays["items"], arrays["largest"], families, table.n_features)
+        expected = arrays.get("expected", np.zeros(0))
+        return Ranking(arrays["items"], arrays["largest"], expected, families, table.n_features)
 
     def marginal_scores(self, table: TableKey) -> Scores:
         """Score what the marginal test selects."""

@@ -6,6 +6,7 @@ decoys is not known here either.
 """
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from numpy.typing import NDArray
 from srs_ooc.evidence.elimination import Elimination
 from srs_ooc.evidence.marginal import strength
 from srs_ooc.evidence.ranking import by_score
+
+SHARE_ALONE = Fraction(3, 4)
+"""Part of the level at which features that stand out by themselves have to pass."""
 
 
 @dataclass(frozen=True)
@@ -30,15 +34,20 @@ class Pooled:
     stretches : uint8 (n,)
         Number of that stretch: the round of the closing stage, or one past the last for items that
         stand out by themselves, which are scored by minus the logarithm of their p-value.
-    n_outstanding : int
-        How many those are; they come first.
+    p_values : float64 (n_outstanding,)
+        Of those that stand out by themselves, which come first.
     """
 
     items: NDArray[np.uint32]
     closing_places: NDArray[np.int64]
     gaps: NDArray[np.float64]
     stretches: NDArray[np.uint8]
-    n_outstanding: int
+    p_values: NDArray[np.float64]
+
+    @property
+    def n_outstanding(self) -> int:
+        """How many items stand out by themselves."""
+        return len(self.p_values)
 
 
 def pool(
@@ -70,7 +79,7 @@ def pool(
         np.concatenate([_places(closing.items, first), others]),
         np.concatenate([-np.diff(scores[order], append=0.0), _gaps(closing, others)]),
         np.concatenate([np.full(len(first), number, np.uint8), closing.rounds[others]]),
-        len(first),
+        p_values[order],
     )
 
 

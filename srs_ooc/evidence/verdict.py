@@ -5,6 +5,10 @@ and per family. With D decoys of M families there, the share of false features i
 ``(c + D) / (M k)``, where c is the size of the largest group of correlated decoys in the first 2 k
 places: decoys and false features come in such groups, and the first one alone may be either. With
 c = 1 this is the estimate of knockoffs+ (Barber and Candes 2015, Ann. Statist. 43, Section 1.3).
+
+Items that stand out by themselves, at the top of the ranking, are not counted: of m features
+tested, m p are expected to have p-values of at most p if none tells anything, and so many are taken
+to be false there (Benjamini and Hochberg 1995). Below them that number and the count are added.
 """
 
 from dataclasses import dataclass
@@ -14,6 +18,7 @@ from numpy.typing import NDArray
 
 NONE, EXTENDED, CORE = 0, 1, 2
 TIERS = ("none", "extended", "core")
+_NONE_EXPECTED = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,9 @@ def count_decoys(
     largest_groups: NDArray[np.integer],
     level: float,
     may_part: NDArray[np.bool_],
+    expected: NDArray[np.float64] = _NONE_EXPECTED,
 ) -> Verdict:
-    """Cut a pooled ranking by counting its decoys.
+    """Cut a pooled ranking by counting its decoys, below the places that tests speak for.
 
     Parameters
     ----------
@@ -69,9 +75,14 @@ def count_decoys(
         Bound of the expected share of false features.
     may_part : bool (n,)
         Places after which the core may end: record gaps, which do not depend on what is a decoy.
+    expected : float64 (m,)
+        False features at or above each of the first m places as their tests expect, ascending.
     """
-    n_features = np.cumsum(~is_decoy)
-    estimate = (largest_groups + np.cumsum(is_decoy)) / (n_families * np.maximum(n_features, 1))
+    n_tested = len(expected)
+    n_decoys = np.cumsum(is_decoy[n_tested:])
+    counted = (largest_groups[n_tested:] + n_decoys) / n_families + expected.max(initial=0.0)
+    n_false = np.concatenate([expected, counted])
+    estimate = n_false / np.maximum(np.cumsum(~is_decoy), 1)
     levels = np.minimum(np.minimum.accumulate(estimate[::-1])[::-1], 1.0)
     passing = np.flatnonzero(estimate <= level)
     n_above = int(passing[-1]) + 1 if len(passing) else 0

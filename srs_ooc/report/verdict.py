@@ -38,7 +38,8 @@ class Standing:
     passes_alone : bool
         Whether it passes Benjamini and Hochberg, over all features, at the run's level.
     is_outstanding : bool
-        Whether it passes over features and decoys together, and so stands before the others.
+        Whether it passes over features and decoys together at a stricter one, and so stands before
+        the others.
     """
 
     place: int
@@ -134,9 +135,9 @@ class VerdictReading:
             f"cannot select fewer than {fewest} features at level {spec.fdr}"
         )
         return (
-            f"No cut of the ranking holds the level: the best would have {best:.2g}. Note that "
-            f"{hint}: if few are expected, use --replays, or --decoys 4. Otherwise more iterations "
-            "or more rows are needed, or nothing is there."
+            f"No cut of the ranking holds the level: the best would have {best:.2g}. No feature "
+            f"stands out by itself, and {hint}: if few are expected, use --replays, "
+            "or --decoys 4. Otherwise more iterations or more rows are needed, or nothing is there."
         )
 
 

@@ -55,7 +55,7 @@ def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):
     cache, table = ArrayCache(tmp_path / "results", "here"), TableKey("shift", P, 100)
     (chosen,) = CHOSEN.rankings
     arrays = cache.get(table, chosen.name)
-    ranking = Ranking(arrays["items"], arrays["largest"], 1, P)
+    ranking = Ranking(arrays["items"], arrays["largest"], arrays["expected"], 1, P)
     positions = np.asarray(read_array(store, read_manifest(store), "positions"))
     features = ranking.items[~ranking.is_decoy]
     assert positions[features].tolist() == list(expected.ranking)[: len(features)]
@@ -172,7 +172,8 @@ def test_loss_of_the_very_rows_grown_on_is_their_impurity(grown):
 def ranking_of(text, n_features=100, n_families=1):
     """A ranking of features (f) and decoys (d), none of them correlated."""
     items = [i + n_features * (letter == "d") for i, letter in enumerate(text)]
-    return Ranking(np.array(items, np.uint32), np.ones(len(text), np.int64), n_families, n_features)
+    largest = np.ones(len(text), np.int64)
+    return Ranking(np.array(items, np.uint32), largest, np.zeros(0), n_families, n_features)
 
 
 def test_e_values_by_hand():

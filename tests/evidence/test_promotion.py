@@ -48,6 +48,8 @@ def test_outstanding_items_come_first_and_the_others_keep_their_order(seed, chos
     same = np.flatnonzero(np.diff(pooled.stretches[m:].astype(int)) == 0)
     np.testing.assert_array_equal(pooled.gaps[m:][same], -np.diff(scores)[same])
     assert np.all(pooled.gaps[:m] >= 0)
+    own = dict(zip(outstanding.tolist(), p_values.tolist(), strict=True))
+    assert pooled.p_values.tolist() == [own[item] for item in pooled.items[:m].tolist()]
 
 
 @pytest.mark.parametrize("key", range(4))

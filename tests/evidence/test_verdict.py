@@ -52,6 +52,45 @@ def test_the_cut_is_the_lowest_place_whose_estimate_holds(decoys, n_families, la
     np.testing.assert_array_equal((verdict.levels <= level) & ~is_decoy, expected > 0)
 
 
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=60),
+    st.lists(st.floats(0, 2), max_size=20),
+    st.integers(1, 4),
+    st.floats(0.01, 0.9),
+)
+def test_what_tests_expect_is_added_to_what_is_counted_below(decoys, expected, n_families, level):
+    is_decoy, expected = np.array(decoys), np.sort(expected)[: len(decoys)]
+    m, twos = len(expected), np.full(len(decoys), 2)
+    verdict = count_decoys(is_decoy, n_families, twos, level, twos > 0, expected)
+    cuts = [0]
+    for k in range(1, len(decoys) + 1):
+        n_false = expected[min(k, m) - 1] if m else 0.0
+        if k > m:
+            n_false += (2 + sum(decoys[m:k])) / n_families
+        if n_false / max(k - sum(decoys[:k]), 1) <= level:
+            cuts.append(k)
+    assert verdict.n_above == cuts[-1]
+    np.testing.assert_array_equal(
+        verdict.tiers > 0, ~is_decoy & (np.arange(len(decoys)) < cuts[-1])
+    )
+
+
+def test_features_that_stand_out_are_selected_as_benjamini_and_hochberg_do():
+    """With nothing below them there is no grain, and the level holds."""
+    rng = np.random.default_rng(1)
+    shares = []
+    for _ in range(400):
+        p_values = np.concatenate([rng.random(4) * 1e-6, rng.random(400)])
+        order = np.argsort(p_values)
+        first = order[p_values[order] <= largest_passing(p_values, 0.1)]
+        n = np.ones(len(first), int)
+        expected = 404 * p_values[first]
+        verdict = count_decoys(n == 0, 1, n, 0.1, n > 0, expected)
+        assert verdict.n_above == len(first) >= 4
+        shares.append(np.count_nonzero(first >= 4) / len(first))
+    assert 0.05 < np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
+
+
 @pytest.mark.parametrize(("families", "fewest"), [(1, 10), (2, 5), (4, 3)])
 def test_counting_has_a_grain(families, fewest):
     assert fewest_features(families, 1, 0.1) == fewest
