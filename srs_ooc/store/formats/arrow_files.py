@@ -86,7 +86,7 @@ class ArrowFile:
         if self.format == "parquet":
             from pyarrow import parquet
 
-            self._parquet = parquet.ParquetFile(self._path)
+            self._parquet = parquet.ParquetFile(self._path, pre_buffer=False)
             schema, n_rows = self._parquet.schema_arrow, self._parquet.metadata.num_rows
         else:
             import pyarrow
