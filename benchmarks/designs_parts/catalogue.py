@@ -165,6 +165,7 @@ OTHER_SCREENS = (
     Screen("plain", "plain lane alone", lanes=PLAIN),
     Screen("led", "SRS lane alone", lanes=LED),
     Screen("trees-4", "4 trees on each subspace, a quarter of the subspaces", trees=4),
+    Screen("fading", "a tally that fades: half of the weight every third of the run", fades=True),
     Screen("k-20", "K = q / 5", max_features="0.2"),
     Screen("leaves-10", "leaves of 10 rows, closing stage as well", min_samples_leaf=10),
     Screen("depth-4", "depth at most 4, closing stage as well", max_depth=4),

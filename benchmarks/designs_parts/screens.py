@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.ranking import best_items, mean_importance
+from srs_ooc.evidence.tally import Tally
 from srs_ooc.fitting import EngineParts, engine_parts
 from srs_ooc.ledger import TransientLedger
 from srs_ooc.plan.iterations import DRAWS_TO_VERDICT, MIN_ITERATIONS
+from srs_ooc.records import Outcome
 from srs_ooc.runs import Request, settle_new
 from srs_ooc.samplers.leaders import Leaders
 from srs_ooc.seeds import Purpose, key_of
@@ -25,6 +27,8 @@ SURVIVORS = 2000
 """Best items that are kept: as many as the widest closing stage takes."""
 REPEAT_SEEDS = 1000
 """Distance of the seeds of repeated screens on one table."""
+FIRST_WEIGHT, DOUBLINGS = 16, 3
+"""Weight of the first iteration where they fade, and how often it doubles until the last."""
 BOTH, PLAIN, LED = "both", "plain", "led"
 
 
@@ -38,6 +42,29 @@ class AlwaysHeld(Leaders):
     def token(self, iteration: int) -> int:
         """Return a number that is equal whenever what may be retained is."""
         return self.since
+
+
+class FadingTally(Tally):
+    """A tally in which each iteration weighs more than those before: the past fades as R changes.
+
+    Parameters
+    ----------
+    n_items : int
+        Items there are.
+    n_iterations : int
+        Iterations that will come.
+    """
+
+    def __init__(self, n_items: int, n_iterations: int) -> None:
+        super().__init__(n_items, wins=False)
+        self._n_iterations, self._n_added = n_iterations, 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Add one iteration by its weight."""
+        weight = round(FIRST_WEIGHT * 2 ** (DOUBLINGS * self._n_added / self._n_iterations))
+        self.importance[outcome.features] += weight * outcome.importance
+        self.n_drawn[outcome.features] += np.uint32(weight)
+        self._n_added += 1
 
 
 @dataclass(frozen=True)
@@ -58,6 +85,8 @@ class Screen:
         K, as ``srs-ooc run`` takes it.
     min_samples_leaf, max_depth : int or None
         As there.
+    fades : bool
+        Whether iterations lose half of their weight in every third of the run.
     repeat : int
         From 1 a repetition with decoys and subspaces of its own.
     """
@@ -70,6 +99,7 @@ class Screen:
     max_features: str | None = None
     min_samples_leaf: int | None = None
     max_depth: int | None = None
+    fades: bool = False
     repeat: int = 0
 
     def seed(self, table_seed: int) -> int:
@@ -130,6 +160,9 @@ class Screen:
         leaders = engine.state.leaders
         if self.lanes == LED and leaders is not None:
             engine.state.leaders = AlwaysHeld(leaders.count, parts.spec.round_size)
+        if self.fades:
+            n_items = len(engine.state.tally.n_drawn)
+            engine.state.tally = FadingTally(n_items, self.n_iterations(parts))
         engine.advance(self.n_iterations(parts))
         tally, count = engine.state.tally, min(SURVIVORS, parts.n_candidates)
         means = mean_importance(tally, slice(None))

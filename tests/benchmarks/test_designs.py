@@ -12,7 +12,7 @@ from designs_parts.catalogue import CHOSEN, GROUPS
 from designs_parts.closings import half_of
 from designs_parts.cuts import Ranking, by_counting, by_e_values, e_bh, e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out, rows_by_node
-from designs_parts.screens import AlwaysHeld
+from designs_parts.screens import AlwaysHeld, FadingTally
 from designs_parts.steps import FACTS
 from designs_parts.tables_report import cell, gain, largest_errors
 from measured import srs_ooc
@@ -25,6 +25,7 @@ from srs_ooc.kernel.native import grow_tree
 from srs_ooc.kernel.response import Response
 from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import IMPORTANCE_BITS, TreeLimits
+from srs_ooc.records import Outcome
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
 
@@ -62,6 +63,18 @@ def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):
     assert positions[by_counting([ranking])].tolist() == expected.selected
     assert len(expected.selected) > 10
     assert len(cache.get(table, FACTS)["relevant"]) == 20
+
+
+def test_a_fading_tally_weighs_the_last_iterations_most():
+    tally, features = FadingTally(3, 300), np.array([0, 2], np.uint32)
+    for _ in range(300):
+        tally.add(Outcome(features, np.array([1, 5], np.int64), None))
+    assert tally.importance.tolist() == [tally.n_drawn[0], 0, 5 * tally.n_drawn[2]]
+    plain = FadingTally(1, 1)
+    plain.add(Outcome(np.array([0], np.uint32), np.array([7], np.int64), None))
+    assert (plain.importance.tolist(), plain.n_drawn.tolist()) == ([7 * 16], [16])
+    mean_weight = tally.n_drawn[0] / 300
+    assert mean_weight == pytest.approx(16 * 7 / (3 * np.log(2)), rel=0.01)
 
 
 def test_cells_and_their_largest_errors():
