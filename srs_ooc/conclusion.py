@@ -245,6 +245,6 @@ def _best_of_replay(
                 return None
             manifest = read_manifest(setting.store)
             p_values = MarginalTests(parts, setting.store, manifest).of_all()
-            return bests(closed[0], p_values, parts.sampler.candidates)
+            return bests(closed[0], p_values)
     finally:
         replay.close()

@@ -19,6 +19,7 @@ from srs_ooc.evidence.marginal import (
     target_ranks,
 )
 from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, pool
+from srs_ooc.evidence.ranking import largest
 from srs_ooc.evidence.replays import Comparison
 from srs_ooc.fitting import EngineParts
 from srs_ooc.kernel.block import Block
@@ -28,6 +29,8 @@ from srs_ooc.store.reading import read_target
 
 GROUPED = 250
 """Places of the ranking that are grouped."""
+OUTSTANDING = 30_000
+"""Items that stand out by themselves at most: what is known of a place takes some 200 bytes."""
 _CELLS = 1 << 20
 """Codes looked at together by the marginal tests."""
 _COLUMNS = 64
@@ -98,20 +101,17 @@ def survey(
     tests = MarginalTests(parts, store, manifest)
     n_features, level = manifest.n_features, exact_share(parts.spec.fdr)
     p_values = tests.of_all()
-    candidates = parts.sampler.candidates
     comparison = None
     if replays is not None:
-        comparison = Comparison.of(bests(state, p_values, candidates), replays)
-        outstanding = _above(p_values, candidates, comparison, level)
+        comparison = Comparison.of(bests(state, p_values), replays)
+        outstanding = _above(p_values, comparison, level, key)
     elif _rows_differ(manifest):
         outstanding = np.zeros(0, np.uint32)
     else:
-        n_of_each = 1 + parts.spec.decoys
-        outstanding = _passing(p_values, candidates, float(level * SHARE_ALONE * n_of_each))
+        passing = level * SHARE_ALONE * (1 + parts.spec.decoys)
+        outstanding = _strongest(p_values, largest_passing(p_values, float(passing)), key)
     ranking = pool(state, outstanding, tests.of(outstanding), key)
     tested = p_values[:n_features]
-    if candidates is not None:
-        tested = tested[candidates[candidates < n_features]]
     cutoff = largest_passing(tested, float(level))
     items = ranking.items
     is_decoy = items >= n_features
@@ -126,18 +126,15 @@ def survey(
         p_values[items % n_features].astype(np.float64),
         cutoff,
         int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,
-        len(tested),
+        parts.n_candidates // (1 + parts.spec.decoys),
         comparison,
     )
 
 
-def bests(
-    state: Elimination, p_values: NDArray[np.float32], candidates: NDArray[np.uint32] | None
-) -> tuple[float, float]:
+def bests(state: Elimination, p_values: NDArray[np.float32]) -> tuple[float, float]:
     """Return the best score of the last closing round and the best strength of any item."""
     in_last = state.rounds == state.rounds.max()
-    tested = p_values if candidates is None else p_values[candidates]
-    least = tested.min(keepdims=True)
+    least = np.nanmin(p_values, keepdims=True)
     return float(state.scores.max(where=in_last, initial=0.0)), float(strength(least)[0])
 
 
@@ -146,34 +143,27 @@ def _rows_differ(manifest: Manifest) -> bool:
     return not {"strata", "groups"}.isdisjoint(manifest.row_columns)
 
 
-def _passing(
-    p_values: NDArray[np.float32], candidates: NDArray[np.uint32] | None, level: float
-) -> NDArray[np.uint32]:
-    """Return the items that pass Benjamini and Hochberg among all of them.
-
-    At a level for items: that for features times the items there are of each.
-    """
-    tested = p_values if candidates is None else p_values[candidates]
-    cutoff = largest_passing(tested, level)
-    passing = np.flatnonzero(tested <= cutoff) if cutoff > 0 else np.zeros(0, np.intp)
-    return (passing if candidates is None else candidates[passing]).astype(np.uint32)
-
-
 def _above(
-    p_values: NDArray[np.float32],
-    candidates: NDArray[np.uint32] | None,
-    comparison: Comparison,
-    level: Fraction,
+    p_values: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
 ) -> NDArray[np.uint32]:
     """Return the items whose strength alone is above what replays reach."""
     # Few are looked at: logarithms of all would break the memory plan.
     bound = 10.0 ** -max(0.0, float(comparison.scale[1]) * comparison.bar(level))
-    items = np.flatnonzero(p_values <= bound * (1 + _SLACK))
-    if candidates is not None:
-        items = np.intersect1d(items, candidates)
+    items = _strongest(p_values, bound * (1 + _SLACK), key)
     strengths = strength(p_values[items])
     reached = comparison.statistics(np.zeros(len(items)), strengths)
-    return items[reached > comparison.bar(level)].astype(np.uint32)
+    return items[reached > comparison.bar(level)]
+
+
+def _strongest(p_values: NDArray[np.float32], bound: float, key: int) -> NDArray[np.uint32]:
+    """Return the items with p-values of at most ``bound``, strongest first; at most OUTSTANDING."""
+
+    def scores(piece: slice) -> NDArray[np.float64]:
+        found = p_values[piece].astype(np.float64)
+        return -np.where(np.isnan(found), np.inf, found)
+
+    items = largest(scores, len(p_values), OUTSTANDING, key)
+    return items[p_values[items] <= bound]
 
 
 def _groups(parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest) -> NDArray[np.intp]:
@@ -200,9 +190,15 @@ class MarginalTests:
             self._labels = target.astype(np.int64)
 
     def of_all(self) -> NDArray[np.float32]:
-        """Return the p-value of every item; float32, as there are many."""
+        """Return the p-value of every item; float32, as there are many; NaN where left out."""
         n_items = self._parts.spec.n_items(self._manifest.n_features)
-        return self._of(np.arange(n_items, dtype=np.uint32), np.dtype(np.float32))
+        p_values = self._of(np.arange(n_items, dtype=np.uint32), np.dtype(np.float32))
+        candidates = self._parts.sampler.candidates
+        if candidates is not None:
+            is_out = np.ones(n_items, np.bool_)
+            is_out[candidates] = False
+            p_values[is_out] = np.nan
+        return p_values
 
     def of(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Return the p-values of some items."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from command import error_of, peak_kb, srs_ooc
+from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store
 
 SHAPES = {  # rows, features, options
@@ -108,6 +108,19 @@ def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, n
     if not q:
         first, second = (srs_ooc("features", r, "--csv", "--top", 40).stdout for r in (run, other))
         assert first == second
+
+
+def test_a_table_whose_features_all_stand_out_stays_under_the_cap(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    values = rng.standard_normal((400_000, 40)).astype(np.float32) + 3 * labels.astype(np.float32)
+    store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "t.run"
+    options = ("--judge", "decoy", "--q", 2000, "--iterations", 20, "--threads", 1)
+    refused = error_of("run", store, "--out", run, "--memory-mb", 30, *options)
+    smallest = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
+    cap = ("--memory-mb", smallest)
+    assert peak_kb("run", store, "--out", run, *cap, *options) * 1024 / 1e6 < smallest
+    assert json_of("status", run, "--json")["n_selected"] > 20_000
 
 
 def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):

@@ -17,7 +17,7 @@ from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.spec import Options
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.table import stored_positions
-from srs_ooc.survey import MarginalTests
+from srs_ooc.survey import MarginalTests, _strongest
 
 N_ROWS, N_FEATURES, SEED = 90, 70, 3
 
@@ -89,6 +89,31 @@ def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
     selected = stored_positions(400)[verdict["features"][verdict["tiers"] > 0]]
     assert 0 in selected
     assert len(selected) <= 2
+
+
+def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    every, _ = conclude(store, tmp_path / "every.run")
+    monkeypatch.setattr("srs_ooc.survey.OUTSTANDING", 7)
+    some, facts = conclude(store, tmp_path / "some.run")
+    assert facts["n_outstanding"] == 7
+    n = np.count_nonzero(some["is_outstanding"])
+    np.testing.assert_array_equal(some["features"][:n], every["features"][:n])
+    assert set(every["features"][every["is_outstanding"]]) <= set(some["features"])
+
+
+def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
+    monkeypatch.setattr("srs_ooc.survey.OUTSTANDING", 40)
+    p_values = np.full(200_000, 0.5, np.float32)
+    p_values[:150_000:2] = np.nan
+    p_values[[70_001, 180_000]] = 1e-9
+    found = _strongest(p_values, 0.5, 3)
+    assert set(found[:2].tolist()) == {70_001, 180_000}
+    assert len(set(found.tolist())) == 40
+    assert not np.isnan(p_values[found]).any()
+    assert 60_000 < found.mean() < 180_000
+    assert _strongest(p_values, 0.1, 3).tolist() == found[:2].tolist()
 
 
 def test_none_stands_first_where_rows_differ(tmp_path):

@@ -346,7 +346,9 @@ def _report(ledger: Ledger, store: Path) -> None:
     if reading.verdict is not None:
         click.echo(_verdict_line(reading.verdict))
     for stored in reading.best(SHOWN, only_selected=True):
-        click.echo(f"  {reading.name(stored)}  (importance {reading.importance(stored):.4g})")
+        importance = reading.importance(stored)
+        what = "never drawn" if importance < 0 else f"importance {importance:.4g}"
+        click.echo(f"  {reading.name(stored)}  ({what})")
     if reading.n_selected > SHOWN:
         click.echo(f"  ... and {reading.n_selected - SHOWN} more")
     click.echo(f"All features: srs-ooc features {ledger.run}")

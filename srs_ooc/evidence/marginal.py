@@ -132,10 +132,10 @@ def chi_squared_tail(statistic: float, degrees: int) -> float:
 def largest_passing(p_values: NDArray[np.floating], level: float) -> float:
     """Return the p-value up to which features pass at false discovery rate ``level``; 0 if none.
 
-    Benjamini and Hochberg (1995), J. R. Statist. Soc. B 57, Section 3.1.
+    Benjamini and Hochberg (1995), J. R. Statist. Soc. B 57, Section 3.1. NaN is no feature.
     """
     ascending = np.sort(p_values)
-    n, largest = len(ascending), 0.0
+    n, largest = int(np.searchsorted(ascending, np.nan)), 0.0
     for start in range(0, n, _PIECE):  # a few numbers a feature would break the memory plan
         some = ascending[start : start + _PIECE]
         passing = some[some <= level * np.arange(start + 1, start + 1 + len(some)) / n]

@@ -1,5 +1,7 @@
 """Ranking items by what a tally says of them, blind to what is a feature and what a decoy."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,12 +27,21 @@ def by_score(scores: NDArray[np.float64], items: NDArray[np.integer], key: int) 
 def best_items(tally: Tally, count: int, key: int) -> NDArray[np.uint32]:
     """Return the ``count`` items of the largest mean importance, best first.
 
-    Items never drawn come last; ties are broken by a hash under ``key``. Piece by piece: memory
-    does not grow with the number of items.
+    Items never drawn come last; ties are broken by a hash under ``key``.
+    """
+    return largest(lambda piece: mean_importance(tally, piece), len(tally.n_drawn), count, key)
+
+
+def largest(
+    scores_of: Callable[[slice], NDArray[np.float64]], n_items: int, count: int, key: int
+) -> NDArray[np.uint32]:
+    """Return the ``count`` items with the largest scores, best first; ties as a hash has it.
+
+    Piece by piece, as ``scores_of`` gives them: memory does not grow with the number of items.
     """
     items, scores = np.zeros(0, np.uint32), np.zeros(0)
-    for start in range(0, len(tally.n_drawn), _PIECE):
-        found = mean_importance(tally, slice(start, start + _PIECE))
+    for start in range(0, n_items, _PIECE):
+        found = scores_of(slice(start, start + _PIECE))
         places = np.arange(len(found))
         if len(items) == count:
             places = np.flatnonzero(found >= scores[-1])

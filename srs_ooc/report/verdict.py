@@ -178,8 +178,8 @@ def explain(
         if n_drawn == 0:
             return f"{name} is out: it was never drawn; run more iterations."
         return (
-            f"{name} is out: drawn {n_drawn} times, it was not among the best of the screen, "
-            "and does not stand out by itself."
+            f"{name} is out: drawn {n_drawn} times, it was neither among the best of the screen "
+            "nor among those that stand out most by themselves."
         )
     spec = verdict.spec
     tail = _tail(standing, names)

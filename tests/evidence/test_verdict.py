@@ -228,3 +228,5 @@ def test_the_largest_passing_p_value_is_benjamini_and_hochbergs():
     passing = p_values[stats.false_discovery_control(p_values) <= 0.1]
     assert largest_passing(p_values, 0.1) == passing.max()
     assert largest_passing(np.ones(5), 0.1) == 0.0
+    with_gaps = np.concatenate([p_values, np.full(50, np.nan)])
+    assert largest_passing(with_gaps, 0.1) == passing.max()
