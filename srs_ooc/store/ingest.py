@@ -316,9 +316,8 @@ class _Ingest:
         form = self._form(rows.values_dtype)
         kinds = self._kinds(rows, roles, forced, plan, by_row.kept)
         held = 0 if kinds is None else kinds.held_nbytes()
-        shape = Shape(rows.spool.n_rows, rows.spool.n_features)
-        drops_rows = bool(by_row.kept.n_dropped)
-        batch, n_threads = plan.writing(shape, form, held, drops_rows=drops_rows)
+        shape = Shape(by_row.kept.n_rows, rows.spool.n_features)
+        batch, n_threads = plan.writing(shape, form, held, n_source_rows=rows.spool.n_rows)
         return write_store(
             self._folder,
             kept_columns(rows.spool, by_row.kept),

@@ -255,7 +255,6 @@ class TableIngest:
         by_row = self._rows.settle(self._what, wording, self._options)
         plan = self._plan(roles, Shape(n_rows, roles.n_features))
         kinds = self._kinds(roles, forced, plan, by_row.kept)
-        drops_rows = bool(by_row.kept.n_dropped)
         grows = 0 if self._table.pool else plan.category_nbytes - kinds.pool.cost
         held = kinds.held_nbytes() + grows if kinds.is_text.any() else 0
         shape = Shape(n_rows, roles.n_features)
@@ -263,7 +262,8 @@ class TableIngest:
         columns, form = self._prepare(roles, 0 if holds else plan.panel_rows, kinds)
         if holds:
             held += table_nbytes(shape)
-        batch, n_threads = plan.writing(shape, form, held, drops_rows=drops_rows)
+        kept = Shape(by_row.kept.n_rows, roles.n_features)
+        batch, n_threads = plan.writing(kept, form, held, n_source_rows=n_rows)
         return write_store(
             self._folder,
             kept_columns(columns, by_row.kept),
