@@ -55,8 +55,8 @@ class IngestPlan:
     ) -> tuple[int, int]:
         """Return the features of a batch and the threads of the last stage.
 
-        ``held_nbytes`` are held besides. Where rows are left out, ``shape`` has those that are kept,
-        and all ``n_source_rows`` of the source go through each thread in pieces.
+        ``held_nbytes`` are held besides. Where rows are left out, ``shape`` has those that are
+        kept, and all ``n_source_rows`` of the source go through each thread in pieces.
 
         Raises
         ------
