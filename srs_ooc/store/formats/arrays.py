@@ -8,8 +8,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
 from srs_ooc.kernel.parse import TextCoder
+from srs_ooc.sizes import MB
 from srs_ooc.store.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.store.labels import item_blocks
+
+_SPARSE_NBYTES = 4 * MB  # two threads make columns dense at once
 
 
 def check_shape(shape: tuple[int, ...], what: str) -> None:
@@ -94,7 +97,7 @@ class SparseTable:
 
     format = "scipy.sparse"
     by_rows = False
-    work_nbytes = 0
+    work_nbytes = _SPARSE_NBYTES
     names: Collection[str] | None = None
     text_columns: NDArray[np.bool_] | None = None
     pool: TextCoder | None = None
@@ -115,7 +118,7 @@ class SparseTable:
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
-        return as_float64(self._columns[:, positions].toarray().T, self._what)
+        return as_float64(self._columns[:, positions].toarray(order="F").T, self._what)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
