@@ -21,6 +21,7 @@ from srs_ooc.evidence.replays import certify
 from srs_ooc.evidence.verdict import Verdict, count_decoys, record_gaps
 from srs_ooc.fitting import EngineParts, engine_parts
 from srs_ooc.inputs import Inputs
+from srs_ooc.item_tests import MarginalTests
 from srs_ooc.ledger import Ledger
 from srs_ooc.ledger.trees import TreeWriter
 from srs_ooc.records import Step
@@ -28,7 +29,7 @@ from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.shares import exact_share
 from srs_ooc.spec import RunSpec
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.survey import MarginalTests, Survey, bests, survey
+from srs_ooc.survey import Survey, bests, survey
 
 VERDICT, BESTS, CONCLUSION = "verdict", "replays", "conclusion"
 """Arrays of the ledger with the verdict and with what replays reached; the record about both."""

@@ -1,39 +1,27 @@
 """What is read of the table once a closing stage is over: tests, the pooled ranking, its groups."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.elimination import Elimination
 from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_groups
-from srs_ooc.evidence.marginal import (
-    class_p_values,
-    largest_passing,
-    rank_correlation_p_values,
-    strength,
-    target_ranks,
-)
+from srs_ooc.evidence.marginal import largest_passing, strength
 from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, pool
 from srs_ooc.evidence.ranking import largest
 from srs_ooc.evidence.replays import Comparison
 from srs_ooc.fitting import EngineParts
-from srs_ooc.kernel.block import Block
+from srs_ooc.item_tests import MarginalTests, item_columns
 from srs_ooc.shares import exact_share
 from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.reading import read_target
 
 GROUPED = 250
 """Places of the ranking that are grouped."""
 OUTSTANDING = 30_000
 """Items that stand out by themselves at most: what is known of a place takes some 200 bytes."""
-_CELLS = 1 << 20
-"""Codes looked at together by the marginal tests."""
-_COLUMNS = 64
 _SLACK = 1e-6
 
 
@@ -105,7 +93,8 @@ def survey(
     if replays is not None:
         comparison = Comparison.of(bests(state, p_values), replays)
         outstanding = _above(p_values, comparison, level, key)
-    elif _rows_differ(manifest):
+    elif "groups" in manifest.row_columns:
+        # The tests take rows one by one; where they come in groups, many items would stand out.
         outstanding = np.zeros(0, np.uint32)
     else:
         passing = level * SHARE_ALONE * (1 + parts.spec.decoys)
@@ -138,11 +127,6 @@ def bests(state: Elimination, p_values: NDArray[np.float32]) -> tuple[float, flo
     return float(state.scores.max(where=in_last, initial=0.0)), float(strength(least)[0])
 
 
-def _rows_differ(manifest: Manifest) -> bool:
-    # The tests take all rows as exchangeable; where they are not, many items would stand out.
-    return not {"strata", "groups"}.isdisjoint(manifest.row_columns)
-
-
 def _above(
     p_values: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
 ) -> NDArray[np.uint32]:
@@ -169,72 +153,5 @@ def _strongest(p_values: NDArray[np.float32], bound: float, key: int) -> NDArray
 def _groups(parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest) -> NDArray[np.intp]:
     n_rows = parts.n_rows
     rows = np.linspace(0, n_rows - 1, min(n_rows, MOST_ROWS)).astype(np.intp)
-    codes = np.concatenate([columns[:, rows] for columns in _columns(parts, items, manifest)])
+    codes = np.concatenate([columns[:, rows] for columns in item_columns(parts, items, manifest)])
     return group_items(codes, manifest.missing_code)
-
-
-class MarginalTests:
-    """Rank tests of items against the target, one at a time; a replay's target is permuted."""
-
-    def __init__(self, parts: EngineParts, store: Path, manifest: Manifest) -> None:
-        target = read_target(store, manifest)
-        if parts.source.rows is not None:
-            target = target[parts.source.rows]
-        if parts.target_order is not None:
-            target = target[parts.target_order]
-        self._parts, self._manifest = parts, manifest
-        self._labels = self._ranks = None
-        if manifest.task == "regression":
-            self._ranks = target_ranks(target.astype(np.float64))
-        else:
-            self._labels = target.astype(np.int64)
-
-    def of_all(self) -> NDArray[np.float32]:
-        """Return the p-value of every item; float32, as there are many; NaN where left out."""
-        n_items = self._parts.spec.n_items(self._manifest.n_features)
-        p_values = self._of(np.arange(n_items, dtype=np.uint32), np.dtype(np.float32))
-        candidates = self._parts.sampler.candidates
-        if candidates is not None:
-            is_out = np.ones(n_items, np.bool_)
-            is_out[candidates] = False
-            p_values[is_out] = np.nan
-        return p_values
-
-    def of(self, items: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Return the p-values of some items."""
-        return self._of(items, np.dtype(np.float64))
-
-    def _of(self, items: NDArray[np.uint32], dtype: np.dtype[Any]) -> NDArray[Any]:
-        p_values = np.ones(len(items), dtype)
-        done = 0
-        for some in _columns(self._parts, items, self._manifest):
-            p_values[done : done + len(some)] = self._test(some)
-            done += len(some)
-        return p_values
-
-    def _test(self, columns: NDArray[Any]) -> NDArray[np.float64]:
-        n_codes = self._manifest.missing_code
-        if self._manifest.code_nbytes > 1:
-            columns, n_codes = _dense(columns, n_codes)
-        if self._ranks is not None:
-            return rank_correlation_p_values(columns, self._ranks, n_codes)
-        assert self._labels is not None
-        return class_p_values(columns, self._labels, len(self._manifest.classes), n_codes)
-
-
-def _dense(columns: NDArray[Any], missing_code: int) -> tuple[NDArray[np.int64], int]:
-    """Return the codes numbered from 0 as they are in use, missing ones last, and how many."""
-    codes, inverse = np.unique(columns, return_inverse=True)
-    return inverse.reshape(columns.shape), int(np.count_nonzero(codes != missing_code))
-
-
-def _columns(
-    parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest
-) -> Iterator[NDArray[Any]]:
-    n_rows = parts.n_rows
-    size = max(1, min(_COLUMNS, _CELLS // n_rows, len(items)))
-    block = Block(size, n_rows, manifest.code_nbytes, tiled=False)
-    for start in range(0, len(items), size):
-        some = np.ascontiguousarray(items[start : start + size])
-        parts.source.gather(some, block)
-        yield block.as_columns(len(some))

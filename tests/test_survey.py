@@ -11,13 +11,14 @@ from srs_ooc.conclusion import CONCLUSION, VERDICT
 from srs_ooc.evidence.involutions import involution
 from srs_ooc.evidence.marginal import class_p_values, rank_correlation_p_values, target_ranks
 from srs_ooc.fitting import engine_parts
+from srs_ooc.item_tests import MarginalTests
 from srs_ooc.ledger import Ledger
 from srs_ooc.runs import Request, open_or_create, settle_new, work_on
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.spec import Options
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.table import stored_positions
-from srs_ooc.survey import MarginalTests, _strongest
+from srs_ooc.survey import _strongest
 
 N_ROWS, N_FEATURES, SEED = 90, 70, 3
 
@@ -116,11 +117,27 @@ def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
     assert _strongest(p_values, 0.1, 3).tolist() == found[:2].tolist()
 
 
-def test_none_stands_first_where_rows_differ(tmp_path):
+def test_what_stands_first_does_so_within_strata(tmp_path):
+    """What only strata shift, and the target with them, does not stand out."""
     values, labels = shifted(25)
+    strata = np.arange(N_ROWS) // 30
+    labels = np.where(np.random.default_rng(0).random(N_ROWS) < 0.5, labels, strata > 0)
+    values[:25] += 1.5 * labels
+    values[25:60] += 2.5 * strata
     store = tmp_path / "strata.zarr"
-    srs_ooc.ingest(values.T, store, target=labels, strata=np.arange(N_ROWS) // 30)
+    srs_ooc.ingest(values.T, store, target=labels, strata=strata)
     verdict, facts = conclude(store, tmp_path / "strata.run")
+    there = stored_positions(400)[verdict["features"][verdict["is_outstanding"]]]
+    assert np.count_nonzero(there < 25) >= 20
+    assert np.count_nonzero((there >= 25) & (there < 60)) <= 3
+    assert facts["n_outstanding"] >= len(there)
+
+
+def test_none_stands_first_where_rows_come_in_groups(tmp_path):
+    values, labels = shifted(25)
+    store = tmp_path / "groups.zarr"
+    srs_ooc.ingest(values.T, store, target=labels, groups=np.arange(N_ROWS) // 3)
+    verdict, facts = conclude(store, tmp_path / "groups.run")
     assert facts["n_outstanding"] == 0
     assert not verdict["is_outstanding"].any()
 

@@ -14,9 +14,9 @@ from designs_parts.screens import Screen
 from srs_ooc.evidence.marginal import largest_passing, strength
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.fitting import EngineParts
+from srs_ooc.item_tests import MarginalTests
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
-from srs_ooc.survey import MarginalTests
 
 FACTS, MARGINAL = "facts", "marginal"
 

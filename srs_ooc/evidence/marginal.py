@@ -31,7 +31,8 @@ def histogram(
     return counts.reshape(n, n_codes).astype(np.float64)
 
 
-def _midranks(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def midranks(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the midrank of each code of each column; (n_columns, n_codes)."""
     return np.cumsum(counts, axis=1) - (counts - 1) / 2
 
 
@@ -59,7 +60,7 @@ def class_p_values(
         [histogram(clipped[:, labels == k], n_codes + 1)[:, :-1] for k in range(n_classes)]
     )
     total = per_class.sum(axis=0)
-    ranks = _midranks(total)
+    ranks = midranks(total)
     n = total.sum(axis=1)
     sizes = per_class.sum(axis=2)
     sums = np.einsum("kcv,cv->kc", per_class, ranks)
@@ -95,7 +96,7 @@ def rank_correlation_p_values(
         histogram(clipped, n_codes + 1, weights)[:, :-1] for weights in (None, ranks, ranks**2)
     )
     n = counts.sum(axis=1)
-    x = _midranks(counts) - ((n + 1) / 2)[:, None]
+    x = midranks(counts) - ((n + 1) / 2)[:, None]
     mean = first.sum(axis=1) / np.maximum(n, 1)
     covariance = (x * (first - counts * mean[:, None])).sum(axis=1)
     spread = (counts * x**2).sum(axis=1) * (second.sum(axis=1) - n * mean**2)
