@@ -161,9 +161,9 @@ def ingest_command(
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
     Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
-    SciPy's sparse matrices), Parquet and Feather files are read as they are. All columns but those
-    named otherwise are features: numbers, or texts, which are categories. Missing values are stored
-    as such. STORE appears complete or not at all.
+    SciPy's sparse matrices), Parquet, Feather and svmlight files are read as they are. All columns
+    but those named otherwise are features: numbers, or texts, which are categories. Missing values
+    are stored as such. STORE appears complete or not at all.
     """
     _check_source(source)
     if target is not None and target_file is not None:

@@ -290,3 +290,13 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(tmp_path, run):
         assert text in out
     assert listing(tmp_path) == ["t.csv"]
     assert_refused(run("ingest", "-", tmp_path / "t.zarr", "--dry-run"), "found standard input")
+
+
+def test_a_dry_run_counts_what_an_archive_unpacks_to(tmp_path, run):
+    values = np.arange(600.0).reshape(60, 10)
+    np.savez(tmp_path / "t.npz", values)
+    np.save(tmp_path / "t.npy", values)
+    for name, scratch in (("t.npy", "4.8 kB"), ("t.npz", "9.7 kB")):
+        done = run("ingest", tmp_path / name, tmp_path / "t.zarr", "--dry-run")
+        assert f"scratch disk: {scratch}" in done[1]
+    assert listing(tmp_path) == ["t.npy", "t.npz"]
