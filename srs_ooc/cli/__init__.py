@@ -13,7 +13,7 @@ from srs_ooc import __version__
 from srs_ooc.errors import SrsOocError
 
 COMMANDS = {
-    "ingest": ("srs_ooc.cli.ingest", "Turn a CSV file into a store."),
+    "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
     "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
     "plan": ("srs_ooc.cli.plan", "What a run would need, cost and find."),
     "run": ("srs_ooc.cli.run", "Select features of a store; start, or go on."),

@@ -1,5 +1,6 @@
 """``srs-ooc ingest``: a table into a store."""
 
+import csv
 from pathlib import Path
 
 import click
@@ -10,10 +11,11 @@ from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.forecast import Forecast, forecast
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.ingest_features import SampleTable, ingest_features_as_rows
-from srs_ooc.store.ingest_table import Apart, ingest_any
+from srs_ooc.store.ingest_table import ingest_any
 from srs_ooc.store.kinds import ForcedKinds, describe_counts, pair_of
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.publishing import IngestOptions
+from srs_ooc.store.table_stages import Apart
 
 
 @click.command("ingest")
@@ -159,9 +161,9 @@ def ingest_command(
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
     Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
-    SciPy's sparse matrices), Parquet and Feather files are read as they are. All columns but those
-    named otherwise are features: numbers, or texts, which are categories. Missing values are stored
-    as such. STORE appears complete or not at all.
+    SciPy's sparse matrices), Parquet, Feather and svmlight files are read as they are. All columns
+    but those named otherwise are features: numbers, or texts, which are categories. Missing values
+    are stored as such. STORE appears complete or not at all.
     """
     _check_source(source)
     if target is not None and target_file is not None:
@@ -211,7 +213,13 @@ def _ingest(
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    return () if text is None else tuple(name.strip() for name in text.split(","))
+    """Return names separated by commas; one that holds a comma is quoted, as in a CSV file."""
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))
+    if not names or "" in names:
+        raise UsageError(f"expected names separated by commas, found {text!r}. Name each column.")
+    return names
 
 
 def _sample_table(
@@ -271,6 +279,8 @@ def _report(store: Path, manifest: Manifest) -> None:
             click.echo(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
     if row_ids := inferred.get("row_ids"):
         click.echo(f"row ids: {row_ids}")
+    if index := inferred.get("index"):
+        click.echo(f"index: {index}")
     if names := inferred.get("names"):
         click.echo(f"names: {names}, since none were given")
     if separator := inferred.get("separator"):

@@ -314,9 +314,9 @@ def _why_none(reading: Reading, status: Status) -> str:
     return (
         f"No feature met the test (drawn more than {status.probe_min_draws} times, better than the "
         f"probe in at least {status.probe_min_wins:g} of them): {best.name}, ranked first, was "
-        f"drawn {best.n_drawn} times and better in {best.p_better:.0%} of them. More iterations "
-        "draw each feature more often; with few rows no number of them may be enough. The ranking "
-        "still holds: export the best of it with --top N."
+        f"drawn {counted(best.n_drawn, 'time')} and better in {best.p_better:.0%} of them. More "
+        "iterations draw each feature more often; with few rows no number of them may be enough. "
+        "The ranking still holds: export the best of it with --top N."
     )
 
 

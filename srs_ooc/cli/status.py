@@ -7,7 +7,7 @@ import click
 from srs_ooc.cli.output import echo_json
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.status import Status, status_of
-from srs_ooc.sizes import describe_nbytes
+from srs_ooc.sizes import counted, describe_nbytes
 
 
 @click.command("status")
@@ -51,7 +51,9 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         draws, wins = status.probe_min_draws, status.probe_min_wins
         test = f" (drawn more than {draws} times, better in at least {wins:g} of them)"
     if status.judge == "decoy":
-        how = f"{status.replays} replays" if status.replays else f"{status.decoys} decoys a feature"
+        how = f"{counted(status.decoys or 0, 'decoy')} a feature"
+        if status.replays:
+            how = counted(status.replays, "replay")
         test = f" (level {status.fdr:g}, {how}, {status.keep} leading items held)"
     depth = "no limit" if status.max_depth is None else status.max_depth
     return [

@@ -12,6 +12,7 @@ from srs_ooc.kernel.tree import IMPORTANCE_BITS
 from srs_ooc.ledger import Ledger
 from srs_ooc.runs import spec_of
 from srs_ooc.shares import exact_share
+from srs_ooc.sizes import counted
 from srs_ooc.spec import RunSpec
 
 
@@ -178,8 +179,8 @@ def explain(
         if n_drawn == 0:
             return f"{name} is out: it was never drawn; run more iterations."
         return (
-            f"{name} is out: drawn {n_drawn} times, it was neither among the best of the screen "
-            "nor among those that stand out most by themselves."
+            f"{name} is out: drawn {counted(n_drawn, 'time')}, it was neither among the best of "
+            "the screen nor among those that stand out most by themselves."
         )
     spec = verdict.spec
     tail = _tail(standing, names)

@@ -68,7 +68,9 @@ def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: b
             opened = open_file(table, Path(folder), options.memory_nbytes)
             (n_rows, n_columns), known = opened.shape, True
             work, scratch = opened.work_nbytes, 8 if opened.by_rows else 0
+            unpacked = sum(file.stat().st_size for file in Path(folder).iterdir())
         else:
+            unpacked = 0
             n_columns, n_rows, work = _look(table, Path(folder), options)
             known, scratch = False, 8
     n_features, n_rows = (n_rows, n_columns - 1) if by_features else (n_columns, n_rows)
@@ -82,7 +84,7 @@ def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: b
         n_columns=n_columns,
         n_rows=n_rows,
         rows_are_known=known,
-        scratch_nbytes=scratch * cells,
+        scratch_nbytes=scratch * cells + unpacked,
         store_nbytes=per_cell * cells + ranges + 40 * shape.n_features,
         free_nbytes=shutil.disk_usage(store.parent).free,
         least_memory_nbytes=smallest_cap(resident, stage_needs(n_columns, shape, form)),

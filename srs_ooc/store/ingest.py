@@ -31,14 +31,14 @@ from srs_ooc.store.formats.csv import (
 from srs_ooc.store.formats.dialect import name_of
 from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.problems import raise_problem
-from srs_ooc.store.formats.source import Source, settle_source
+from srs_ooc.store.formats.source import Source, check_unchanged, settle_source, stamp_of
 from srs_ooc.store.kept_columns import kept_columns
 from srs_ooc.store.kinds import cells_of
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.memory import IngestPlan, plan_ingest, smallest_cap
 from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
-from srs_ooc.store.roles import Roles, check_distinct, choose_roles
+from srs_ooc.store.roles import Roles, check_distinct, check_kinds, choose_roles
 from srs_ooc.store.row_columns import KeptRows
 from srs_ooc.store.row_facts import RowColumns, RowFacts, wording_of
 from srs_ooc.store.scratch_array import ScratchArray
@@ -135,6 +135,7 @@ class _Ingest:
         self._lines = ScratchArray(scratch / "lines", np.int64)
 
     def run(self) -> Manifest:
+        self._stamp = stamp_of(self._source.path)
         self._check_decoder()
         self._has_row_names = has_row_names(self._source, self._options.text)
         stream = CsvStream(
@@ -154,6 +155,7 @@ class _Ingest:
             "Rename them in the header.",
         )
         forced = self._options.kinds.settle(self._source, self._header)
+        check_kinds(self._header, roles, forced)
         rows = self._read(stream, roles, plan, forced)
         wording = wording_of(self._options.text, self._where)
         by_row = self._columns.settle(self._source, wording, self._options)
@@ -243,6 +245,7 @@ class _Ingest:
         if reader.n_rows == 0:
             raise InputError(f"{self._source}: expected rows after the header, found none.")
         spool.seal()
+        check_unchanged(self._source.path, self._stamp, self._source)
         pieces = stream.pieces
         source = {
             "name": self._source.name,
@@ -316,9 +319,8 @@ class _Ingest:
         form = self._form(rows.values_dtype)
         kinds = self._kinds(rows, roles, forced, plan, by_row.kept)
         held = 0 if kinds is None else kinds.held_nbytes()
-        shape = Shape(rows.spool.n_rows, rows.spool.n_features)
-        drops_rows = bool(by_row.kept.n_dropped)
-        batch, n_threads = plan.writing(shape, form, held, drops_rows=drops_rows)
+        shape = Shape(by_row.kept.n_rows, rows.spool.n_features)
+        batch, n_threads = plan.writing(shape, form, held, n_source_rows=rows.spool.n_rows)
         return write_store(
             self._folder,
             kept_columns(rows.spool, by_row.kept),

@@ -23,8 +23,7 @@ from srs_ooc.store.formats.feature_rows import (
     open_stream,
 )
 from srs_ooc.store.formats.samples import Samples, read_samples, unmatched
-from srs_ooc.store.formats.source import Source, settle_source
-from srs_ooc.store.ingest_table import Apart, TableIngest
+from srs_ooc.store.formats.source import Source, check_unchanged, settle_source, stamp_of
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.memory import CATEGORY_NBYTES, SLACK_NBYTES, smallest_cap
 from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
@@ -32,6 +31,7 @@ from srs_ooc.store.roles import check_distinct
 from srs_ooc.store.row_columns import Wording
 from srs_ooc.store.row_facts import wording_of
 from srs_ooc.store.table import Progress
+from srs_ooc.store.table_stages import Apart, TableIngest
 from srs_ooc.store.texts import TextSpool
 
 
@@ -87,6 +87,7 @@ def ingest_features_as_rows(
         scratch = folder / "scratch"
         scratch.mkdir()
         source = settle_source(table, scratch)
+        stamp = stamp_of(source.path)
         wanted = samples.wanted(options)
         pheno = Source.file(samples.path)
         table_of_samples = read_samples(pheno, options.text, samples.id_name, wanted)
@@ -107,6 +108,7 @@ def ingest_features_as_rows(
                     progress("reading", done, total)
 
             features = FeatureRows(stream, spools[0], kept, scratch, spools[1], tell, room, kinds)
+            check_unchanged(source.path, stamp, source)
             wording = wording_of(
                 options.text, lambda row: f"{pheno}, line {table_of_samples.lines[matched[row]]}"
             )

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from srs_ooc.errors import InputError
 from srs_ooc.store.categories import FeatureKinds
 from srs_ooc.store.labels import text_of
+from srs_ooc.store.memory import piece_features
 from srs_ooc.store.row_columns import KeptRows
 from srs_ooc.store.spool import anonymous_array
 from srs_ooc.store.table import ColumnSource
@@ -29,10 +30,12 @@ class KeptColumns:
 
     def read(self, start: int, stop: int) -> NDArray[np.float64]:
         """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        values = self._columns.read(start, stop)
         out = anonymous_array((stop - start, self.n_rows))
-        for line, whole in zip(out, values, strict=True):
-            line[:] = whole[self._kept.mask]
+        step = piece_features(self._kept.n_source_rows)
+        for first in range(start, stop, step):
+            values = self._columns.read(first, min(first + step, stop))
+            for line, whole in zip(out[first - start :], values, strict=False):
+                line[:] = whole[self._kept.mask]
         return out
 
 

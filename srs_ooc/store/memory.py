@@ -15,6 +15,9 @@ PANEL_NBYTES = 64 * MB
 BATCH_NBYTES = 64 * MB
 """More memory than this gains nothing, unless rows or features are very long."""
 
+PIECE_NBYTES = 2 * MB
+"""Features of which rows are left out are read in pieces of so many bytes."""
+
 CATEGORY_NBYTES = 32 * MB
 """Memory that is left for the texts of categories, where the cap is large enough."""
 
@@ -48,27 +51,30 @@ class IngestPlan:
     category_nbytes: int
 
     def writing(
-        self, shape: Shape, form: StoreForm, held_nbytes: int = 0, *, drops_rows: bool = False
+        self, shape: Shape, form: StoreForm, held_nbytes: int = 0, *, n_source_rows: int = 0
     ) -> tuple[int, int]:
         """Return the features of a batch and the threads of the last stage.
 
-        ``held_nbytes`` are held besides; with ``drops_rows`` each batch is copied once more.
+        ``held_nbytes`` are held besides. Where rows are left out, ``shape`` has those that are
+        kept, and all ``n_source_rows`` of the source go through each thread in pieces.
 
         Raises
         ------
         BudgetError
             If that is more than the cap leaves.
         """
-        free = self._left(shape, held_nbytes)
-        extra = 8 if drops_rows else 0
-        least = batch_nbytes(shape, form, smallest_batch(shape, form), 1, extra)
-        if (extra or held_nbytes) and least > free:
+        drops_rows = n_source_rows > shape.n_rows
+        whole = Shape(max(n_source_rows, shape.n_rows), shape.n_features)
+        free = self._left(whole, held_nbytes)
+        apart = piece_nbytes(n_source_rows) if drops_rows else 0
+        least = batch_nbytes(shape, form, smallest_batch(shape, form), 1, apart=apart)
+        if (apart or held_nbytes) and least > free:
             raise BudgetError(
                 f"leaving rows without a target out, and keeping categories, takes "
                 f"{megabytes(least - free):g} MB more than the cap leaves. Raise --memory-mb by "
                 f"{ceil_div(least - free, MB) + 1}, or remove those rows first."
             )
-        return fit_batch(shape, form, free, extra)
+        return fit_batch(shape, form, free, apart=apart)
 
     def has_room(self, shape: Shape, form: StoreForm, held_nbytes: int = 0) -> bool:
         """Return whether the table fits in memory beside ``held_nbytes`` and a full last stage.
@@ -88,6 +94,16 @@ def table_nbytes(shape: Shape) -> int:
     return 8 * shape.n_rows * shape.n_features
 
 
+def piece_features(n_rows: int) -> int:
+    """Return how many features are read at a time where only some of their rows are kept."""
+    return max(1, PIECE_NBYTES // (8 * n_rows))
+
+
+def piece_nbytes(n_rows: int) -> int:
+    """Return the memory of reading a piece of so many features, and of a part of it."""
+    return 2 * 8 * n_rows * piece_features(n_rows)
+
+
 def smallest_batch(shape: Shape, form: StoreForm) -> int:
     """Return the features of the smallest batch of which every batch is a multiple."""
     n_ranges = form.n_ranges(shape)
@@ -96,16 +112,18 @@ def smallest_batch(shape: Shape, form: StoreForm) -> int:
     return values_chunk(shape, 4 if form.values_dtype == "float32" else 8)[0]
 
 
-def batch_nbytes(shape: Shape, form: StoreForm, batch: int, n_threads: int, extra: int = 0) -> int:
+def batch_nbytes(
+    shape: Shape, form: StoreForm, batch: int, n_threads: int, extra: int = 0, *, apart: int = 0
+) -> int:
     """Return the memory of coding and writing ``batch`` features at a time, in bytes.
 
-    ``extra`` bytes a cell are held besides.
+    ``extra`` bytes a cell are held besides, and ``apart`` bytes by each thread.
     """
     per_cell = extra + 8 + (4 if form.values_dtype == "float32" else 0) + 2 * form.code_nbytes
     sorting = n_threads * _coding_nbytes(shape.n_rows, form)
     compressing = n_threads * 6 * VALUES_CHUNK_NBYTES  # and pieces of what is read
     ranges = 2 * 8 * batch * form.n_ranges(shape)
-    return batch * shape.n_rows * per_cell + sorting + compressing + ranges
+    return batch * shape.n_rows * per_cell + sorting + compressing + ranges + n_threads * apart
 
 
 def _coding_nbytes(n_rows: int, form: StoreForm) -> int:
@@ -115,12 +133,15 @@ def _coding_nbytes(n_rows: int, form: StoreForm) -> int:
     return 16 * n_rows + 8 * min(n_rows, max_codes(form.code_dtype))
 
 
-def fit_batch(shape: Shape, form: StoreForm, nbytes: int, extra: int = 0) -> tuple[int, int]:
-    """Return the features of a batch and the threads that fit into ``nbytes``."""
+def fit_batch(shape: Shape, form: StoreForm, nbytes: int, *, apart: int = 0) -> tuple[int, int]:
+    """Return the features of a batch and the threads that fit into ``nbytes``.
+
+    Each thread holds ``apart`` bytes besides.
+    """
     step = smallest_batch(shape, form)
-    n_threads = 2 if batch_nbytes(shape, form, 2 * step, 2, extra) <= nbytes else 1
-    least = batch_nbytes(shape, form, n_threads * step, n_threads, extra)
-    per_step = batch_nbytes(shape, form, (n_threads + 1) * step, n_threads, extra) - least
+    n_threads = 2 if batch_nbytes(shape, form, 2 * step, 2, apart=apart) <= nbytes else 1
+    least = batch_nbytes(shape, form, n_threads * step, n_threads, apart=apart)
+    per_step = batch_nbytes(shape, form, (n_threads + 1) * step, n_threads, apart=apart) - least
     n_more = max(0, min(nbytes, max(BATCH_NBYTES, least)) - least) // per_step
     n_steps = (n_threads + n_more) // n_threads * n_threads
     return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads

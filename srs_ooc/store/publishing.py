@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from srs_ooc.atomic import SCRATCH_SUFFIX
-from srs_ooc.errors import StoreError
+from srs_ooc.errors import InputError, StoreError
 from srs_ooc.sizes import MB
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.kinds import ForcedKinds
@@ -94,6 +94,16 @@ def words_for_the_disk(target_path: Path) -> Iterator[None]:
             raise StoreError(
                 f"{target_path}: the disk is full ({error.strerror}); nothing was left of the "
                 "store. Free some space, or choose a path on another disk."
+            ) from error
+        named = Path(str(error.filename or target_path))
+        scratch = target_path.with_name(target_path.name + SCRATCH_SUFFIX)
+        if named not in (target_path, target_path.parent) and scratch not in (
+            named,
+            *named.parents,
+        ):
+            raise InputError(
+                f"{error.filename}: reading failed: {error.strerror}. Leave the file in its place, "
+                "readable, until the ingest has ended."
             ) from error
         raise StoreError(
             f"{target_path}: cannot be written: {error.strerror or error}. "

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError, UsageError
 from srs_ooc.kernel.parse import IGNORED, ROW_ID, TARGET
+from srs_ooc.store.kinds import FREE
 from srs_ooc.store.publishing import IngestOptions
 from srs_ooc.store.table import ROW_COLUMNS, stored_positions
 from srs_ooc.store.texts import TextSpool
@@ -103,9 +104,11 @@ def choose_roles(
     taken = dict.fromkeys(ignored, "--ignore")
     for option, _, column in named:
         if column in taken:
+            is_last = "--target" in (option, taken[column]) and options.target is None
             raise UsageError(
                 f"expected each column in one role, found column {header.describe(column)} as "
-                f"{option} and {taken[column]}. Name the target with --target."
+                f"{option} and {taken[column]}. "
+                + ("Name the target with --target." if is_last else "Leave one of them out.")
             )
         taken[column] = option
     single = {what: column for _, what, column in named}
@@ -115,8 +118,9 @@ def choose_roles(
     if roles.n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "
-            f"{roles.n_columns} columns and no feature among them. Check that the columns are "
-            "separated as expected, or name the character with --separator."
+            f"{roles.n_columns} column{'s' * (roles.n_columns != 1)} and no feature among them. "
+            "Check that the columns of a text table are separated as expected, or name the "
+            "character with --separator."
         )
     return roles
 
@@ -131,6 +135,21 @@ def _find(source: object, header: TextSpool, name: str, option: str) -> int:
             f"columns: {', '.join(shown)}{more}."
         )
     return position
+
+
+def check_kinds(header: TextSpool, roles: Roles, forced: NDArray[np.uint8]) -> None:
+    """Refuse a kind of feature that is forced on the target.
+
+    Raises
+    ------
+    UsageError
+        Naming the target.
+    """
+    if roles.target is not None and forced[roles.target] != FREE:
+        raise UsageError(
+            f"--kind: expected features, found the target {header.describe(roles.target)}. Leave "
+            "it out; --task says what the target is."
+        )
 
 
 def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> None:

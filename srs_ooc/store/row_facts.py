@@ -152,7 +152,12 @@ class RowColumns:
         if "row_ids" not in self._columns:
             return (text_blocks(map(str, kept.numbers())) if kept.n_dropped else None), None
         (column,) = self._columns["row_ids"]
-        check_distinct(source, column.texts, "row ids", "Mend them, or leave --row-ids out.")
+        check_distinct(
+            source,
+            column.texts,
+            "row ids",
+            "Mend them, or take others; --ignore leaves the column out.",
+        )
         return kept.texts(column.texts), column.name
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,13 +127,33 @@ class _Settling:
             return "classification", "its values are texts"
         values = {number for number in numbers if number is not None and math.isfinite(number)}
         n_rows, n_values = len(self._column.texts), len(values)
-        if n_values <= 2:
-            return "classification", f"{n_values} different numbers"
-        if not all(value.is_integer() for value in values):
+        if n_values > 2 and not all(value.is_integer() for value in values):
             return "regression", "numbers that are not all whole"
-        if n_values > min(MAX_WHOLE_CLASSES, n_rows // 2):
+        if n_values > max(2, min(MAX_WHOLE_CLASSES, n_rows // 2)):
             return "regression", f"{n_values} different whole numbers in {n_rows} rows"
-        return "classification", f"{n_values} different whole numbers in {n_rows} rows"
+        infinite = {
+            t for t, n in zip(texts, numbers, strict=True) if n is not None and math.isinf(n)
+        }
+        if infinite:
+            self._refuse(infinite)
+        whole = f" whole numbers in {n_rows} rows" if n_values > 2 else " numbers"
+        return "classification", f"{n_values} different{whole}"
+
+    def _refuse(self, infinite: set[bytes]) -> NoReturn:
+        """Refuse infinities beside few numbers, which are no class unless the user says so."""
+        start = 0
+        for blob, ends in self._column.texts.blocks():
+            for row, text in enumerate(split_texts(blob, ends), start):
+                if text in infinite:
+                    raise self._error(
+                        row,
+                        "a finite number or a label",
+                        shown(text),
+                        "Mend the cell; or say --task regression to leave such rows out, --task "
+                        "classification to take it for a class.",
+                    )
+            start += len(ends)
+        raise AssertionError("a label of no row")
 
     def _classes(
         self, labels: list[bytes], codes: ScratchArray, inferred: dict[str, Any]

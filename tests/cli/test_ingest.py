@@ -12,6 +12,7 @@ import time
 from collections import namedtuple
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from srs_ooc.atomic import MARKER, SCRATCH_SUFFIX
@@ -103,6 +104,7 @@ BAD_TABLES = {
     "decimal commas": ("a;y\n1,5;u\n2,5;v\n", ["line 2", "'1,5'", "--decimal comma"]),
     "text before a number": ("a,y\n,u\noops,v\n3,u\n", ["line 3", "'oops'", "--kind"]),
     "no feature": ("y\nu\nv\n", ["at least one feature"]),
+    "infinite target": ("a,y\n1,0\n2,1\n3,-inf\n", ["line 4", "'-inf'", "--task regression"]),
     "open quote": ('a,y\n1,u\n2,"v\n', ["line 3", "quote that opens here"]),
     "not UTF-8": (b"a\xff,y\n1,u\n2,v\n", ["the header", "expected UTF-8"]),
     "UTF-16": ("a,y\n1,u\n".encode("utf-16"), ["found UTF-16 text"]),
@@ -134,6 +136,10 @@ def test_the_second_of_two_pairs_of_row_ids_is_named(tmp_path, run):
         (["--ignore", "z"], ["no such column 'z' (--ignore)"]),
         (["--target", "a", "--row-ids", "a"], ["--row-ids", "--target", "'a'"]),
         (["--target", "a", "--ignore", "a"], ["--ignore", "--target", "'a'"]),
+        (["--strata", "a,a"], ["as --strata and --strata", "Leave one of them out"]),
+        (["--strata", "a,"], ["names separated by commas", "'a,'"]),
+        (["--strata", '"a,b"'], ["no such column 'a,b' (--strata)"]),
+        (["--kind", "y=categorical"], ["--kind", "the target 'y'", "--task"]),
         (["--memory-mb", "20", "--ignore", "id"], ["--memory-mb 20", "smallest cap"]),
     ],
 )
@@ -141,6 +147,17 @@ def test_bad_options_are_refused_and_leave_nothing(tmp_path, run, options, fragm
     result = run("ingest", make(tmp_path, GOOD), tmp_path / "t.zarr", *options)
     assert_refused(result, *fragments)
     assert listing(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--missing", "-9"], ["--separator", ";"], ["--no-header"], ["--decimal", "comma"]],
+)
+def test_options_of_text_tables_are_not_passed_over_elsewhere(tmp_path, run, options):
+    np.save(tmp_path / "t.npy", np.arange(12.0).reshape(6, 2))
+    result = run("ingest", tmp_path / "t.npy", tmp_path / "t.zarr", *options)
+    assert_refused(result, "t.npy", options[0], "only for text tables")
+    assert listing(tmp_path) == ["t.npy"]
 
 
 def test_sources_that_are_not_there(tmp_path, run):
@@ -273,3 +290,13 @@ def test_a_dry_run_says_what_it_takes_and_writes_nothing(tmp_path, run):
         assert text in out
     assert listing(tmp_path) == ["t.csv"]
     assert_refused(run("ingest", "-", tmp_path / "t.zarr", "--dry-run"), "found standard input")
+
+
+def test_a_dry_run_counts_what_an_archive_unpacks_to(tmp_path, run):
+    values = np.arange(600.0).reshape(60, 10)
+    np.savez(tmp_path / "t.npz", values)
+    np.save(tmp_path / "t.npy", values)
+    for name, scratch in (("t.npy", "4.8 kB"), ("t.npz", "9.7 kB")):
+        done = run("ingest", tmp_path / name, tmp_path / "t.zarr", "--dry-run")
+        assert f"scratch disk: {scratch}" in done[1]
+    assert listing(tmp_path) == ["t.npy", "t.npz"]

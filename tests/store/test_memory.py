@@ -15,6 +15,7 @@ from srs_ooc.store.memory import (
     SLACK_NBYTES,
     batch_nbytes,
     fit_batch,
+    piece_nbytes,
     plan_ingest,
     smallest_batch,
     table_nbytes,
@@ -89,10 +90,17 @@ def test_a_plan_stays_within_what_the_cap_leaves():
             batch, n_threads = plan.writing(shape, form)
             assert batch_nbytes(shape, form, batch, n_threads) <= spare
             assert batch % smallest_batch(shape, form) == 0
+            # of a third of the rows more features make a chunk
+            kept, apart = Shape(max(1, shape.n_rows // 3), shape.n_features), 0
+            if kept.n_rows < shape.n_rows:
+                apart = piece_nbytes(shape.n_rows)
+            batch, n_threads = plan.writing(kept, form, n_source_rows=shape.n_rows)
+            assert batch % smallest_batch(kept, form) == 0
+            assert batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
             if plan.has_room(shape, form, 3 * MB):
                 held = table_nbytes(shape) + 3 * MB
-                batch, n_threads = plan.writing(shape, form, held, drops_rows=True)
-                assert held + batch_nbytes(shape, form, batch, n_threads, 8) <= spare
+                batch, n_threads = plan.writing(kept, form, held, n_source_rows=shape.n_rows)
+                assert held + batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
                 assert n_threads == 2
 
 

@@ -23,6 +23,8 @@ _WORK_NBYTES = 40 * MB  # PyArrow reads, decodes and frees; measured 8 to 30 MB 
 class ArrowFile:
     """A Parquet or Feather file: a ``Table`` read by columns.
 
+    Columns that pandas notes as the index of a frame (``index_names``) stand before the others.
+
     Raises
     ------
     InputError
@@ -56,7 +58,7 @@ class ArrowFile:
             self._open()
         except self._damage as error:
             raise InputError(
-                f"{what}: expected a {self.format} file, could not read it: {error}. "
+                f"{what}: expected a {self.format} file, could not read it: {_one_line(error)}. "
                 "Get the file again."
             ) from error
         check_shape(self.shape, what)
@@ -95,10 +97,13 @@ class ArrowFile:
                 reader = pyarrow.ipc.open_file(file)
                 schema = reader.schema
             n_rows = self._read_feather(schema.names[:1]).num_rows
-        self.names: list[str] = list(schema.names)
-        self.text_columns: NDArray[np.bool_] | None = are_texts(schema.types)
-        self.narrow = are_narrow(schema.types)
-        self.shape: tuple[int, int] = (int(n_rows), len(schema.names))
+        self.index_names = [name for name in _index_names(schema) if name in schema.names]
+        is_column = [field.name not in self.index_names for field in schema]
+        fields = [schema.field(i) for i in np.argsort(is_column, kind="stable").tolist()]
+        self.names: list[str] = [field.name for field in fields]
+        self.text_columns: NDArray[np.bool_] | None = are_texts(f.type for f in fields)
+        self.narrow = are_narrow(f.type for f in fields)
+        self.shape: tuple[int, int] = (int(n_rows), len(fields))
 
     def _read_feather(self, names: list[str]) -> Any:
         from pyarrow import feather
@@ -106,15 +111,19 @@ class ArrowFile:
         return feather.read_table(self._path, columns=names, memory_map=False, use_threads=False)
 
     def _columns(self, names: list[str]) -> Any:
+        """Return columns, looked through for damage that would lead PyArrow out of its memory."""
         try:
             if self._parquet is None:
-                return self._read_feather(names)
-            return self._parquet.read(columns=names, use_threads=False)
+                table = self._read_feather(names)
+            else:
+                table = self._parquet.read(columns=names, use_threads=False)
+            table.validate(full=True)
         except self._damage as error:
             raise InputError(
-                f"{self._what}: could not read column {names[0]!r} or the next: {error}. "
-                "Get the file again."
+                f"{self._what}: could not read column {names[0]!r} or the next: "
+                f"{_one_line(error)}. Get the file again."
             ) from error
+        return table
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
@@ -122,11 +131,27 @@ class ArrowFile:
         with self._lock:  # one file handle
             table = self._columns(names)
         out = np.empty((len(names), self.shape[0]))
-        for line, name in zip(out, names, strict=True):
-            read_column(line, table.column(name), pool, f"{self._what}, column {name!r}")
+        assert self.text_columns is not None
+        are_text = self.text_columns[positions].tolist()
+        for line, name, is_text in zip(out, names, are_text, strict=True):
+            what = f"{self._what}, column {name!r}"
+            read_column(line, table.column(name), pool, what, is_text=is_text)
         return out
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         name = self.names[position]
         return item_blocks(self._columns([name]).column(name))
+
+
+def _index_names(schema: Any) -> list[str]:
+    """Return the names of the columns in which pandas saved the index of a frame."""
+    try:
+        noted = (schema.pandas_metadata or {}).get("index_columns", [])
+    except ValueError:
+        return []  # notes that cannot be read are none
+    return [name for name in noted if isinstance(name, str)]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

@@ -9,7 +9,7 @@ import numpy as np
 
 from srs_ooc.errors import InputError
 from srs_ooc.kernel.parse import IGNORED, TARGET, HeaderReader, TableReader, Texts
-from srs_ooc.store.formats.dialect import TextForm
+from srs_ooc.store.formats.dialect import TextForm, name_of
 from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.problems import explain, raise_problem
 from srs_ooc.store.formats.source import Source
@@ -168,7 +168,13 @@ def _skim(source: Source, form: TextForm, n_columns: int) -> tuple[CsvStream, Ta
 
 
 def has_row_names(source: Source, form: TextForm) -> bool:
-    """Tell whether the first row has one field more than the header, as R writes row names."""
+    """Tell whether the first row has one field more than the header, as R writes row names.
+
+    Raises
+    ------
+    InputError
+        If the last field of the first rows is empty, which a separator at their ends explains too.
+    """
     if not form.header:
         return False
     n_columns = 0
@@ -186,12 +192,35 @@ def has_row_names(source: Source, form: TextForm) -> bool:
     else:
         reader.finish()
     problem = reader.problem
-    return (
+    found = (
         problem is not None
         and problem.fault == "ragged"
         and reader.n_rows == 1
         and problem.column == n_columns + 1
     )
+    if found:
+        _refuse_empty_ends(source, form, n_columns + 1)
+    return found
+
+
+def _refuse_empty_ends(source: Source, form: TextForm, n_fields: int) -> None:
+    stream = CsvStream(source, form, lambda names: None, row_names=True)
+    slots = np.full(n_fields, IGNORED, np.int32)
+    slots[-1] = TARGET
+    reader = TableReader(slots, stream.dialect, place=stream.place)
+    for data, start in stream.body():
+        reader.feed(data, start)
+        if reader.n_rows:
+            break
+    else:
+        reader.finish()
+    if not any(reader.take_texts(TARGET)):
+        raise InputError(
+            f"{source}: expected as many fields in the rows as in the header, {n_fields - 1}, "
+            f"found one more, the last of them empty. Remove the "
+            f"{name_of(stream.dialect.separator)} at the ends of the lines; or, if the first "
+            "column holds row ids, name it in the header."
+        )
 
 
 def estimate(source: Source, form: TextForm, n_columns: int) -> Estimate:

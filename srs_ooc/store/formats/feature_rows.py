@@ -144,15 +144,14 @@ class FeatureRows:
         """Return the line of the file that a feature stands on."""
         return int(self._lines[position : position + 1][0])
 
-    def read(self, positions: NDArray[np.intp], _: TextCoder) -> NDArray[np.float64]:
+    def read(self, positions: NDArray[np.intp], _: TextCoder | None) -> NDArray[np.float64]:
         """Return features, each a row of the result."""
-        return read_lines(self._path, np.dtype(np.float64), 0, self.shape[0], positions)
+        path = self._path
+        return read_lines(path, np.dtype(np.float64), 0, self.shape[0], positions, str(path))
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the values of a feature in blocks."""
-        values = read_lines(
-            self._path, np.dtype(np.float64), 0, self.shape[0], np.array([position])
-        )
+        values = self.read(np.array([position]), None)
         return item_blocks(values[0])
 
 

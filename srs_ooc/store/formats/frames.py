@@ -1,6 +1,8 @@
 """pandas and polars frames and Arrow tables in memory; none of them is imported here."""
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,8 @@ from numpy.typing import NDArray
 from srs_ooc.errors import InputError
 from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.store.formats.arrays import check_shape
-from srs_ooc.store.formats.numbers import as_float64
-from srs_ooc.store.labels import item_blocks, text_of
+from srs_ooc.store.formats.numbers import EXACT, as_float64, too_large
+from srs_ooc.store.labels import is_missing, item_blocks, texts_in
 from srs_ooc.store.texts import joined
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
@@ -26,13 +28,17 @@ def frame_library(thing: object) -> str | None:
 
 
 class FrameTable:
-    """A frame read by columns; the library is told by the frame itself."""
+    """A frame read by columns; the library is told by the frame itself.
+
+    Columns of Python objects are numbers if each of them is one, texts if none is. One of both is
+    refused, unless it is named in ``as_texts``.
+    """
 
     by_rows = False
     work_nbytes = 0
     pool: TextCoder | None = None
 
-    def __init__(self, frame: Any, what: str) -> None:
+    def __init__(self, frame: Any, what: str, as_texts: Collection[str] = ()) -> None:
         self.format = str(frame_library(frame))
         self._frame, self._what = frame, what
         self.shape: tuple[int, int] = (int(frame.shape[0]), int(frame.shape[1]))
@@ -42,6 +48,11 @@ class FrameTable:
         kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
         self.text_columns: NDArray[np.bool_] | None = are_texts(kinds)
         self.narrow = are_narrow(kinds)
+        self._as_texts = as_texts
+        for position, kind in enumerate(kinds):
+            if str(kind).lower() == "object":
+                found = kinds_of(chain.from_iterable(item_blocks(self._column(position))))
+                self.text_columns[position] = "other" in found
 
     def _column(self, position: int) -> Any:
         if self.format == "pandas":
@@ -56,7 +67,11 @@ class FrameTable:
         out = np.empty((len(positions), self.shape[0]))
         for line, position in zip(out, positions.tolist(), strict=True):
             what = f"{self._what}, column {self.names[position]!r}"
-            read_column(line, self._column(position), pool, what)
+            is_text = bool(self.text_columns is not None and self.text_columns[position])
+            column = self._column(position)
+            if is_text and self.names[position] not in self._as_texts:
+                _refuse_mixed(column, what)
+            read_column(line, column, pool, what, is_text=is_text)
         return out
 
     def items(self, position: int) -> Iterator[list[Any]]:
@@ -64,6 +79,37 @@ class FrameTable:
         return item_blocks(self._column(position))
 
 
+def kinds_of(items: Iterable[Any]) -> set[str]:
+    """Return what objects are, as far as they are not missing: ``number``, ``other``."""
+    found = set()
+    for item in items:
+        if isinstance(item, _NUMBERS):
+            if not is_missing(item):
+                found.add("number")
+        elif not is_missing(item):
+            found.add("other")
+    return found
+
+
+def _refuse_mixed(column: Any, what: str) -> None:
+    """Refuse objects of which some are numbers and others are not."""
+    if str(getattr(column, "dtype", "")).lower() != "object":
+        return
+    first: bool | None = None
+    for row, item in enumerate(chain.from_iterable(item_blocks(column)), 1):
+        if is_missing(item):
+            continue
+        is_number = isinstance(item, _NUMBERS)
+        if first is not None and is_number != first:
+            raise InputError(
+                f"{what}, row {row}: expected {'a number' if first else 'a text'} as in the rows "
+                f"before, found {repr(item)[:80]}. Mend the cell, leave the column out with "
+                "ignore, or take all its cells as categories with kinds={name: 'categorical'}."
+            )
+        first = is_number
+
+
+_NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
 _TEXT = ("object", "string", "large_string", "str", "category", "categorical", "enum", "dictionary")
 
 
@@ -71,21 +117,39 @@ def are_texts(kinds: Iterable[Any]) -> NDArray[np.bool_]:
     """Tell which dtypes of pandas, polars or Arrow are texts or categories."""
     known: dict[Any, bool] = {}
     return np.array(
-        [known.setdefault(kind, str(kind).lower().startswith(_TEXT)) for kind in kinds],
+        [known.setdefault(kind, _is_text(str(kind).lower())) for kind in kinds],
         np.bool_,
     )
 
 
-_NARROW = ("bool", "int8", "uint8", "int16", "uint16", "float16", "halffloat", "float32", "float")
+def _is_text(kind: str) -> bool:
+    return kind.startswith(_TEXT) and not kind.startswith("struct")
+
+
+_NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
+_NARROW = (
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "float16",
+    "halffloat",
+    "float32",
+    "float",
+    "null",
+)
 
 
 def are_narrow(kinds: Iterable[Any]) -> bool:
     """Tell whether float32 holds every value of columns of such dtypes."""
-    names = {str(kind).lower().split("[", maxsplit=1)[0] for kind in set(kinds)}
+    names = {str(kind).lower().removesuffix("[pyarrow]") for kind in set(kinds)}
     return all(name == "boolean" or name in _NARROW for name in names)
 
 
-def read_column(line: NDArray[np.float64], column: Any, pool: TextCoder, what: str) -> None:
+def read_column(
+    line: NDArray[np.float64], column: Any, pool: TextCoder, what: str, *, is_text: bool
+) -> None:
     """Fill ``line`` with a column's numbers, or with the numbers of its texts in ``pool``.
 
     Raises
@@ -93,9 +157,7 @@ def read_column(line: NDArray[np.float64], column: Any, pool: TextCoder, what: s
     InputError
         If it holds something else.
     """
-    library = type(column).__module__.split(".")[0]
-    kind = column.type if library == "pyarrow" else column.dtype
-    if are_texts([kind])[0]:
+    if is_text:
         line[...] = np.nan
         start = 0
         for block in item_blocks(column):
@@ -118,14 +180,13 @@ def text_numbers(
         If the pool is full, or an item is of a kind that is no category.
     """
     for row, item in enumerate(items, first_row + 1):
-        known = isinstance(item, str | bytes | bool | int | float | None)
-        if not known and text_of(item) is not None:
+        if not isinstance(item, (str, bytes, *_NUMBERS)) and not is_missing(item):
             raise InputError(
-                f"{what}, row {row}: expected numbers or texts, found {item!r}. Convert it, or "
-                "leave the column out with ignore (--ignore)."
+                f"{what}, row {row}: expected numbers or texts, found {repr(item)[:80]}. Convert "
+                "it, or leave the column out with ignore (--ignore)."
             )
     out = np.full(len(items), np.nan)
-    texts = [text_of(item) for item in items]
+    texts = texts_in(items, lambda i: f"{what}, row {first_row + i + 1}")
     there = np.array([bool(text) for text in texts])
     found = pool.code(*joined([text.encode() for text in texts if text]))
     if len(found) < there.sum():
@@ -149,16 +210,21 @@ def column_numbers(column: Any, what: str) -> NDArray[np.float64]:
     """
     library = type(column).__module__.split(".")[0]
     kind = str(column.type if library == "pyarrow" else column.dtype).lower()
-    if not kind.startswith(("int", "uint", "float", "double", "halffloat", "bool")):
+    if kind == "object":
+        return _object_numbers(column, what)
+    plain = kind.removesuffix("[pyarrow]")
+    if not _NUMERIC.fullmatch(plain):
         raise InputError(
             f"{what}: expected numbers, found {kind}. Convert the column, or leave it out with "
             "ignore (--ignore)."
         )
+    if plain == "null":
+        return np.full(len(column), np.nan)
     if library == "pyarrow" and not column.null_count:
         return as_float64(column.to_numpy(), what)
     if library == "pandas":
         present = column.dropna()
-        numbers = present.to_numpy(dtype=_plain(kind))
+        numbers = present.to_numpy(dtype=_PLAIN.get(plain, plain))
         is_present = column.notna().to_numpy()
     elif library == "polars":
         is_present = column.is_not_null().to_numpy()
@@ -171,7 +237,20 @@ def column_numbers(column: Any, what: str) -> NDArray[np.float64]:
     return out
 
 
-def _plain(pandas_dtype: str) -> str:
-    """Return NumPy's dtype for pandas' own (Int64, Float32, int64[pyarrow], ...)."""
-    plain = pandas_dtype.split("[", maxsplit=1)[0]
-    return {"double": "float64", "float": "float32", "boolean": "bool"}.get(plain, plain)
+_PLAIN = {"double": "float64", "float": "float32", "halffloat": "float16", "boolean": "bool"}
+"""NumPy's dtypes for those of pandas that are called otherwise."""
+
+
+def _object_numbers(column: Any, what: str) -> NDArray[np.float64]:
+    """Return a column of objects, each of which is a number or missing, as float64."""
+    out = np.full(len(column), np.nan)
+    start = 0
+    for block in item_blocks(column):
+        for i, item in enumerate(block, start):
+            if is_missing(item):
+                continue
+            if isinstance(item, int | np.integer) and not -EXACT <= int(item) <= EXACT:
+                raise too_large(int(item), f"{what}, row {i + 1}")
+            out[i] = item
+        start += len(block)
+    return out

@@ -1,8 +1,11 @@
 """``.npy`` and ``.npz`` files: read piece by piece, never whole."""
 
+import lzma
 import os
 import shutil
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import BudgetError, InputError
+from srs_ooc.errors import BudgetError, InputError, StoreError
 from srs_ooc.kernel.parse import TextCoder
-from srs_ooc.sizes import MB, megabytes
+from srs_ooc.sizes import MB, describe_nbytes, megabytes
 from srs_ooc.store.formats.arrays import SparseTable, check_shape
 from srs_ooc.store.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.store.labels import item_blocks
@@ -23,6 +26,16 @@ _LONG_NBYTES = 1 << 14
 _N_CELLS = 1 << 14
 _MAIN_KEYS = ("X", "x", "data", "arr_0")
 _SPARSE_KEYS = {"data", "shape", "format"}
+_BAD_HEADER = (ValueError, EOFError, OSError, SyntaxError, TypeError, tokenize.TokenError)
+_BAD_ARCHIVE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    KeyError,
+    ValueError,
+    RuntimeError,  # encrypted, or packed in a way that is not known
+)
 
 
 class NpyTable:
@@ -46,8 +59,11 @@ class NpyTable:
     def __init__(self, path: Path, what: str) -> None:
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (ValueError, EOFError, OSError) as error:
-            raise InputError(f"{what}: expected a .npy file, could not read it: {error}") from error
+        except _BAD_HEADER as error:
+            raise InputError(
+                f"{what}: expected a .npy file of numbers, could not read it: {error}. "
+                "Get the file again, or save it again without objects."
+            ) from error
         check_shape(array.shape, what)
         check_dtype(array.dtype, what)
         self.by_rows = bool(array.flags.c_contiguous)
@@ -59,16 +75,14 @@ class NpyTable:
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
         n_items = self.shape[1] if self.by_rows else self.shape[0]
-        lines = read_lines(self._path, self._dtype, self._offset, n_items, positions)
+        lines = self._lines(n_items, positions)
         return as_float64(lines, self._what)
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         n_rows, n_columns = self.shape
         if not self.by_rows:
-            column = np.array([position])
-            line = read_lines(self._path, self._dtype, self._offset, n_rows, column)[0]
-            yield from item_blocks(line)
+            yield from item_blocks(self._lines(n_rows, np.array([position]))[0])
             return
         line_nbytes = n_columns * self._dtype.itemsize
         if line_nbytes > _LONG_NBYTES:
@@ -77,8 +91,10 @@ class NpyTable:
         step = max(1, _PIECE_NBYTES // line_nbytes)
         for start in range(0, n_rows, step):
             rows = np.arange(start, min(start + step, n_rows))
-            lines = read_lines(self._path, self._dtype, self._offset, n_columns, rows)
-            yield lines[:, position].tolist()
+            yield self._lines(n_columns, rows)[:, position].tolist()
+
+    def _lines(self, n_items: int, positions: NDArray[np.intp]) -> NDArray[Any]:
+        return read_lines(self._path, self._dtype, self._offset, n_items, positions, self._what)
 
     def _single_cells(self, position: int, line_nbytes: int) -> Iterator[list[Any]]:
         first = self._offset + position * self._dtype.itemsize
@@ -87,23 +103,54 @@ class NpyTable:
                 rows = range(start, min(start + _N_CELLS, self.shape[0]))
                 cells = np.zeros(len(rows), self._dtype)
                 for cell, row in zip(cells.reshape(-1, 1), rows, strict=True):
-                    os.preadv(file.fileno(), [cell.data], first + row * line_nbytes)
+                    n_read = os.preadv(file.fileno(), [cell.data], first + row * line_nbytes)
+                    if n_read < cell.nbytes:
+                        raise _cut_short(self._what)
                 yield cells.tolist()
 
 
 def read_lines(
-    path: Path, dtype: np.dtype[Any], offset: int, n_items: int, positions: NDArray[np.intp]
+    path: Path,
+    dtype: np.dtype[Any],
+    offset: int,
+    n_items: int,
+    positions: NDArray[np.intp],
+    what: str,
 ) -> NDArray[Any]:
-    """Return lines of ``n_items`` items, by position among those of a file from ``offset`` on."""
-    first, count = int(positions[0]), len(positions)
-    nbytes = n_items * dtype.itemsize
+    """Return lines of ``n_items`` items, by position among those of a file from ``offset`` on.
+
+    Raises
+    ------
+    InputError
+        If the file, ``what`` in messages, is gone or ends before them.
+    """
+
+    def read(first: int, count: int) -> NDArray[Any]:
+        start = offset + first * n_items * dtype.itemsize
+        try:
+            found = np.fromfile(path, dtype, count * n_items, offset=start)
+        except OSError as error:
+            raise InputError(
+                f"{what}: reading failed: {error.strerror or error}. Leave the file in its place "
+                "until the ingest has ended."
+            ) from error
+        if len(found) < count * n_items:
+            raise _cut_short(what)
+        return found.reshape(count, n_items)
+
     if (np.diff(positions) == 1).all():  # a run, read at once
-        run = np.fromfile(path, dtype, count * n_items, offset=offset + first * nbytes)
-        return run.reshape(count, n_items)
-    out = np.empty((count, n_items), dtype)
+        return read(int(positions[0]), len(positions))
+    out = np.empty((len(positions), n_items), dtype)
     for line, position in zip(out, positions.tolist(), strict=True):
-        line[...] = np.fromfile(path, dtype, n_items, offset=offset + position * nbytes)
+        line[...] = read(position, 1)[0]
     return out
+
+
+def _cut_short(what: str) -> InputError:
+    return InputError(
+        f"{what}: expected as many bytes as when the file was opened, found its end before. Leave "
+        "the file alone until the ingest has ended, and ingest it again."
+    )
 
 
 def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | SparseTable:
@@ -125,11 +172,23 @@ def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | Spars
                 return _open_sparse(path, what, sum(e.file_size for e in sizes.values()), cap)
             entry = sizes[_main_key(list(sizes), what)]
             copy = scratch / "matrix.npy"
+            _check_room(what, entry.file_size, scratch)
             with archive.open(entry) as packed, copy.open("wb") as file:
                 shutil.copyfileobj(packed, file, 1 << 18)
-    except zipfile.BadZipFile as error:
-        raise InputError(f"{what}: expected a .npz file, found damage: {error}") from error
+    except _BAD_ARCHIVE as error:
+        raise InputError(
+            f"{what}: expected a .npz file, found damage: {error}. Get the file again."
+        ) from error
     return NpyTable(copy, what)
+
+
+def _check_room(what: str, nbytes: int, scratch: Path) -> None:
+    free = shutil.disk_usage(scratch).free
+    if free < nbytes:
+        raise StoreError(
+            f"{what}: expected {describe_nbytes(nbytes)} of free disk to unpack it, found "
+            f"{describe_nbytes(free)}. Free some space, or put the store on another disk."
+        )
 
 
 def _main_key(keys: list[str], what: str) -> str:
@@ -153,4 +212,11 @@ def _open_sparse(path: Path, what: str, nbytes: int, cap: int) -> SparseTable:
             f"{megabytes(nbytes):g} MB as stored and as much by columns. Give at least "
             f"--memory-mb {(2 * nbytes + 90 * MB) // MB + 1}."
         )
-    return SparseTable(scipy.sparse.load_npz(path), what)
+    try:
+        matrix = scipy.sparse.load_npz(path)
+    except (*_BAD_HEADER, *_BAD_ARCHIVE) as error:
+        raise InputError(
+            f"{what}: expected a sparse matrix saved by SciPy, could not read it: {error}. "
+            "Get the file again."
+        ) from error
+    return SparseTable(matrix, what)

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
 
-_EXACT = 1 << 53
+EXACT = 1 << 53
+"""Integers up to it are float64 exactly."""
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
@@ -42,10 +43,15 @@ def as_float64(array: NDArray[Any], what: str) -> NDArray[np.float64]:
     wide = np.ascontiguousarray(array, dtype=np.float64)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         low, high = int(array.min()), int(array.max())
-        if high > _EXACT or low < -_EXACT:
-            found = high if high > _EXACT else low
-            raise InputError(
-                f"{what}: expected integers of at most 2**53, which float64 holds exactly, found "
-                f"{found}. Scale it, or leave it out."
-            )
+        if high > EXACT or low < -EXACT:
+            found = high if high > EXACT else low
+            raise too_large(found, what)
     return wide
+
+
+def too_large(found: int, what: str) -> InputError:
+    """Return the error of an integer beyond :data:`EXACT`."""
+    return InputError(
+        f"{what}: expected integers of at most 2**53, which float64 holds exactly, found {found}. "
+        "Scale it, or leave it out."
+    )

@@ -1,5 +1,6 @@
 """Which format a file or an object is of."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, cast
 
@@ -57,8 +58,10 @@ def open_file(path: Path, scratch: Path, cap: int) -> Table:
     return open_npz(path, str(path), scratch, cap)
 
 
-def open_object(thing: Any) -> Table:
+def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
     """Open an object in memory as a table.
+
+    The columns ``as_texts`` may hold numbers and texts at once, which are taken as texts.
 
     Raises
     ------
@@ -68,7 +71,7 @@ def open_object(thing: Any) -> Table:
     if isinstance(thing, np.ndarray):
         return ArrayTable(thing, "the array")
     if frame_library(thing):
-        return FrameTable(thing, "the frame")
+        return FrameTable(thing, "the frame", as_texts)
     if type(thing).__module__.startswith("scipy.sparse"):
         return SparseTable(thing, "the sparse matrix")
     if all(hasattr(thing, name) for name in _TABLE):

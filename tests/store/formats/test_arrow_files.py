@@ -76,3 +76,45 @@ def test_a_cap_that_cannot_hold_pyarrow_is_refused(tmp_path, kind):
     ):
         srs_ooc.ingest(tmp_path / "t.bin", tmp_path / "t.zarr", row_ids="id", memory_mb=60)
     assert [p.name for p in tmp_path.iterdir()] == ["t.bin"]
+
+
+@pytest.mark.parametrize("index", [["p", "q", "r", "s"], [7, 5, 3, 1]])
+def test_the_index_that_pandas_saved_holds_the_row_ids(tmp_path, index):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.0, 2, 3, 4], "y": ["u", "v"] * 2}, index=index)
+    frame.to_parquet(tmp_path / "t.parquet")
+    manifest = srs_ooc.ingest(tmp_path / "t.parquet", tmp_path / "t.zarr")
+    assert (manifest.target_name, manifest.n_features) == ("y", 1)
+    assert list(Names(tmp_path / "t.zarr", manifest, "row_ids")) == list(map(str, index))
+    assert manifest.inferred["row_ids"] == "the index that pandas saved"
+    two = frame.assign(b=1).set_index(["a", "b"])
+    two.assign(c=[1.0, 0, 1, 1], y=two.pop("y")).to_parquet(tmp_path / "two.parquet")
+    manifest = srs_ooc.ingest(tmp_path / "two.parquet", tmp_path / "two.zarr")
+    assert (manifest.target_name, manifest.n_features) == ("y", 1)
+    assert manifest.inferred["index"] == "'a', 'b', saved by pandas, left out"
+    named = srs_ooc.ingest(tmp_path / "two.parquet", tmp_path / "n.zarr", target="a", ignore=["b"])
+    assert (named.target_name, named.n_features) == ("a", 2)
+
+
+def test_offsets_that_lead_out_of_memory_are_found(tmp_path):
+    path = tmp_path / "t.bin"
+    table = pyarrow.table({"t": ["p", "q"] * 10, "y": ["u", "v"] * 10})
+    feather.write_feather(table, path, compression="uncompressed")
+    offsets = np.arange(21, dtype="<i4").tobytes()
+    wrong = np.append(np.arange(20), 2**30).astype("<i4").tobytes()
+    assert path.read_bytes().count(offsets) == 2
+    path.write_bytes(path.read_bytes().replace(offsets, wrong))
+    with pytest.raises(InputError, match=r"t\.bin: could not read column .* Get the file again"):
+        srs_ooc.ingest(path, tmp_path / "t.zarr")
+    assert [p.name for p in tmp_path.iterdir()] == ["t.bin"]
+
+
+def test_messages_of_pyarrow_on_one_line(tmp_path):
+    path = tmp_path / "t.bin"
+    WRITE["parquet"](path)
+    data = bytearray(path.read_bytes())
+    data[-500:-400] = b"\xff" * 100
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="expected a parquet file, could not read it") as error:
+        srs_ooc.ingest(path, tmp_path / "t.zarr")
+    assert "\n" not in str(error.value)

@@ -125,17 +125,17 @@ def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
     """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
     monkeypatch.setattr("srs_ooc.store.table_columns._PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
-    from srs_ooc.store import ingest_table
+    from srs_ooc.store import table_stages
 
-    real, rows = ingest_table.open_panels, []
+    real, rows = table_stages.open_panels, []
 
     def open_panels(path, n_features, n_rows, panel_rows):
         rows.append(min(panel_rows, 10))
         return real(path, n_features, n_rows, rows[-1])
 
-    monkeypatch.setattr(ingest_table, "open_panels", open_panels)
+    monkeypatch.setattr(table_stages, "open_panels", open_panels)
     if on_disk:
-        monkeypatch.setattr(ingest_table.IngestPlan, "has_room", lambda *_: False)
+        monkeypatch.setattr(table_stages.IngestPlan, "has_room", lambda *_: False)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
     assert rows == [10 if on_disk else 0]
@@ -237,7 +237,10 @@ def test_bad_objects_are_refused_and_leave_nothing(tmp_path, case):
         ),
         ({"target": ["u"] * 31}, "at least two classes"),
         ({"target": "z"}, "no such column 'z'"),
-        ({"target": LABELS, "names": NAMES[1:]}, "expected 12 names of columns, found 11"),
+        (
+            {"target": LABELS, "names": NAMES[1:]},
+            "expected 12 names, one for each column, found 11",
+        ),
         ({"target": LABELS, "row_ids": [1] * 31}, "distinct row ids"),
         ({"target": Path("nowhere.txt")}, "nowhere.txt: expected a text file"),
     ],

@@ -110,6 +110,14 @@ def test_lines_are_counted_past_comments(tmp_path):
         ingest(tmp_path, "#\r\n#\r\na;y\r\n#\r\n1,5;u\r\n", TextForm(comment="#"))
 
 
+@pytest.mark.parametrize("text", ["a,b,y\n1,2,u,\n3,4,v,\n", "y,a\nu,1,"])
+def test_separators_at_the_ends_of_lines_are_not_taken_for_row_names(tmp_path, text):
+    with pytest.raises(InputError, match=r"the last of them empty. Remove the comma"):
+        ingest(tmp_path, text)
+    manifest, values, _ = ingest(tmp_path, "a,y\nr1,1,\nr2,2,v\nr3,3,u\n")
+    assert (manifest.row_id_name, values.tolist()) == ("row_names", [[2, 3]])
+
+
 def test_without_a_header_columns_are_numbered_and_the_first_row_is_data(tmp_path):
     form = TextForm(header=False)
     text = "\ufeff1,2,u\n3,4,v\n"
