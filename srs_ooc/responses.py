@@ -80,8 +80,25 @@ def training_response(
         )
     if class_weight != UNWEIGHTED:
         by_class = class_weights(class_weight, labels, manifest.classes)
-        weights = by_class[labels] * (1.0 if weights is None else weights)
+        weights = _products(by_class[labels], weights)
     return Response.classes(labels, len(manifest.classes), weights)
+
+
+def _products(
+    by_class: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    if weights is None:
+        return by_class
+    with np.errstate(over="ignore", under="ignore"):
+        products = by_class * weights
+    wrong = ~(np.isfinite(products) & (products > 0))
+    if wrong.any():
+        raise UsageError(
+            "--class-weight: expected weights that times those of the rows are finite numbers "
+            f"above 0, found {by_class[wrong][0]:g} times {weights[wrong][0]:g}. "
+            "Choose weights nearer to 1."
+        )
+    return products
 
 
 def class_weights(
@@ -92,13 +109,14 @@ def class_weights(
     Raises
     ------
     UsageError
-        If the text names no class, or no number above 0.
+        If the text names no class, or one twice, or no number above 0.
     """
     if text == BALANCED:
         counts = np.bincount(labels, minlength=len(classes))
         present = np.count_nonzero(counts)
         return np.asarray(len(labels) / (present * np.maximum(counts, 1)), dtype=np.float64)
     weights = np.ones(len(classes))
+    named: set[str] = set()
     for part in text.split(","):
         name, _, number = part.rpartition("=")
         if name not in classes:
@@ -106,6 +124,11 @@ def class_weights(
                 f"--class-weight: expected none, balanced or CLASS=WEIGHT,..., found {part!r}. "
                 f"Classes of the store: {', '.join(classes[:5])}{', ...' * (len(classes) > 5)}."
             )
+        if name in named:
+            raise UsageError(
+                f"--class-weight: expected each class once, found {name!r} again. Leave one out."
+            )
+        named.add(name)
         weights[classes.index(name)] = _positive(part, number)
     return weights
 
@@ -116,5 +139,8 @@ def _positive(part: str, number: str) -> float:
     except (ValueError, ZeroDivisionError, OverflowError):
         weight = 0.0
     if not weight > 0:
-        raise UsageError(f"--class-weight: expected a number above 0, found {part!r}.")
+        raise UsageError(
+            f"--class-weight: expected a number above 0, found {part!r}. "
+            "To train without a class, name the other rows with --rows."
+        )
     return weight

@@ -149,7 +149,7 @@ def test_a_run_keeps_all_of_its_trees_or_none(store, tmp_path):
     assert n_read(tmp_path / "--save-trees.run") == 30
 
 
-@pytest.mark.parametrize("damage", ["byte", "truncated", "absent", "garbage", "swapped"])
+@pytest.mark.parametrize("damage", ["byte", "length", "truncated", "absent", "garbage", "swapped"])
 def test_a_damaged_tree_file_is_an_error(store, tmp_path, damage):
     run = tmp_path / "a.run"
     srs_ooc("run", store, "--out", run, "--save-trees", "--iterations", 20, "--q", 30)
@@ -157,6 +157,8 @@ def test_a_damaged_tree_file_is_an_error(store, tmp_path, damage):
     first, second = (len(r).to_bytes(4, "little") + r for r in list(records(run))[:2])
     if damage == "byte":
         data[len(data) // 2] ^= 4
+    elif damage == "length":
+        data[16 + 2] ^= 1  # 65,536 more bytes than there are
     elif damage == "truncated":
         del data[-10:]
     elif damage == "garbage":

@@ -6,7 +6,7 @@ import click
 
 from srs_ooc.cli.output import echo_json
 from srs_ooc.predict.predict import predict
-from srs_ooc.sizes import MB
+from srs_ooc.sizes import MB, counted
 
 _FILE = click.Path(path_type=Path)
 
@@ -35,7 +35,7 @@ def predict_command(
     """Predict the class or number of each row of DATA by the trees of RUN into the CSV file OUT.
 
     RUN must have been made with --save-trees; it may be going on. DATA is a CSV file (plain or
-    gzip-compressed, with a header) or a store. Its columns are found by name; only those that the
+    compressed, with a header) or a store. Its columns are found by name; only those that the
     trees use are read, and must be numbers or categories as in training. OUT has the row id, the
     prediction, and a column probability_CLASS for each class: the mean over trees of the leaf's
     class shares. A predicted number is the mean over trees of the leaf's mean.
@@ -48,7 +48,11 @@ def predict_command(
       accuracy, log_loss        null where DATA has no target
       r2, rmse                  of numbers; null where DATA has no target
       n_unknown_labels          rows of classes not seen in training: they count
-                                as wrong; null where DATA has no target
+                                as wrong (of numbers: of other labels than
+                                numbers, left out); null where DATA has no
+                                target
+      n_unlabelled              rows whose label is missing: predicted, left out
+                                of the scores; null where DATA has no target
     """
     report = predict(run, data, out, row_ids=row_ids, memory_nbytes=memory_mb * MB, store=store)
     if as_json:
@@ -59,7 +63,12 @@ def predict_command(
     )
     if report.accuracy is not None:
         click.echo(f"accuracy {report.accuracy:.4f}, log-loss {report.log_loss:.4f}")
-    if report.r2 is not None:
-        click.echo(f"R2 {report.r2:.4f}, root mean squared error {report.rmse:.4g}")
+    if report.rmse is not None:
+        r2 = "undefined" if report.r2 is None else f"{report.r2:.4f}"
+        click.echo(f"R2 {r2}, root mean squared error {report.rmse:.4g}")
     if report.n_unknown_labels:
-        click.echo(f"{report.n_unknown_labels} rows are of classes not seen in training")
+        is_of_classes = report.accuracy is not None
+        what = "classes not seen in training" if is_of_classes else "no number as target"
+        click.echo(f"{counted(report.n_unknown_labels, 'row')} of {what}")
+    if report.n_unlabelled:
+        click.echo(f"{counted(report.n_unlabelled, 'row')} without a label, left out of the scores")

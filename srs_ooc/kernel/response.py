@@ -119,9 +119,12 @@ def whole_weights(weights: NDArray[np.floating]) -> NDArray[np.int32]:
     if not bool(np.all(np.isfinite(weights) & (weights > 0))):
         found = weights[~(np.isfinite(weights) & (weights > 0))][0]
         raise ValueError(f"expected finite weights above 0, found {found}")
-    largest, total = float(weights.max()), math.fsum(weights.tolist())
-    as_they_are = bool(np.all(weights == np.rint(weights)))
-    if not (as_they_are and largest <= LARGEST_WEIGHT and total <= TOTAL_WEIGHT):
-        weights = weights * min(LARGEST_WEIGHT / largest, TOTAL_WEIGHT / total)
+    largest = float(weights.max())
+    as_they_are = largest <= LARGEST_WEIGHT and bool(np.all(weights == np.rint(weights)))
+    if not (as_they_are and math.fsum(weights.tolist()) <= TOTAL_WEIGHT):
+        # By a power of two first, which changes no digit: sums and quotients stay within doubles.
+        weights = np.ldexp(weights, -math.frexp(largest)[1])
+        total = math.fsum(weights.tolist())
+        weights = weights * min(LARGEST_WEIGHT / float(weights.max()), TOTAL_WEIGHT / total)
     whole: NDArray[np.int32] = np.maximum(np.rint(weights), 1).astype(np.int32)
     return whole

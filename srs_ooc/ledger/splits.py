@@ -6,12 +6,13 @@ feature's own units (:mod:`srs_ooc.store.boundaries`). It is made when trees are
 predict, and again when there are more of them, so that a run is not slowed; that needs the store
 the run was made on, predicting afterwards does not.
 
-The file is :data:`MAGIC`, one line of JSON, and the arrays one after another; the line holds the
-CRC-32 of what follows it.
+The file is :data:`MAGIC`, the CRC-32 of all that follows it (4 bytes, little-endian), one line of
+JSON, and the arrays one after another.
 """
 
 import json
 import os
+import struct
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,7 +32,9 @@ from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import Categories
 
 SPLITS_FILE = "splits.bin"
-MAGIC = b"srs-ooc splits 2\n"
+MAGIC = b"srs-ooc splits 3\n"
+_EARLIER = b"srs-ooc splits 2\n"
+_CRC = struct.Struct("<I")
 CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
 _NAME_NBYTES = 300
@@ -77,17 +80,20 @@ def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
     file = run / SPLITS_FILE
     try:
         with file.open("rb") as stream:
-            right = stream.read(len(MAGIC)) == MAGIC
-            header = json.loads(stream.readline() or b"{}") if right else {}
-            if right and header.get("trees_nbytes") != trees.nbytes:
-                return None
+            magic, crc = stream.read(len(MAGIC)), stream.read(_CRC.size)
+            line = stream.readline()
             body = stream.read()
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as error:
-        raise _damaged(file, str(error)) from error
-    if not right or zlib.crc32(body) != header.get("crc32"):
+    except OSError as error:
+        raise _damaged(file, error.strerror or str(error)) from error
+    if magic == _EARLIER:
+        return None
+    if magic != MAGIC or crc != _CRC.pack(zlib.crc32(body, zlib.crc32(line))):
         raise _damaged(file, "other bytes")
+    header = json.loads(line)
+    if header["trees_nbytes"] != trees.nbytes:
+        return None
     n_keys, n_features = int(header["n_keys"]), int(header["n_features"])
     keys = np.frombuffer(body, np.int64, n_keys)
     thresholds = np.frombuffer(body, np.float64, n_keys, 8 * n_keys)
@@ -187,11 +193,11 @@ def _write(file: Path, table: SplitTable) -> None:
     names = json.dumps(table.names, ensure_ascii=False).encode()
     body = b"".join([*(array.tobytes() for array in arrays), names])
     sizes = {"n_keys": len(table.keys), "n_features": len(table.features)}
-    header = json.dumps(table.facts | sizes | {"crc32": zlib.crc32(body)}).encode()
+    line = json.dumps(table.facts | sizes).encode() + b"\n"
     scratch = file.with_name(f"{file.name}.{os.getpid()}.partial")
     try:
         with scratch.open("wb") as stream:
-            stream.write(MAGIC + header + b"\n")
+            stream.write(MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
             stream.write(body)
             stream.flush()
             os.fsync(stream.fileno())

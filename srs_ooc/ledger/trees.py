@@ -154,10 +154,11 @@ class TreeReader:
                 file.seek(place)
                 data = b""
                 while place + len(data) < self.nbytes:
-                    data += file.read(min(BATCH_NBYTES, self.nbytes - place - len(data)))
+                    left = self.nbytes - place - len(data)
+                    data += file.read(min(max(BATCH_NBYTES, _missing_nbytes(data)), left))
                     spans, used = _whole_records(data)
                     if not spans:
-                        if place + len(data) >= self.nbytes:
+                        if _missing_nbytes(data) > self.nbytes - place - len(data):
                             raise self._damaged(number)
                         continue
                     yield self._decode(data, spans, number)
@@ -201,6 +202,13 @@ def _whole_records(data: bytes) -> tuple[list[tuple[int, int]], int]:
         spans.append((start, stop))
         place = stop
     return spans, place
+
+
+def _missing_nbytes(data: bytes) -> int:
+    """Return how many bytes the first record, begun in ``data``, is short of."""
+    if len(data) < _HEAD.size:
+        return _HEAD.size - len(data)
+    return max(0, _HEAD.size + int(_HEAD.unpack_from(data)[0]) - len(data))
 
 
 def _check(path: Path, valid: int) -> None:

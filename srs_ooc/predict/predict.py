@@ -9,6 +9,7 @@ from srs_ooc.atomic import published_file
 from srs_ooc.budget import Budget
 from srs_ooc.errors import UsageError
 from srs_ooc.inputs import Inputs
+from srs_ooc.kernel.response import TARGET_BITS
 from srs_ooc.ledger import Ledger, TreeReader
 from srs_ooc.ledger.splits import SplitTable, load_splits, make_splits, making_nbytes
 from srs_ooc.predict.ensemble import ensemble_nbytes, probabilities
@@ -21,6 +22,8 @@ from srs_ooc.store.manifest import read_manifest
 
 MOST_ROWS = 8192
 """Rows of a panel at most: more would not make it faster."""
+_MODERATE = 2.0**-TARGET_BITS
+"""Times the scale of whole-number targets: the half range of the training targets becomes 1."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,7 @@ class Report:
     accuracy: float | None
     log_loss: float | None
     n_unknown_labels: int | None
+    n_unlabelled: int | None = None
     r2: float | None = None
     rmse: float | None = None
 
@@ -81,6 +85,7 @@ def predict(
         is_training = data.is_dir() and read_manifest(data).fingerprint == spec_of(ledger).store
     finally:
         ledger.close()
+    _check_data(data, splits, row_ids)
     table: Table
     if is_training:
         table = TrainingStoreTable(data, splits)
@@ -99,6 +104,27 @@ def predict(
             f"{out}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists, can be written, and has room."
         ) from error
+
+
+def _check_data(data: Path, splits: SplitTable, row_ids: str | None) -> None:
+    if data.is_dir():
+        manifest = read_manifest(data)
+        if row_ids is not None:
+            raise UsageError(
+                f"--row-ids: expected with a CSV file, found the store {data}, which has row ids "
+                "of its own. Leave it out."
+            )
+        same_target = manifest.target_name == splits.facts["target_name"]
+        if same_target and splits.facts["classes"] and manifest.task == "regression":
+            raise UsageError(
+                f"{data}: expected a target of classes, as in training, found one of numbers. "
+                "Ingest the table with --task classification."
+            )
+    elif row_ids in splits.names:
+        raise UsageError(
+            f"--row-ids: expected a column that is no feature, found {row_ids!r}, which the trees "
+            "use. Choose another, or leave it out."
+        )
 
 
 def _looked_up(
@@ -137,7 +163,8 @@ def _write(
     as_codes: bool,
 ) -> Report:
     classes: list[str] = splits.facts["classes"]
-    scores: Scores | TargetScores = Scores(classes) if classes else TargetScores()
+    scores: Scores | TargetScores
+    scores = Scores(classes) if classes else TargetScores(splits.facts["scale"] * _MODERATE)
     n_rows, has_target = 0, True
     with (
         published_file(out) as scratch,
@@ -150,8 +177,9 @@ def _write(
             count = len(panel.ids)
             shares = probabilities(trees, splits, panel.values, count, as_codes=as_codes)
             predicted = shares.argmax(axis=1).tolist()
-            for row_id, guess, row in zip(panel.ids, predicted, shares.tolist(), strict=True):
-                writer.writerow([row_id, classes[guess], *row] if classes else [row_id, *row])
+            for row_id, guess, row in zip(panel.ids, predicted, shares, strict=True):
+                said = row.tolist()
+                writer.writerow([row_id, classes[guess], *said] if classes else [row_id, *said])
             n_rows += count
             has_target = panel.labels is not None
             if panel.labels is not None:
@@ -163,6 +191,7 @@ def _write(
         accuracy=scores.accuracy,
         log_loss=scores.log_loss,
         n_unknown_labels=scores.n_unknown if has_target else None,
+        n_unlabelled=scores.n_unlabelled if has_target else None,
         r2=scores.r2,
         rmse=scores.rmse,
     )

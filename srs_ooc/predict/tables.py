@@ -102,7 +102,7 @@ def _translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
 
 
 class CsvTable:
-    """A CSV file, plain or gzip-compressed, whose columns are found by name.
+    """A CSV file, plain or compressed, whose columns are found by name.
 
     Parameters
     ----------
@@ -331,6 +331,7 @@ class StoreTable:
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
         order = np.argsort(self._stored)
+        is_same = self._manifest.target_name == self._splits.facts["target_name"]
         values = np.empty((len(order), n_rows))
         for first, ids, labels in _row_facts(self._path, n_rows):
             stop = first + len(ids)
@@ -341,7 +342,7 @@ class StoreTable:
             for column, codes in zip(values, self._codes, strict=True):
                 if codes is not None:
                     _translate(column[: len(ids)], codes)
-            yield Panel(values, ids, labels)
+            yield Panel(values, ids, labels if is_same else None)
 
 
 class TrainingStoreTable:

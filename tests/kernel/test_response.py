@@ -67,3 +67,17 @@ def test_a_bootstrap_draws_rows_with_replacement_by_key():
     assert (np.diff(labels) >= 0).all()
     assert sample.root_stats[:, 0].tolist() == np.bincount(labels).tolist()
     assert 600 < len(np.unique(sample.order)) < 665  # 1 - 1/e of them: 632
+
+
+def test_weights_as_large_and_as_small_as_doubles_can_be():
+    """No sum or quotient leaves the range of doubles: 1.7e308 four times, the smallest double."""
+    assert whole_weights(np.full(4, 1.7e308)).tolist() == [4095] * 4
+    assert whole_weights(np.array([5e-324, 1e-323])).tolist() == [2048, 4095]
+    assert whole_weights(np.array([5e-324, 1.7e308])).tolist() == [1, 4095]
+
+
+@pytest.mark.parametrize("exponent", [-900, -1, 1, 900])
+def test_weights_times_a_power_of_two_are_the_same(exponent):
+    weights = np.random.default_rng(0).exponential(size=500) + 1e-3
+    expected = whole_weights(weights)
+    np.testing.assert_array_equal(whole_weights(np.ldexp(weights, exponent)), expected)

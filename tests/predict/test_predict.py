@@ -151,6 +151,33 @@ def test_memory_is_bounded_and_changes_nothing(folder, tmp_path):
     assert len(rows_of(outs[0])) == 90 * (N_ROWS - TRAINED) + 1
 
 
+def test_memory_is_bounded_where_there_are_many_classes(tmp_path):
+    """Panels of 8,192 rows and 300 classes: each probability is 8 bytes, and a Python number."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 900, (9000, 2))
+    rows = [[*row, row[0] // 3] for row in x.tolist()]
+    data = write_csv(tmp_path / "t.csv", ["a", "b", "group"], rows)
+    write_csv(tmp_path / "small.csv", ["a", "b", "group"], rows[:1800])
+    srs_ooc("ingest", "small.csv", "t.zarr", "--task", "classification", cwd=tmp_path)
+    srs_ooc("run", "t.zarr", "--save-trees", "--iterations", 2, cwd=tmp_path)
+    options = ("predict", tmp_path / "t.run", data, tmp_path / "out.csv", "--memory-mb", 90)
+    assert peak_kb(*options) * 1024 / 1e6 < 90
+
+
+def test_labels_may_be_missing_and_targets_have_other_names(folder, tmp_path):
+    header, *rows = rows_of(folder / "test.csv")
+    some = [[*row[:-1], "" if i < 5 else row[-1]] for i, row in enumerate(rows)]
+    report, out = predicted(folder, write_csv(tmp_path / "s.csv", header, some), tmp_path / "a.csv")
+    assert (report["n_rows"], report["n_unlabelled"]) == (N_ROWS - TRAINED, 5)
+    assert report["n_unknown_labels"] == 0
+    assert predicted(folder, "test.csv", tmp_path / "b.csv")[1] == out
+    other = write_csv(tmp_path / "other.csv", [*header[:-1], "species"], rows)
+    srs_ooc("ingest", other, tmp_path / "other.zarr", "--row-ids", "id")
+    report, out_of_store = predicted(folder, tmp_path / "other.zarr", tmp_path / "c.csv")
+    assert report["accuracy"] is report["n_unlabelled"] is None
+    assert out_of_store == out
+
+
 def test_ranges_of_codes_serve_where_values_were_not_kept(folder, tmp_path):
     store, run = tmp_path / "n.zarr", tmp_path / "n.run"
     options = ("--row-ids", "id", "--target", "group", "--no-values")
@@ -178,12 +205,17 @@ def test_thresholds_are_kept_until_there_are_more_trees(folder, tmp_path):
     more, _ = predicted(folder, "test.csv", tmp_path / "d.csv", *options, run=run)
     assert (first[0]["n_trees"], more["n_trees"]) == (30, 60)
     file = run / "splits.bin"
-    data = bytearray(file.read_bytes())
-    data[-1] ^= 1
-    file.write_bytes(data)
-    message = error_of("predict", run, folder / "test.csv", tmp_path / "e.csv")
-    assert "splits.bin" in message
-    assert "Remove" in message
+    whole = file.read_bytes()
+    for place in (3, 18, whole.index(b'"classes": ["') + 13, len(whole) - 1):
+        data = bytearray(whole)
+        data[place] ^= 1
+        file.write_bytes(data)
+        message = error_of("predict", run, folder / "test.csv", tmp_path / "e.csv")
+        assert "splits.bin" in message
+        assert "Remove" in message
+    file.unlink()
+    again, _ = predicted(folder, "test.csv", tmp_path / "f.csv", *options, run=run)
+    assert again == more
 
 
 def test_trees_that_never_split_predict_the_shares_of_the_training_rows(folder, tmp_path):
@@ -259,6 +291,13 @@ def test_what_cannot_be_predicted_is_refused(folder, tmp_path):
     assert "no such file" in refused("t.run", "nothing.csv", out)
     assert "expected a run" in refused("nothing.run", "test.csv", out)
     assert "--row-ids" in refused("t.run", "test.csv", out, "--row-ids", "nowhere")
+    assert "which the trees use" in refused("t.run", "test.csv", out, "--row-ids", "f3")
+    assert "Leave it out" in refused("t.run", "all.zarr", out, "--row-ids", "id")
+    numbered = [[*row[:-1], i] for i, row in enumerate(rows_of(folder / "test.csv")[1:])]
+    numbers = write_csv(tmp_path / "n.csv", rows_of(folder / "test.csv")[0], numbered)
+    options = ("--row-ids", "id", "--target", "group", "--task", "regression")
+    srs_ooc("ingest", numbers, tmp_path / "n.zarr", *options)
+    assert "--task classification" in refused("t.run", tmp_path / "n.zarr", out)
     other = tmp_path / "other.zarr"
     header, *rows = rows_of(folder / "test.csv")
     small = write_csv(tmp_path / "small.csv", header[:9] + header[-1:], [
