@@ -53,9 +53,9 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
             "judge",
             "decoy",
             spec.judge,
-            "its verdict bounds the share of false features among the selected; it takes about ten "
-            "or more to select any, so where few are expected certify them with --replays 9 (takes "
-            "about 5 times as long)",
+            "its verdict bounds the share of false features among the selected; of those that do "
+            "not show by themselves it takes about ten to select any, so where few are expected "
+            "certify them with --replays 9 (takes about 5 times as long)",
         ),
     ]
 
