@@ -60,8 +60,7 @@ def predict(
         A CSV file or a store; rows are read in bounded panels, and only the columns that trees use.
     out : Path
         The CSV file to make: row id, prediction, and a probability for each class, if there are
-        classes. It appears
-        complete or not at all.
+        classes. It appears complete or not at all.
     row_ids : str, optional
         Column of row ids in a CSV file.
     memory_nbytes : int
