@@ -89,6 +89,8 @@ def survey(
     tests = MarginalTests(parts, store, manifest)
     n_features, level = manifest.n_features, exact_share(parts.spec.fdr)
     p_values = tests.of_all()
+    tested = p_values[:n_features]
+    cutoff = largest_passing(tested, float(level))
     comparison = None
     if replays is not None:
         comparison = Comparison.of(bests(state, p_values), replays)
@@ -100,8 +102,6 @@ def survey(
         passing = level * SHARE_ALONE * (1 + parts.spec.decoys)
         outstanding = _strongest(p_values, largest_passing(p_values, float(passing)), key)
     ranking = pool(state, outstanding, tests.of(outstanding), key)
-    tested = p_values[:n_features]
-    cutoff = largest_passing(tested, float(level))
     items = ranking.items
     is_decoy = items >= n_features
     groups = _groups(parts, items[:GROUPED], manifest)
@@ -141,6 +141,8 @@ def _above(
 
 def _strongest(p_values: NDArray[np.float32], bound: float, key: int) -> NDArray[np.uint32]:
     """Return the items with p-values of at most ``bound``, strongest first; at most OUTSTANDING."""
+    if not bound:
+        return np.zeros(0, np.uint32)
 
     def scores(piece: slice) -> NDArray[np.float64]:
         found = p_values[piece].astype(np.float64)

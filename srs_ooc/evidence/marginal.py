@@ -136,7 +136,8 @@ def largest_passing(p_values: NDArray[np.floating], level: float) -> float:
     Benjamini and Hochberg (1995), J. R. Statist. Soc. B 57, Section 3.1. NaN is no feature.
     """
     ascending = np.sort(p_values)
-    n, largest = int(np.searchsorted(ascending, np.nan)), 0.0
+    nan = ascending.dtype.type(np.nan)  # of another type it would have all of them copied
+    n, largest = int(np.searchsorted(ascending, nan)), 0.0
     for start in range(0, n, _PIECE):  # a few numbers a feature would break the memory plan
         some = ascending[start : start + _PIECE]
         passing = some[some <= level * np.arange(start + 1, start + 1 + len(some)) / n]
