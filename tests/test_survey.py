@@ -92,6 +92,21 @@ def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
     assert len(selected) <= 2
 
 
+def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
+    """It is 0 there, which is also what is said where none passes."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(600) % 2
+    values = rng.standard_normal((200, 600))
+    values[7] = labels * 10 + rng.random(600)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert facts["n_outstanding"] >= 1
+    assert facts["n_marginal"] >= 1
+    assert stored_positions(200)[verdict["features"][0]] == 7
+    assert verdict["tiers"][0] > 0
+    assert 0 < verdict["p_values"][0] < 1e-30
+
+
 def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
