@@ -34,7 +34,7 @@ from selection_parts.command_line import chosen, said
 from selection_parts.methods import METHODS, Method, passes, version_of_ours
 from selection_parts.ours import run_ours
 from selection_parts.problems import Problem, all_problems
-from selection_parts.report import reach, table
+from selection_parts.report import overview, reach, table
 from selection_parts.scores import score
 from selection_parts.tables import Table, open_table
 
@@ -119,10 +119,12 @@ class Benchmark:
         if answer.reason is not None and done.status is not None:
             said(f"{name}: failed, not kept: {answer.reason}")
             return
-        scores = None
+        scores = core = None
         if done.status is not None:
             scores = score(opened.truth(), answer.selected, answer.ranking)
-        self.cache.put(Result(job.key, done.seconds, done.cpu_seconds, done.peak_mb, scores))
+        if answer.core is not None:
+            core = score(opened.truth(), answer.core, answer.ranking)
+        self.cache.put(Result(job.key, done.seconds, done.cpu_seconds, done.peak_mb, scores, core))
         said(
             f"{name}: {scores or 'out of time'}; {done.seconds:.1f} s, "
             f"{done.cpu_seconds:.1f} CPU s, {done.peak_mb:.0f} MB"
@@ -147,7 +149,8 @@ class Benchmark:
             if own:
                 print(table(problem, own))
                 bounds += reach(problem, own)
-        print("\n".join(bounds))
+        print("\n".join(bounds) + "\n")
+        print(overview(self.problems, results))
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from srs_ooc.evidence.elimination import COUNTING, REPLAYING, SURVIVORS, Elimina
 from srs_ooc.evidence.marginal import strength
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.replays import certify
-from srs_ooc.evidence.verdict import Verdict, count_decoys, record_gaps
+from srs_ooc.evidence.verdict import Verdict, clear_drops, count_decoys
 from srs_ooc.fitting import EngineParts, engine_parts
 from srs_ooc.inputs import Inputs
 from srs_ooc.item_tests import MarginalTests
@@ -177,7 +177,8 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         in_closing = ranking.closing_places >= 0
         scores = np.where(in_closing, scores[ranking.closing_places], 0.0)
         return certify(found.comparison, scores, strength(found.p_values), level)
-    may_part = record_gaps(ranking.gaps, ranking.stretches)
+    counted = ranking.closing_places[ranking.n_outstanding :]
+    may_part = clear_drops(state.scores[counted], state.rounds[counted])
     largest = found.largest_groups
     expected = found.n_tested * ranking.p_values
     return count_decoys(found.is_decoy, spec.decoys, largest, float(level), may_part, expected)

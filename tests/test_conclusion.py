@@ -203,7 +203,17 @@ def test_the_command_line_tells_the_verdict(concluded):
     assert all(record["tier"] in ("core", "extended") for record in selected)
     assert all(record["q_value"] <= 0.4 for record in selected)
     assert selected == records[: len(selected)]
+    core = [record for record in selected if record["tier"] == "core"]
+    assert len(core) >= 12
+    assert json_of("features", run, "--json", "--core") == core
+    assert json_of("features", run, "--json", "--selected") == selected
     assert f"{len(selected)} selected in" in said
+    assert f"{len(core)} of tier core" in said
+    srs_ooc("export", run.with_name("t.zarr"), run, run.with_name("core.csv"), "--core")
+    header = run.with_name("core.csv").read_text().splitlines()[0]
+    assert header.split(",")[1:-1] == [record["name"] for record in core]
+    both = ("export", run.with_name("t.zarr"), run, run.with_name("no.csv"), "--core", "--top", 3)
+    assert "one of --top and --core" in error_of(*both)
     assert srs_ooc("resume", run).stdout == said
     assert f"{len(selected)} features selected" in srs_ooc("features", run).stdout
 
@@ -230,6 +240,7 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     assert "provisional" in srs_ooc("features", run).stdout
     assert json_of("status", run, "--json")["state"] == "stopped"
     assert "final verdict" in error_of("features", run, "--why", "f0")
+    assert "--core: expected a run with a final verdict" in error_of("features", run, "--core")
 
 
 @pytest.mark.parametrize(

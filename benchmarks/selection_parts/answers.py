@@ -9,16 +9,17 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Answer:
-    """Source positions; ``reason`` says why there is no answer."""
+    """Source positions; ``core`` where a method tells one; ``reason`` says why there is none."""
 
     selected: Sequence[int]
     ranking: Sequence[int]
+    core: Sequence[int] | None = None
     reason: str | None = None
 
     @classmethod
     def failed(cls, reason: str) -> "Answer":
         """Return that there is no answer."""
-        return cls((), (), reason)
+        return cls((), (), reason=reason)
 
 
 def read_answer(folder: Path) -> Answer:

@@ -28,13 +28,17 @@ class Key:
 
 @dataclass(frozen=True)
 class Result:
-    """One method on one table; ``scores`` is None where it was out of time."""
+    """One method on one table; ``scores`` is None where it was out of time.
+
+    ``core`` scores the core of the selected alone, where a method tells one.
+    """
 
     key: Key
     seconds: float
     cpu_seconds: float
     peak_mb: float
     scores: Scores | None
+    core: Scores | None = None
 
 
 class Cache:
@@ -65,6 +69,7 @@ class Cache:
         """Yield all results."""
         for path in sorted(self.folder.glob("*/*.json")):
             record = json.loads(path.read_text())
-            scores = record.pop("scores")
             key = Key(**record.pop("key"))
-            yield Result(key=key, scores=Scores(**scores) if scores else None, **record)
+            scored = {name: record.pop(name, None) for name in ("scores", "core")}
+            both = {name: Scores(**found) if found else None for name, found in scored.items()}
+            yield Result(key=key, **both, **record)

@@ -31,14 +31,16 @@ def run_ours(method: str, table: Table) -> tuple[Measured, Answer]:
 
 
 def read_selection(run: Path) -> Answer:
-    """Return the selected features of a run and all features by rank."""
-    selected, ranking = [], array("I")
+    """Return the selected features of a run, their core, and all features by rank."""
+    selected, core, ranking = [], [], array("I")
     for record in records(run):
         position = position_of(record["name"])
         ranking.append(position)
         if is_selected(record):
             selected.append(position)
-    return Answer(selected, ranking)
+        if record["tier"] == "core":
+            core.append(position)
+    return Answer(selected, ranking, core)
 
 
 def is_selected(record: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from statistics import mean, stdev
 
 from selection_parts.cache import Result
@@ -51,6 +52,11 @@ def row(label: str, results: list[Result]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def of_core(results: list[Result]) -> list[Result]:
+    """Return what the core alone would have scored, where a method tells one."""
+    return [replace(result, scores=result.core) for result in results if result.core is not None]
+
+
 def table(problem: Problem, results: list[Result]) -> str:
     """Return the table of one problem."""
     shape = f"n = {problem.n_rows:,}, p = {problem.n_features:,}"
@@ -63,6 +69,8 @@ def table(problem: Problem, results: list[Result]) -> str:
         own = [result for result in results if result.key.method == name]
         if own:
             lines.append(row(method.label, own))
+        if core := of_core(own):
+            lines.append(row(f"{method.label}, tier core", core))
     return "\n".join(lines) + "\n"
 
 
@@ -83,3 +91,32 @@ def reach(problem: Problem, results: list[Result]) -> list[str]:
             f"{verdict} |"
         )
     return lines
+
+
+def overview(problems: list[Problem], results: list[Result]) -> str:
+    """Return one table of all problems and methods: power / false share, CPU seconds, peak MB."""
+    found = {result.key.method for result in results}
+    methods = [name for name in METHODS if name in found]
+    lines = [
+        "| problem | " + " | ".join(METHODS[name].label for name in methods) + " |",
+        "|---" * (len(methods) + 1) + "|",
+    ]
+    for problem in problems:
+        on_it = [result for result in results if result.key.problem == problem.name]
+        cells = [_cell([r for r in on_it if r.key.method == name]) for name in methods]
+        if any(cells):
+            lines.append(f"| {problem.name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(results: list[Result]) -> str:
+    if not results:
+        return ""
+    peak = f"{mean(result.peak_mb for result in results):.0f} MB"
+    done = [result for result in results if result.scores is not None]
+    late = f", {len(results) - len(done)} out of time" if len(done) < len(results) else ""
+    if not done:
+        return f"out of time, {peak}"
+    power, false = _mean(_values(done, "power")), _mean(_values(done, "false_share"))
+    cpu = mean(result.cpu_seconds for result in done)
+    return f"{power} / {false}, {cpu:.0f} s, {peak} ({len(done)}{late})"

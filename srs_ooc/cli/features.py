@@ -27,6 +27,7 @@ _VERDICT_COLUMNS = {
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--store", type=click.Path(path_type=Path), help="The run's store, if it was moved.")
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
+@click.option("--core", "only_core", is_flag=True, help="Only those of the tier core.")
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="Only the N best.  [default: 50 in a table, all in CSV and JSON]")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below.")
@@ -36,6 +37,7 @@ def features_command(
     run: Path,
     store: Path | None,
     only_selected: bool,
+    only_core: bool,
     top: int | None,
     as_csv: bool,
     as_json: bool,
@@ -68,24 +70,23 @@ def features_command(
     if why is not None:
         click.echo(reading.explain(why))
         return
-    records = reading.records(only_selected=only_selected)
+    among = reading.selected(only_core=only_core) if only_selected or only_core else None
+    records = reading.records(among)
     if as_json:
         stream_json(islice(records, top))
     elif as_csv:
         stream_csv(FeatureRecord, islice(records, top))
     else:
-        _show(
-            reading, records=list(islice(records, top or TABLE_ROWS)), only_selected=only_selected
-        )
+        n_there = len(reading.positions) if among is None else len(among)
+        _show(reading, list(islice(records, top or TABLE_ROWS)), n_there)
 
 
-def _show(reading: Reading, records: list[FeatureRecord], *, only_selected: bool) -> None:
+def _show(reading: Reading, records: list[FeatureRecord], n_there: int) -> None:
     provisional = " (provisional: no verdict yet)" if reading.is_provisional else ""
     click.echo(
         f"{counted(reading.n_selected, 'feature')} selected after {reading.n_iterations} iterations"
         f"{provisional}"
     )
     stream_table(_COLUMNS if reading.verdict is None else _VERDICT_COLUMNS, records)
-    n_there = reading.n_selected if only_selected else len(reading.positions)
     if len(records) < n_there:
         click.echo(f"(the best {len(records)} of {n_there}; more with --top N, all with --csv)")

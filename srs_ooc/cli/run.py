@@ -325,7 +325,11 @@ def _verdict_line(verdict: VerdictReading) -> str:
     if spec.replays:
         how = f"certified against {spec.replays} replays at level {spec.fdr}"
     else:
-        how = f"{counted(facts['n_decoys_above'], 'decoy')} above the cut at level {spec.fdr}"
+        core = len(verdict.selected(only_core=True))
+        how = (
+            f"{core} of tier core, {counted(facts['n_decoys_above'], 'decoy')} above the cut at "
+            f"level {spec.fdr}"
+        )
     return (
         f"{verdict.n_selected} selected in {counted(verdict.n_groups_selected, 'group')}, {how}; "
         f"{counted(facts['n_marginal'], 'feature')} would pass the marginal test alone."

@@ -77,8 +77,6 @@ class Elimination:
         By rank once :attr:`is_over`; before, those still in come first, in ascending order.
     scores : float64 (n,)
         Mean importance in the last round each was in, in units of ``2**-36``.
-    gaps : float64 (n,)
-        By how much an item's score exceeds the next one's, in the round that parted them.
     rounds : uint8 (n,)
         That round, from 0.
     batch_ranks : uint16 (BATCHES, n)
@@ -87,13 +85,13 @@ class Elimination:
         Trees of the round that are done.
     """
 
-    _ARRAYS = ("items", "scores", "gaps", "rounds", "batch_ranks", "importance", "n_drawn")
+    _ARRAYS = ("items", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
 
     def __init__(self, items: NDArray[np.uint32], key: int, manner: Manner, most: int) -> None:
         n = len(items)
         self._key, self._manner, self._most = key, manner, most
         self.items = np.sort(items)
-        self.scores, self.gaps = np.zeros(n), np.zeros(n)
+        self.scores = np.zeros(n)
         self.rounds = np.zeros(n, np.uint8)
         self.batch_ranks = np.zeros((BATCHES, n), np.uint16)
         self.importance = np.zeros((BATCHES, n), np.int64)
@@ -153,18 +151,12 @@ class Elimination:
         order = by_score(total, items, tie)
         self.items[:n], self.scores[:n] = items[order], total[order]
         self.batch_ranks[:, :n] = ranks[:, order]
-        self.gaps[: n - 1] = -np.diff(self.scores[:n])
         self.rounds[:n] = self.round
         self.importance[:] = 0
         self.n_drawn[:] = 0
         self.round, self.tree = self.round + 1, 0
         if not self.is_over:
-            self._sort_alive()
-
-    def _sort_alive(self) -> None:
-        # What the next round will measure again; the gap below its last place stays as it is.
-        n = self.sizes[self.round]
-        self.items[:n].sort()
+            self.items[: self.sizes[self.round]].sort()
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the state, for the ledger."""

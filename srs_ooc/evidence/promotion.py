@@ -29,19 +29,12 @@ class Pooled:
         Best first, each once.
     closing_places : int64 (n,)
         Place of each in the closing stage; -1 for items that did not reach it.
-    gaps : float64 (n,)
-        By how much an item's score exceeds the next one's, in the stretch it was ranked in.
-    stretches : uint8 (n,)
-        Number of that stretch: the round of the closing stage, or one past the last for items that
-        stand out by themselves, which are scored by minus the logarithm of their p-value.
     p_values : float64 (n_outstanding,)
         Of those that stand out by themselves, which come first.
     """
 
     items: NDArray[np.uint32]
     closing_places: NDArray[np.int64]
-    gaps: NDArray[np.float64]
-    stretches: NDArray[np.uint8]
     p_values: NDArray[np.float64]
 
     @property
@@ -69,16 +62,12 @@ def pool(
     key : int
         Breaks ties, by a hash of the item.
     """
-    scores = strength(p_values)
-    order = by_score(scores, outstanding, key)
+    order = by_score(strength(p_values), outstanding, key)
     first = outstanding[order]
     others = np.flatnonzero(~np.isin(closing.items, first))
-    number = int(closing.rounds.max(initial=0)) + 1
     return Pooled(
         np.concatenate([first, closing.items[others]]),
         np.concatenate([_places(closing.items, first), others]),
-        np.concatenate([-np.diff(scores[order], append=0.0), _gaps(closing, others)]),
-        np.concatenate([np.full(len(first), number, np.uint8), closing.rounds[others]]),
         p_values[order],
     )
 
@@ -88,11 +77,3 @@ def _places(items: NDArray[np.uint32], wanted: NDArray[np.uint32]) -> NDArray[np
     order = np.argsort(items)
     at = np.minimum(np.searchsorted(items[order], wanted), len(items) - 1)
     return np.where(items[order][at] == wanted, order[at], -1)
-
-
-def _gaps(closing: Elimination, places: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the drops of score from each of ``places`` to the next of them.
-
-    The drops between neighbours, summed: what was between them has gone ahead.
-    """
-    return np.add.reduceat(closing.gaps, places) if len(places) else np.zeros(0)

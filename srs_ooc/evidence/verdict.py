@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 NONE, EXTENDED, CORE = 0, 1, 2
 TIERS = ("none", "extended", "core")
+CLEAR = 2.0
+"""A drop is clear if it is so many times as far as any lower one."""
 _NONE_EXPECTED = np.zeros(0)
 
 
@@ -40,16 +42,25 @@ class Verdict:
     n_above: int
 
 
-def record_gaps(gaps: NDArray[np.float64], rounds: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return the places below which the scores drop further than anywhere lower in their round.
+def clear_drops(scores: NDArray[np.float64], rounds: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """Return the places below which scores drop at least ``CLEAR`` times as far as anywhere lower.
 
-    The last place of a round is none: the next one's score is of another round.
+    Scores are compared within a round of the closing stage; its last place is none.
+
+    Parameters
+    ----------
+    scores : float64 (n,)
+        By place; descending within each round.
+    rounds : uint8 (n,)
+        The round each score is of.
     """
-    out = np.zeros(len(gaps), np.bool_)
+    out = np.zeros(len(scores), np.bool_)
     for number in np.unique(rounds):
-        places = np.flatnonzero(rounds == number)[:-1]
-        lower = np.maximum.accumulate(gaps[places][::-1])[::-1]
-        out[places] = (gaps[places] >= lower) & (gaps[places] > 0)
+        places = np.flatnonzero(rounds == number)
+        drops = -np.diff(scores[places])
+        furthest_lower = np.zeros(len(drops))
+        furthest_lower[:-1] = np.maximum.accumulate(drops[:0:-1])[::-1]
+        out[places[:-1]] = (drops >= CLEAR * furthest_lower) & (drops > 0)
     return out
 
 
@@ -73,8 +84,9 @@ def count_decoys(
         c, by place.
     level : float
         Bound of the expected share of false features.
-    may_part : bool (n,)
-        Places after which the core may end: record gaps, which do not depend on what is a decoy.
+    may_part : bool (n - m,)
+        Places below the first m after which the core may end: clear drops, which do not depend on
+        what is a decoy. It may end after any of the first m.
     expected : float64 (m,)
         False features at or above each of the first m places as their tests expect, ascending.
     """
@@ -86,7 +98,7 @@ def count_decoys(
     levels = np.minimum(np.minimum.accumulate(estimate[::-1])[::-1], 1.0)
     passing = np.flatnonzero(estimate <= level)
     n_above = int(passing[-1]) + 1 if len(passing) else 0
-    parting = passing[may_part[passing]]
+    parting = passing[np.concatenate([expected >= 0, may_part])[passing]]
     n_core = int(parting[-1]) + 1 if len(parting) else 0
     tiers = np.full(len(is_decoy), NONE, np.uint8)
     tiers[:n_above] = EXTENDED

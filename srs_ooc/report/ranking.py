@@ -123,10 +123,18 @@ class Reading:
         stored = self.best(1, only_selected=False)[0]
         return self.record(1, stored)
 
-    def selected(self) -> NDArray[np.integer]:
-        """Return the stored positions of the selected features, best first."""
+    def selected(self, *, only_core: bool = False) -> NDArray[np.integer]:
+        """Return the stored positions of the selected features, or of their core, best first.
+
+        Raises
+        ------
+        UsageError
+            If the core is asked for and there is no verdict.
+        """
         if self.verdict is not None:
-            return self.verdict.selected()
+            return self.verdict.selected(only_core=only_core)
+        if only_core:
+            raise _no_verdict("--core")
         members = self._kept.features
         by_rank = np.lexsort((self.positions[members], -self._importances(members)))
         return members[by_rank]
@@ -139,14 +147,14 @@ class Reading:
         np.divide(total, n_drawn, out=out, where=n_drawn > 0)
         return out
 
-    def records(self, *, only_selected: bool = False) -> Iterator[FeatureRecord]:
-        """Yield the features' lines, best first."""
+    def records(self, among: NDArray[np.integer] | None = None) -> Iterator[FeatureRecord]:
+        """Yield the lines of features by stored position, all unless given, best first."""
         order = self.order()
         ranks = np.arange(len(order))
-        if only_selected:
-            is_selected = np.zeros(len(order), np.bool_)
-            is_selected[self.selected()] = True
-            ranks = np.flatnonzero(is_selected[order])
+        if among is not None:
+            is_wanted = np.zeros(len(order), np.bool_)
+            is_wanted[among] = True
+            ranks = np.flatnonzero(is_wanted[order])
         entered = np.zeros(len(order), dtype=np.uint32)  # 0: never
         entered[self._kept.features] = self._kept.entered
         for rank in ranks:
@@ -192,10 +200,7 @@ class Reading:
             If there is no such feature, or no verdict yet.
         """
         if self.verdict is None:
-            raise UsageError(
-                "--why: expected a run with a final verdict (--judge decoy, iterations done), "
-                "found none. Bring the run to its end with `srs-ooc resume`."
-            )
+            raise _no_verdict("--why")
         source = int(self._names.find([name])[0])
         if source < 0:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
@@ -216,3 +221,10 @@ class Reading:
     def importance(self, stored: int) -> float:
         """Return a feature's importance, -1 where never drawn."""
         return float(self._importances(slice(stored, stored + 1))[0])
+
+
+def _no_verdict(option: str) -> UsageError:
+    return UsageError(
+        f"{option}: expected a run with a final verdict (--judge decoy, iterations done), found "
+        "none. Bring the run to its end with `srs-ooc resume`."
+    )

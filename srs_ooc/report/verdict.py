@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.conclusion import CONCLUSION, VERDICT
-from srs_ooc.evidence.verdict import TIERS, fewest_features
+from srs_ooc.evidence.verdict import CORE, TIERS, fewest_features
 from srs_ooc.kernel.tree import IMPORTANCE_BITS
 from srs_ooc.ledger import Ledger
 from srs_ooc.runs import spec_of
@@ -85,9 +85,9 @@ class VerdictReading:
             return None
         return cls(spec, arrays, ledger.meta(CONCLUSION))
 
-    def selected(self) -> NDArray[np.uint32]:
-        """Return the stored positions of the selected features, best first."""
-        return self.features[self.is_selected]
+    def selected(self, *, only_core: bool = False) -> NDArray[np.uint32]:
+        """Return the stored positions of the selected features, or of their core, best first."""
+        return self.features[self._arrays["tiers"] == CORE if only_core else self.is_selected]
 
     def standing(self, feature: int) -> Standing | None:
         """Return where a stored feature stands; None if it is not in the ranking."""

@@ -10,12 +10,13 @@ import pytest
 from selection_parts.cache import Cache, Key, Result
 from selection_parts.methods import METHODS, Method, passes
 from selection_parts.problems import Problem, all_problems
-from selection_parts.report import reach, row, table
+from selection_parts.report import overview, reach, row, table
 from selection_parts.scores import Scores
 from selection_parts.tables import open_table
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "selection.py"
 KEY = Key("madelon", 500, 0, "ranksum", "scipy-1")
+OURS = Key("madelon", 500, 0, "decoy", "v")
 
 
 def run(cache, *arguments, data=None):
@@ -99,7 +100,8 @@ def test_a_permuted_target_keeps_its_counts_and_loses_its_order(tmp_path):
 
 def test_results_are_read_as_they_were_put(tmp_path):
     cache = Cache(tmp_path)
-    results = [Result(KEY, 1.5, 2.5, 20.0, Scores(3, 0.5, 0.25, 0.6, 0.7)),
+    scores, core = Scores(3, 0.5, 0.25, 0.6, 0.7), Scores(2, 0.5, 0.0, 0.6, 0.7)
+    results = [Result(OURS, 1.5, 2.5, 20.0, scores, core), Result(KEY, 1.5, 2.5, 20.0, scores),
                Result(Key("noise", 9, 1, "boruta", "b-1"), 300.0, 590.0, 9.0, None)]  # fmt: skip
     assert not cache.has(KEY)
     for result in results:
@@ -117,6 +119,15 @@ def test_means_over_seeds():
     assert row("x", late) == "| x | 1 (1 out of time) | - | - | - | - | - | 300.0 | 600.0 | 10 |"
     problem = all_problems(None)["madelon"]
     assert "| rank sum + BH | 2 |" in table(problem, results)
+    told = Result(
+        OURS, 1.0, 2.0, 10.0, Scores(4, 1.0, 0.5, 0.5, 0.5), Scores(2, 1.0, 0.0, 1.0, 0.5)
+    )
+    assert "| srs-ooc, judge decoy, tier core | 1 | 2.0 | 1.00 | 0.000 |" in table(problem, [told])
+    everything = overview([problem, all_problems(None)["chain"]], [*results, *late, told])
+    assert everything.splitlines()[0] == "| problem | srs-ooc, judge decoy | rank sum + BH |"
+    ours, peer = "1.00 / 0.50, 2 s, 10 MB (1)", "0.75 / 0.12, 2 s, 10 MB (2, 1 out of time)"
+    assert everything.splitlines()[2:] == [f"| madelon | {ours} | {peer} |"]
+    assert "| madelon | out of time, 10 MB |" in overview([problem], late)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.evidence.verdict import (
     CORE,
     EXTENDED,
+    clear_drops,
     count_decoys,
     fewest_features,
-    record_gaps,
 )
 from srs_ooc.records import Outcome
 
@@ -61,7 +61,7 @@ def test_the_cut_is_the_lowest_place_whose_estimate_holds(decoys, n_families, la
 def test_what_tests_expect_is_added_to_what_is_counted_below(decoys, expected, n_families, level):
     is_decoy, expected = np.array(decoys), np.sort(expected)[: len(decoys)]
     m, twos = len(expected), np.full(len(decoys), 2)
-    verdict = count_decoys(is_decoy, n_families, twos, level, twos > 0, expected)
+    verdict = count_decoys(is_decoy, n_families, twos, level, twos[m:] > 2, expected)
     cuts = [0]
     for k in range(1, len(decoys) + 1):
         n_false = expected[min(k, m) - 1] if m else 0.0
@@ -70,9 +70,10 @@ def test_what_tests_expect_is_added_to_what_is_counted_below(decoys, expected, n
         if n_false / max(k - sum(decoys[:k]), 1) <= level:
             cuts.append(k)
     assert verdict.n_above == cuts[-1]
-    np.testing.assert_array_equal(
-        verdict.tiers > 0, ~is_decoy & (np.arange(len(decoys)) < cuts[-1])
-    )
+    tiers = np.where(np.arange(len(decoys)) < cuts[-1], EXTENDED, 0)
+    tiers[: max(k for k in cuts if k <= m)] = CORE
+    tiers[is_decoy] = 0
+    np.testing.assert_array_equal(verdict.tiers, tiers)
 
 
 def test_features_that_stand_out_are_selected_as_benjamini_and_hochberg_do():
@@ -85,8 +86,9 @@ def test_features_that_stand_out_are_selected_as_benjamini_and_hochberg_do():
         first = order[p_values[order] <= largest_passing(p_values, 0.1)]
         n = np.ones(len(first), int)
         expected = 404 * p_values[first]
-        verdict = count_decoys(n == 0, 1, n, 0.1, n > 0, expected)
+        verdict = count_decoys(n == 0, 1, n, 0.1, n[:0] > 0, expected)
         assert verdict.n_above == len(first) >= 4
+        assert np.all(verdict.tiers == CORE)
         shares.append(np.count_nonzero(first >= 4) / len(first))
     assert 0.05 < np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
 
@@ -115,11 +117,14 @@ def test_counting_holds_the_level_where_irrelevant_items_are_exchangeable():
     assert np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
 
 
-def test_record_gaps_are_those_no_lower_one_exceeds_in_their_round():
-    gaps = np.array([1.0, 5.0, 2.0, 2.0, 3.0, 1.0, 0.0, 9.0])
-    rounds = np.array([1, 1, 1, 1, 0, 0, 0, 0], np.uint8)
-    found = record_gaps(gaps, rounds).tolist()
-    assert found == [False, True, True, False, True, True, False, False]
+def test_clear_drops_are_twice_any_lower_one_of_their_round():
+    drops = [1.0, 9.0, 3.0, 4.0, 2.0], [6.0, 3.0, 1.0, 0.0]
+    scores = np.concatenate([20 - np.cumsum([0.0, *some]) for some in drops])
+    rounds = np.repeat(np.array([1, 0], np.uint8), [6, 5])
+    found = clear_drops(scores, rounds).tolist()
+    assert found == [False, True, False, True, True, False, True, True, True, False, False]
+    assert clear_drops(np.zeros(0), np.zeros(0, np.uint8)).tolist() == []
+    assert clear_drops(np.ones(1), np.ones(1, np.uint8)).tolist() == [False]
 
 
 def grown(stage, scores):
@@ -143,7 +148,7 @@ def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
     assert stage.n_trees_done == stage.n_trees == 3 * TREES
     np.testing.assert_array_equal(stage.items, np.arange(200))
     assert stage.rounds.tolist() == [2] * 50 + [1] * 50 + [0] * 100
-    assert (stage.gaps[:-1] > 0).all()
+    assert (np.diff(stage.scores[:50]) < 0).all()
     assert stage.batch_ranks.shape == (BATCHES, 200)
     np.testing.assert_array_equal(np.median(stage.batch_ranks[:, :50], axis=0), np.arange(50))
     for name, array in stage.to_arrays().items():
