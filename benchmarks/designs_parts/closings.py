@@ -84,7 +84,8 @@ class Closing:
         Returns
         -------
         dict
-            ``items``, uint32 (n,), by rank, and ``largest``, int64 (n,): the c of each place.
+            ``items``, uint32 (n,), by rank; ``largest``, int64 (n,): the c of each place; and
+            ``scores``, float64 (n,), in the last of the ``rounds``, uint8 (n,), each was in.
         """
         most = min(parts.spec.subspace_size, SURVIVORS)
         stage = Elimination(survivors[: self.n_survivors], key, self.manner, most)
@@ -96,7 +97,13 @@ class Closing:
             k_share = self.k_share if is_late else 1.0
             for tree in range(TREES):
                 stage.add(grower.grow(stage.subspace(tree), k_share))
-        return {"items": stage.items, "largest": largest_by_place(parts, stage.items)}
+        largest = largest_by_place(parts, stage.items)
+        return {
+            "items": stage.items,
+            "largest": largest,
+            "scores": stage.scores,
+            "rounds": stage.rounds,
+        }
 
 
 class Grower:

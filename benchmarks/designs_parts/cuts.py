@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.verdict import Verdict, count_decoys
+from srs_ooc.evidence.verdict import CLEAR, CORE, Verdict, clear_drops, count_decoys
 
 LEVEL = 0.1
 
@@ -23,6 +23,10 @@ class Ranking:
         c, by place.
     expected : float64 (m,)
         False features that the tests of those that stand out by themselves expect.
+    scores : float64 (n - k,)
+        Of the closing stage, below the k that go first; k is m, or 0 where decoys are counted.
+    rounds : uint8 (n - k,)
+        The rounds those are of.
     n_families, n_features : int
         M and p.
     """
@@ -30,6 +34,8 @@ class Ranking:
     items: NDArray[np.uint32]
     largest: NDArray[np.int64]
     expected: NDArray[np.float64]
+    scores: NDArray[np.float64]
+    rounds: NDArray[np.uint8]
     n_families: int
     n_features: int
 
@@ -38,11 +44,13 @@ class Ranking:
         """Which places are of decoys."""
         return self.items >= self.n_features
 
-    def verdict(self, level: float) -> Verdict:
-        """Count decoys; the cut may be at any place."""
-        anywhere = np.zeros(len(self.items), np.bool_)
+    def verdict(self, level: float, times: float = CLEAR) -> Verdict:
+        """Count decoys; the core ends at drops so many ``times`` as far as any lower one."""
+        may_part = np.zeros(len(self.items) - len(self.expected), np.bool_)
+        n_scored = len(self.scores)
+        may_part[len(may_part) - n_scored :] = clear_drops(self.scores, self.rounds, times)
         return count_decoys(
-            self.is_decoy, self.n_families, self.largest, level, anywhere, self.expected
+            self.is_decoy, self.n_families, self.largest, level, may_part, self.expected
         )
 
 
@@ -54,6 +62,16 @@ def by_counting(rankings: Sequence[Ranking]) -> NDArray[np.uint32]:
     """Select by counting the decoys of one ranking."""
     (ranking,) = rankings
     return ranking.items[ranking.verdict(LEVEL).tiers > 0]
+
+
+def core_after(times: float) -> Cut:
+    """Return the cut by counting that ends at drops so many ``times`` as far as any lower one."""
+
+    def cut(rankings: Sequence[Ranking]) -> NDArray[np.uint32]:
+        (ranking,) = rankings
+        return ranking.items[ranking.verdict(LEVEL, times).tiers == CORE]
+
+    return cut
 
 
 def e_values(ranking: Ranking, level: float) -> NDArray[np.float64]:

@@ -51,10 +51,16 @@ def outstanding(tests: MarginalTests, promotion: Promotion, n_families: int, key
 
 def promote(parts: EngineParts, promotion: Promotion, first: Arrays, closed: Arrays) -> Arrays:
     """Return a closed ranking with the items of ``first`` before the rest of it."""
-    rest = closed["items"][~np.isin(closed["items"], first["items"])]
-    items = np.concatenate([first["items"], rest])
+    rest = ~np.isin(closed["items"], first["items"])
+    items = np.concatenate([first["items"], closed["items"][rest]])
     expected = np.zeros(0) if promotion.counted else parts.n_features * first["p_values"]
-    return {"items": items, "largest": largest_by_place(parts, items), "expected": expected}
+    return {
+        "items": items,
+        "largest": largest_by_place(parts, items),
+        "expected": expected,
+        "scores": closed["scores"][rest],
+        "rounds": closed["rounds"][rest],
+    }
 
 
 class TableWork:

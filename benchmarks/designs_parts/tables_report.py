@@ -61,8 +61,8 @@ class Held:
     def _ranking(self, ranked: Ranked, table: TableKey) -> Ranking:
         arrays = self.cache.get(table, ranked.name)
         families = ranked.screen.families
-        expected = arrays.get("expected", np.zeros(0))
-        return Ranking(arrays["items"], arrays["largest"], expected, families, table.n_features)
+        arrays.setdefault("expected", np.zeros(0))
+        return Ranking(**arrays, n_families=families, n_features=table.n_features)
 
     def marginal_scores(self, table: TableKey) -> Scores:
         """Score what the marginal test selects."""

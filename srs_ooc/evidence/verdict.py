@@ -42,8 +42,10 @@ class Verdict:
     n_above: int
 
 
-def clear_drops(scores: NDArray[np.float64], rounds: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Return the places below which scores drop at least ``CLEAR`` times as far as anywhere lower.
+def clear_drops(
+    scores: NDArray[np.float64], rounds: NDArray[np.uint8], times: float = CLEAR
+) -> NDArray[np.bool_]:
+    """Return the places below which scores drop at least ``times`` as far as anywhere lower.
 
     Scores are compared within a round of the closing stage; its last place is none.
 
@@ -53,6 +55,8 @@ def clear_drops(scores: NDArray[np.float64], rounds: NDArray[np.uint8]) -> NDArr
         By place; descending within each round.
     rounds : uint8 (n,)
         The round each score is of.
+    times : float
+        From 1: drops that no lower one exceeds.
     """
     out = np.zeros(len(scores), np.bool_)
     for number in np.unique(rounds):
@@ -60,7 +64,7 @@ def clear_drops(scores: NDArray[np.float64], rounds: NDArray[np.uint8]) -> NDArr
         drops = -np.diff(scores[places])
         furthest_lower = np.zeros(len(drops))
         furthest_lower[:-1] = np.maximum.accumulate(drops[:0:-1])[::-1]
-        out[places[:-1]] = (drops >= CLEAR * furthest_lower) & (drops > 0)
+        out[places[:-1]] = (drops >= times * furthest_lower) & (drops > 0)
     return out
 
 
