@@ -197,7 +197,8 @@ def explain(
             f"down the best has an estimated {standing.q_value:.2g} of the features false "
             f"({spec.fdr} asked).{tail}"
         )
-    sharp = " before a clear drop of the scores" if standing.tier == "core" else ""
+    is_parted = standing.tier == "core" and not standing.is_outstanding
+    sharp = " before a clear drop of the scores" if is_parted else ""
     return (
         f"{name} is in ({standing.tier}): place {standing.place}, where an estimated "
         f"{standing.q_value:.2g} of the features are false ({spec.fdr} asked){sharp}.{tail}"
