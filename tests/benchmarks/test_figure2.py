@@ -8,13 +8,14 @@ from pathlib import Path
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "figure2.py"
 
 
-def figure(folder, iterations, steps):
+def figure(folder, iterations, steps, judge="probe"):
     command = [sys.executable, str(SCRIPT), "--folder", str(folder), "--p", "400"]
+    command += ["--judge", judge]
     command += ["--iterations", str(iterations), "--steps", str(steps)]
     command += ["--shares", "0.05", "--alphas", "0", "1"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    with (folder / "figure2-probe.csv").open(newline="") as file:
+    with (folder / f"figure2-{judge}.csv").open(newline="") as file:
         return list(csv.DictReader(file)), done.stderr
 
 
@@ -27,3 +28,9 @@ def test_points_and_a_picture_and_going_on(tmp_path):
     assert said.count("Point(") == 2
     assert [p for p in second if p["iterations"] == "60"] == first
     assert {p["iterations"] for p in second} == {"60", "120"}
+
+
+def test_the_core_is_scored_where_there_is_one(tmp_path):
+    points, _ = figure(tmp_path, 300, 1, "decoy")
+    assert all(0 <= float(point["core_f1"]) <= 1 for point in points)
+    assert {point["core_f1"] for point in figure(tmp_path, 60, 1)[0]} == {""}
