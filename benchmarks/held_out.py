@@ -129,9 +129,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--without-boruta", action="store_true")
     options = parser.parse_args()
-    print(
-        "| table | features | selected, by seed | accuracy, by seed | CPU s |\n|---|---|---|---|---|"
-    )
+    print("| table | features | selected, by seed | accuracy, by seed | CPU s |")
+    print("|---" * 5 + "|")
     for name in options.tables:
         with tempfile.TemporaryDirectory() as scratch:
             table = Table(options.data / f"{name}.csv.gz", Path(scratch))
