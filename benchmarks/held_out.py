@@ -44,7 +44,12 @@ def cpu_seconds() -> float:
 def srs_ooc(*arguments: object) -> str:
     """Run a command and return what it says."""
     command = [find_srs_ooc(), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def row_ids(rows: NDArray[np.intp]) -> list[str]:
+    """Return the ids that a store gives to the rows of a file without ids: numbers from 1."""
+    return [str(row + 1) for row in rows.tolist()]
 
 
 class Table:
@@ -67,7 +72,7 @@ class Table:
     def ours(self, train: NDArray[np.intp], method: str, seed: int) -> list[tuple[str, str]]:
         """Return the names selected on the training half, best first, with their tiers."""
         ids = self.folder / "rows"
-        ids.write_text("\n".join(f"{row}" for row in train) + "\n")
+        ids.write_text("\n".join(row_ids(train)) + "\n")
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
             run = Path(scratch) / "a.run"
             asked = ("--rows", ids, "--seed", seed, "--memory-mb", 512, *OURS[method])
