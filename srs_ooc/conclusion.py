@@ -34,8 +34,6 @@ from srs_ooc.survey import Survey, bests, survey
 VERDICT, BESTS, CONCLUSION = "verdict", "replays", "conclusion"
 """Arrays of the ledger with the verdict and with what replays reached; the record about both."""
 REPLAYS_FOLDER = "replays"
-FEW = 10
-"""Place at which the largest group is told where nothing is selected."""
 
 Watch = Callable[[Step], bool]
 """Told where the work stands after each tree; says whether to go on."""
@@ -152,7 +150,7 @@ def conclude(
     arrays = _verdict_arrays(state, found, verdict, until)
     facts = {
         "n_iterations": until,
-        "largest_group": int(found.largest_groups[_told(verdict, found)]),
+        "largest_group": found.largest_group,
         "n_outstanding": found.ranking.n_outstanding,
         "n_decoys_above": int(np.count_nonzero(found.is_decoy[: verdict.n_above])),
         "marginal_cutoff": found.marginal_cutoff,
@@ -165,10 +163,6 @@ def conclude(
     ledger.write_arrays(VERDICT, arrays)
 
 
-def _told(verdict: Verdict, found: Survey) -> int:
-    return min(max(verdict.n_above, FEW), len(found.is_decoy)) - 1
-
-
 def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
     """Return the verdict on the pooled ranking."""
     level, ranking = exact_share(spec.fdr), found.ranking
@@ -179,9 +173,15 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         return certify(found.comparison, scores, strength(found.p_values), level)
     counted = ranking.closing_places[ranking.n_outstanding :]
     may_part = clear_drops(state.scores[counted], state.rounds[counted])
-    largest = found.largest_groups
-    expected = found.n_tested * ranking.p_values
-    return count_decoys(found.is_decoy, spec.decoys, largest, float(level), may_part, expected)
+    return count_decoys(
+        found.is_decoy,
+        spec.decoys,
+        found.largest_group,
+        float(level),
+        found.is_best,
+        may_part,
+        expected=found.n_tested * ranking.p_values,
+    )
 
 
 def _verdict_arrays(
@@ -189,8 +189,10 @@ def _verdict_arrays(
 ) -> dict[str, NDArray[Any]]:
     keep = ~found.is_decoy
     places = found.ranking.closing_places[keep]
-    within = np.maximum(verdict.n_above, 1)
-    stability = (state.batch_ranks < within).mean(axis=0)
+    within = max(verdict.n_above, 1)
+    # Of a round with no more items than that, every batch would agree.
+    tells = np.array(state.sizes)[state.rounds] > within
+    stability = np.where(tells, (state.batch_ranks < within).mean(axis=0), np.nan)
     unknown = places < 0
     return {
         "n_iterations": np.array(n_iterations),
@@ -199,6 +201,7 @@ def _verdict_arrays(
         "levels": verdict.levels[keep],
         "scores": np.where(unknown, np.nan, state.scores[places]),
         "is_outstanding": (np.arange(len(keep)) < found.ranking.n_outstanding)[keep],
+        "is_best": found.is_best[keep],
         "stability": np.where(unknown, np.nan, stability[places]),
         "groups": found.group_numbers[keep],
         "p_values": found.p_values[keep],

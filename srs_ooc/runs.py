@@ -286,6 +286,11 @@ def _check_until_stable(spec: RunSpec, request: Request) -> None:
             f"--until-stable: expected a run with a final verdict, found --judge {spec.judge}. "
             "Say how far it goes with --iterations."
         )
+    if request.until_stable and spec.replays:
+        raise UsageError(
+            "--until-stable: expected a run judged by decoys, found --replays: the run and its "
+            "replays must end alike. Say how far they go with --iterations."
+        )
 
 
 def is_done(ledger: Ledger, until: int) -> bool:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.elimination import Elimination
-from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_groups
+from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_group
 from srs_ooc.evidence.marginal import largest_passing, strength
-from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, pool
-from srs_ooc.evidence.ranking import largest
+from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, passing_level, pool
+from srs_ooc.evidence.ranking import best_of_each, largest
 from srs_ooc.evidence.replays import Comparison
 from srs_ooc.fitting import EngineParts
 from srs_ooc.item_tests import MarginalTests, item_columns
@@ -38,8 +38,10 @@ class Survey:
     group_numbers : int32 (n,)
         Group of correlated items, from 0 in the order of their best places; -1 beyond the places
         that are grouped.
-    largest_groups : int64 (n,)
-        By place k: the most decoys of one group in the first 2 k places.
+    is_best : bool (n,)
+        Whether no place above is of the same feature or one of its decoys.
+    largest_group : int
+        The most decoys of one group, among the first places below those that stand out.
     p_values : float64 (n,)
         Of the marginal test of the place's feature.
     marginal_cutoff : float
@@ -55,7 +57,8 @@ class Survey:
     ranking: Pooled
     is_decoy: NDArray[np.bool_]
     group_numbers: NDArray[np.int32]
-    largest_groups: NDArray[np.int64]
+    is_best: NDArray[np.bool_]
+    largest_group: int
     p_values: NDArray[np.float64]
     marginal_cutoff: float
     n_marginal: int
@@ -99,19 +102,19 @@ def survey(
         # The tests take rows one by one; where they come in groups, many items would stand out.
         outstanding = np.zeros(0, np.uint32)
     else:
-        passing = level * SHARE_ALONE * (1 + parts.spec.decoys)
+        passing = passing_level(level * SHARE_ALONE, parts.spec.decoys)
         outstanding = _strongest(p_values, largest_passing(p_values, float(passing)), key)
     ranking = pool(state, outstanding, tests.of(outstanding), key)
     items = ranking.items
-    is_decoy = items >= n_features
-    groups = _groups(parts, items[:GROUPED], manifest)
+    groups = groups_of(parts, items[:GROUPED], manifest)
     numbers = np.full(len(items), -1, np.int32)
     numbers[: len(groups)] = np.unique(groups, return_inverse=True)[1]
     return Survey(
         ranking,
-        is_decoy,
+        items >= n_features,
         numbers,
-        largest_groups(groups, is_decoy[: len(groups)], len(is_decoy)),
+        best_of_each(items % n_features),
+        largest_decoy_group(parts, items, ranking.n_outstanding, manifest),
         p_values[items % n_features].astype(np.float64),
         cutoff,
         int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,
@@ -152,7 +155,22 @@ def _strongest(p_values: NDArray[np.float32], bound: float, key: int) -> NDArray
     return items[p_values[items] <= bound]
 
 
-def _groups(parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest) -> NDArray[np.intp]:
+def largest_decoy_group(
+    parts: EngineParts, items: NDArray[np.uint32], n_outstanding: int, manifest: Manifest
+) -> int:
+    """Return the c of a ranking: the most correlated decoys among those that count.
+
+    Looked for in the first ``GROUPED`` places below the ``n_outstanding`` first.
+    """
+    place = slice(n_outstanding, n_outstanding + GROUPED)
+    members = ((items >= parts.n_features) & best_of_each(items % parts.n_features))[place]
+    return largest_group(groups_of(parts, items[place], manifest), members)
+
+
+def groups_of(
+    parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest
+) -> NDArray[np.intp]:
+    """Return the group of rank-correlated items that each is in, by its first place."""
     n_rows = parts.n_rows
     rows = np.linspace(0, n_rows - 1, min(n_rows, MOST_ROWS)).astype(np.intp)
     codes = np.concatenate([columns[:, rows] for columns in item_columns(parts, items, manifest)])

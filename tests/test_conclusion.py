@@ -145,6 +145,8 @@ def test_a_screen_ends_once_its_ranking_is_at_rest_wherever_it_was_stopped(table
 def test_only_runs_with_a_verdict_end_by_themselves(table, tmp_path):
     asked = ("--judge", "probe", "--until-stable", "--out", tmp_path / "no.run")
     assert "--iterations" in error_of("run", table[0], *asked)
+    asked = ("--replays", 9, "--until-stable", "--out", tmp_path / "no.run")
+    assert "must end alike" in error_of("run", table[0], *asked)
     assert not (tmp_path / "no.run").exists()
 
 

@@ -1,6 +1,7 @@
 """The designs by name: each says what differs from the chosen one."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from designs_parts.closings import Closing
 from designs_parts.cuts import Cut, by_counting, by_e_values, core_after
@@ -25,15 +26,15 @@ class Promotion:
     ----------
     name : str
         In files.
-    share : float
-        Part of the level at which features have to pass the marginal test.
+    share : Fraction
+        x, as a part of the level at which features have to pass the marginal test.
     counted : bool
         Whether decoys among them are counted as they are below them; else their p-values say how
         many false ones are expected.
     """
 
     name: str
-    share: float = float(SHARE_ALONE)
+    share: Fraction = SHARE_ALONE
     counted: bool = False
 
 
@@ -129,10 +130,10 @@ TREES_ALONE = replace(
     CHOSEN, name="trees-alone", label="the same without what stands out by itself", promotion=None
 )
 OTHER_PROMOTIONS = (
-    (Promotion("alone-half", 0.5), "passing alone at half of the level"),
-    (Promotion("alone-whole", 1.0), "passing alone at the level"),
+    (Promotion("alone-half", Fraction(1, 2)), "passing alone at half of the level"),
+    (Promotion("alone-whole", Fraction(1)), "passing alone at the level"),
     (
-        Promotion("alone-counted", 0.5, counted=True),
+        Promotion("alone-counted", Fraction(1, 2), counted=True),
         "passing alone at half of the level, decoys counted there too",
     ),
 )

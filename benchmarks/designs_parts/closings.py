@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from designs_parts.measures import Measure, rows_by_node
 from srs_ooc.evidence.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
-from srs_ooc.evidence.groups import group_items, largest_groups
 from srs_ooc.executors import tree_key
 from srs_ooc.fitting import EngineParts
 from srs_ooc.kernel.block import Block
@@ -19,7 +18,7 @@ from srs_ooc.kernel.training import TrainingRows, root_of
 from srs_ooc.kernel.tree import IMPORTANCE_BITS, TreeLimits
 from srs_ooc.records import Outcome, Subspace
 from srs_ooc.seeds import derive, derive_array
-from srs_ooc.survey import GROUPED
+from srs_ooc.survey import largest_decoy_group
 
 ALL = int(np.iinfo(np.int64).max)
 """K where every column is a candidate."""
@@ -84,8 +83,8 @@ class Closing:
         Returns
         -------
         dict
-            ``items``, uint32 (n,), by rank; ``largest``, int64 (n,): the c of each place; and
-            ``scores``, float64 (n,), in the last of the ``rounds``, uint8 (n,), each was in.
+            ``items``, uint32 (n,), by rank; ``largest``, the c; and ``scores``, float64 (n,), in
+            the last of the ``rounds``, uint8 (n,), each was in.
         """
         most = min(parts.spec.subspace_size, SURVIVORS)
         stage = Elimination(survivors[: self.n_survivors], key, self.manner, most)
@@ -97,10 +96,10 @@ class Closing:
             k_share = self.k_share if is_late else 1.0
             for tree in range(TREES):
                 stage.add(grower.grow(stage.subspace(tree), k_share))
-        largest = largest_by_place(parts, stage.items)
+        largest = largest_decoy_group(parts, stage.items, 0, parts.source.store.manifest)
         return {
             "items": stage.items,
-            "largest": largest,
+            "largest": np.array(largest),
             "scores": stage.scores,
             "rounds": stage.rounds,
         }
@@ -176,13 +175,3 @@ def half_of(rows: TrainingRows, tree_key: int) -> TrainingRows:
     order = rows.order[np.sort(np.argsort(hashes)[: n // 2])]
     stats, scale = root_of(rows.response, order)
     return TrainingRows(rows.response, order, stats, scale, rows.xlogx)
-
-
-def largest_by_place(parts: EngineParts, items: NDArray[np.uint32]) -> NDArray[np.int64]:
-    """Return for each place k the most correlated decoys in the first 2 k, as a verdict counts."""
-    first, n_rows = items[:GROUPED], parts.n_rows
-    manifest = parts.source.store.manifest
-    block = Block(len(first), n_rows, manifest.code_nbytes, tiled=False)
-    parts.source.gather(np.ascontiguousarray(first), block)
-    groups = group_items(block.as_columns(len(first)), manifest.missing_code)
-    return largest_groups(groups, first >= parts.n_features, len(items))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.evidence.ranking import best_of_each
 from srs_ooc.evidence.verdict import CLEAR, CORE, Verdict, clear_drops, count_decoys
 
 LEVEL = 0.1
@@ -19,8 +20,8 @@ class Ranking:
     ----------
     items : uint32 (n,)
         By rank; numbers from ``n_features`` on are decoys.
-    largest : int64 (n,)
-        c, by place.
+    largest : int64 ()
+        c.
     expected : float64 (m,)
         False features that the tests of those that stand out by themselves expect.
     scores : float64 (n - k,)
@@ -49,8 +50,15 @@ class Ranking:
         may_part = np.zeros(len(self.items) - len(self.expected), np.bool_)
         n_scored = len(self.scores)
         may_part[len(may_part) - n_scored :] = clear_drops(self.scores, self.rounds, times)
+        is_best = best_of_each(self.items % self.n_features)
         return count_decoys(
-            self.is_decoy, self.n_families, self.largest, level, may_part, self.expected
+            self.is_decoy,
+            self.n_families,
+            int(self.largest),
+            level,
+            is_best,
+            may_part,
+            expected=self.expected,
         )
 
 

@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from selection_parts.tables import Table
 
 from designs_parts.cache import ArrayCache, Arrays, TableKey
 from designs_parts.catalogue import Promotion, Ranked
-from designs_parts.closings import largest_by_place
 from designs_parts.cuts import LEVEL
 from designs_parts.screens import Screen
 from srs_ooc.evidence.marginal import largest_passing, strength
+from srs_ooc.evidence.promotion import passing_level
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.fitting import EngineParts
 from srs_ooc.item_tests import MarginalTests
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
+from srs_ooc.survey import largest_decoy_group
 
 FACTS, MARGINAL = "facts", "marginal"
 
@@ -42,8 +44,8 @@ def marginal(tests: MarginalTests, n_features: int) -> Arrays:
 def outstanding(tests: MarginalTests, promotion: Promotion, n_families: int, key: int) -> Arrays:
     """Return ``items``, uint32, that pass among features and decoys, best first; ``p_values``."""
     p_values = tests.of_all()
-    level = LEVEL * promotion.share * (1 + n_families)
-    passing = np.flatnonzero(p_values <= largest_passing(p_values, level)).astype(np.uint32)
+    level = passing_level(Fraction(LEVEL).limit_denominator() * promotion.share, n_families)
+    passing = np.flatnonzero(p_values <= largest_passing(p_values, float(level))).astype(np.uint32)
     exact = tests.of(passing)
     order = by_score(strength(exact), passing, key)
     return {"items": passing[order], "p_values": exact[order]}
@@ -54,9 +56,10 @@ def promote(parts: EngineParts, promotion: Promotion, first: Arrays, closed: Arr
     rest = ~np.isin(closed["items"], first["items"])
     items = np.concatenate([first["items"], closed["items"][rest]])
     expected = np.zeros(0) if promotion.counted else parts.n_features * first["p_values"]
+    largest = largest_decoy_group(parts, items, len(expected), parts.source.store.manifest)
     return {
         "items": items,
-        "largest": largest_by_place(parts, items),
+        "largest": np.array(largest),
         "expected": expected,
         "scores": closed["scores"][rest],
         "rounds": closed["rounds"][rest],

@@ -331,7 +331,7 @@ def _verdict_line(verdict: VerdictReading) -> str:
             f"level {spec.fdr}"
         )
     return (
-        f"{verdict.n_selected} selected in {counted(verdict.n_groups_selected, 'group')}, {how}; "
+        f"{verdict.n_selected} selected in {verdict.groups_selected}, {how}; "
         f"{counted(facts['n_marginal'], 'feature')} would pass the marginal test alone."
     )
 

@@ -6,7 +6,9 @@ from numpy.typing import NDArray
 LEAST_CORRELATION = 0.5
 """Items at least so correlated, directly or through others, are one group."""
 CHANCE = 6.0
-"""Standard errors that a correlation must exceed to count, however few the rows."""
+"""Standard errors that a correlation must exceed to count, ..."""
+ENOUGH = 0.9
+"""... but no more than this, however few the rows."""
 MOST_ROWS = 4096
 """Rows that are enough to tell."""
 
@@ -38,7 +40,8 @@ def group_items(
         ranks -= (np.nansum(ranks, axis=1) / counts)[:, None]
         ranks = np.nan_to_num(ranks)
         ranks /= np.maximum(np.sqrt((ranks * ranks).sum(axis=1)), 1e-20)[:, None]
-    linked = np.abs(ranks @ ranks.T) >= max(least, CHANCE / np.sqrt(n_rows))
+    by_chance = min(CHANCE / np.sqrt(n_rows), ENOUGH)
+    linked = np.abs(ranks @ ranks.T) >= max(least, by_chance)
     groups = np.arange(n)
     for first in range(n):
         if groups[first] != first:
@@ -52,30 +55,14 @@ def group_items(
     return groups
 
 
-def largest_groups(
-    groups: NDArray[np.intp], members: NDArray[np.bool_], n_places: int
-) -> NDArray[np.int64]:
-    """Return for each place k the most ``members`` of one group in the first 2 k places.
+def largest_group(groups: NDArray[np.intp], members: NDArray[np.bool_]) -> int:
+    """Return the most ``members`` of one group, at least 1.
 
     Parameters
     ----------
     groups : intp (m,)
-        Of the first places, as :func:`group_items` returns them.
+        As :func:`group_items` returns them.
     members : bool (m,)
-        Which of them count.
-    n_places : int
-        Places to answer for; those beyond m / 2 have the answer of m / 2.
-
-    Returns
-    -------
-    int64 (n_places,)
-        At least 1.
+        Which count.
     """
-    sizes = np.zeros(len(groups), np.int64)
-    largest = np.ones(len(groups), np.int64)
-    for place, group in enumerate(groups.tolist()):
-        sizes[group] += members[place]
-        largest[place] = max(largest[place - 1] if place else 1, sizes[group])
-    ends = np.minimum(2 * np.arange(1, n_places + 1), len(groups)) - 1
-    found: NDArray[np.int64] = largest[ends]
-    return found
+    return max(1, int(np.bincount(groups[members], minlength=1).max()))

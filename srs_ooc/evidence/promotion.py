@@ -16,7 +16,17 @@ from srs_ooc.evidence.marginal import strength
 from srs_ooc.evidence.ranking import by_score
 
 SHARE_ALONE = Fraction(3, 4)
-"""Part of the level at which features that stand out by themselves have to pass."""
+"""x, as a part of the level: see :func:`passing_level`."""
+
+
+def passing_level(x: Fraction, n_families: int) -> Fraction:
+    """Return the level at which items pass among all, so that x / (1 - x) of the features do so.
+
+    That is: so that of the features among the items that pass Benjamini and Hochberg, p t / k =
+    x / (1 - x) are expected to be false, however many families of decoys are among them. Of the p
+    (1 + M) items k + M p t pass if decoys do as expected.
+    """
+    return x * (1 + n_families) / (1 + (n_families - 1) * x)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,13 @@ def by_score(scores: NDArray[np.float64], items: NDArray[np.integer], key: int) 
     return np.lexsort((derive_array(key, items), -scores))
 
 
+def best_of_each(features: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return the places where a feature, itself or as a decoy, is met first."""
+    out = np.zeros(len(features), np.bool_)
+    out[np.unique(features, return_index=True)[1]] = True
+    return out
+
+
 def best_items(tally: Tally, count: int, key: int) -> NDArray[np.uint32]:
     """Return the ``count`` items of the largest mean importance, best first.
 

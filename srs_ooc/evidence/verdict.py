@@ -1,10 +1,11 @@
 """The final verdict: where the ranking is cut. Only here are decoys told from features.
 
-Counting. Of the k features at or above a place, as many are false as there are decoys, on average
-and per family. With D decoys of M families there, the share of false features is estimated by
-``(c + D) / (M k)``, where c is the size of the largest group of correlated decoys in the first 2 k
-places: decoys and false features come in such groups, and the first one alone may be either. With
-c = 1 this is the estimate of knockoffs+ (Barber and Candes 2015, Ann. Statist. 43, Section 1.3).
+Counting. Of a feature and its decoys the best ranked counts. Of the k features at or above a
+place, as many are false as there are decoys, on average and per family. With D decoys of M families
+there, the share of false features is estimated by ``(c + D) / (M k)``, where c is the size of the
+largest group of correlated decoys: decoys and false features come in such groups, and the first one
+alone may be either. With c = 1 this is the estimate of knockoffs+ (Barber and Candes 2015, Ann.
+Statist. 43, Section 1.3).
 
 Items that stand out by themselves, at the top of the ranking, are not counted: of m features
 tested, m p are expected to have p-values of at most p if none tells anything, and so many are taken
@@ -30,9 +31,9 @@ class Verdict:
     Attributes
     ----------
     tiers : uint8 (n,)
-        NONE, EXTENDED or CORE; NONE for decoys.
+        NONE, EXTENDED or CORE; NONE for decoys, and for features that one of theirs is above.
     levels : float64 (n,)
-        The smallest level at which the place is selected; at most 1.
+        The smallest level at which this ranking would be cut below the place; at most 1.
     n_above : int
         Places at or above the cut.
     """
@@ -47,7 +48,7 @@ def clear_drops(
 ) -> NDArray[np.bool_]:
     """Return the places below which scores drop at least ``times`` as far as anywhere lower.
 
-    Scores are compared within a round of the closing stage; its last place is none.
+    Scores are compared within a round of the closing stage; its last two places are none.
 
     Parameters
     ----------
@@ -62,17 +63,18 @@ def clear_drops(
     for number in np.unique(rounds):
         places = np.flatnonzero(rounds == number)
         drops = -np.diff(scores[places])
-        furthest_lower = np.zeros(len(drops))
-        furthest_lower[:-1] = np.maximum.accumulate(drops[:0:-1])[::-1]
-        out[places[:-1]] = (drops >= times * furthest_lower) & (drops > 0)
+        furthest_lower = np.maximum.accumulate(drops[:0:-1])[::-1]
+        drops = drops[: len(furthest_lower)]
+        out[places[: len(drops)]] = (drops >= times * furthest_lower) & (drops > 0)
     return out
 
 
 def count_decoys(
     is_decoy: NDArray[np.bool_],
     n_families: int,
-    largest_groups: NDArray[np.integer],
+    largest_group: int,
     level: float,
+    is_best: NDArray[np.bool_],
     may_part: NDArray[np.bool_],
     expected: NDArray[np.float64] = _NONE_EXPECTED,
 ) -> Verdict:
@@ -84,10 +86,13 @@ def count_decoys(
         By place.
     n_families : int
         M.
-    largest_groups : integers (n,)
-        c, by place.
+    largest_group : int
+        c.
     level : float
         Bound of the expected share of false features.
+    is_best : bool (n,)
+        Whether no place above is of the same feature or one of its decoys. Of those below the first
+        m, others neither count nor are selected.
     may_part : bool (n - m,)
         Places below the first m after which the core may end: clear drops, which do not depend on
         what is a decoy. It may end after any of the first m.
@@ -95,11 +100,14 @@ def count_decoys(
         False features at or above each of the first m places as their tests expect, ascending.
     """
     n_tested = len(expected)
-    n_decoys = np.cumsum(is_decoy[n_tested:])
-    counted = (largest_groups[n_tested:] + n_decoys) / n_families + expected.max(initial=0.0)
+    counts = is_best | (np.arange(len(is_decoy)) < n_tested)
+    n_decoys = np.cumsum((is_decoy & counts)[n_tested:])
+    counted = (largest_group + n_decoys) / n_families + expected.max(initial=0.0)
     n_false = np.concatenate([expected, counted])
-    estimate = n_false / np.maximum(np.cumsum(~is_decoy), 1)
+    n_features = np.cumsum(~is_decoy & counts)
+    estimate = np.where(n_features > 0, n_false / np.maximum(n_features, 1), np.inf)
     levels = np.minimum(np.minimum.accumulate(estimate[::-1])[::-1], 1.0)
+    levels[~counts] = 1.0
     passing = np.flatnonzero(estimate <= level)
     n_above = int(passing[-1]) + 1 if len(passing) else 0
     parting = passing[np.concatenate([expected >= 0, may_part])[passing]]
@@ -107,7 +115,7 @@ def count_decoys(
     tiers = np.full(len(is_decoy), NONE, np.uint8)
     tiers[:n_above] = EXTENDED
     tiers[:n_core] = CORE
-    tiers[is_decoy] = NONE
+    tiers[is_decoy | ~counts] = NONE
     return Verdict(tiers, levels, n_above)
 
 

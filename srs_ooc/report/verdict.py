@@ -15,6 +15,9 @@ from srs_ooc.shares import exact_share
 from srs_ooc.sizes import counted
 from srs_ooc.spec import RunSpec
 
+MANY = 4
+"""Families of decoys that are advised where few features are expected."""
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -27,11 +30,12 @@ class Standing:
     tier : str
         core, extended or none.
     q_value : float
-        Smallest level at which it is selected, as estimated.
+        Smallest level at which this ranking would be cut below it, as estimated.
     score : float or None
         Mean importance in the last round of the closing stage that it was in; None if in none.
     stability : float or None
-        Share of ten batches of that round's trees that put it among as many items as were selected.
+        Share of ten batches of that round's trees that put it among as many items as are above the
+        cut; None where the round had no more items.
     group : int or None
         Group of rank-correlated items, from 1 by their best places; None where not looked at.
     p_value : float
@@ -39,8 +43,9 @@ class Standing:
     passes_alone : bool
         Whether it passes Benjamini and Hochberg, over all features, at the run's level.
     is_outstanding : bool
-        Whether it passes over features and decoys together at a stricter one, and so stands before
-        the others.
+        Whether it passes over features and decoys together, and so stands before the others.
+    is_best : bool
+        Whether none of its decoys stands before it.
     """
 
     place: int
@@ -52,6 +57,7 @@ class Standing:
     p_value: float
     passes_alone: bool
     is_outstanding: bool
+    is_best: bool
 
 
 class VerdictReading:
@@ -107,6 +113,7 @@ class VerdictReading:
             p_value=p_value,
             passes_alone=p_value <= self.facts["marginal_cutoff"],
             is_outstanding=bool(a["is_outstanding"][i]),
+            is_best=bool(a["is_best"][i]),
         )
 
     def members(self, group: int) -> list[int]:
@@ -114,9 +121,11 @@ class VerdictReading:
         return [int(f) for f in self.features[self._arrays["groups"] == group - 1]]
 
     @property
-    def n_groups_selected(self) -> int:
-        """Groups that hold a selected feature."""
-        return len(np.unique(self._arrays["groups"][self.is_selected]))
+    def groups_selected(self) -> str:
+        """How many groups hold a selected feature; not all places are grouped."""
+        groups = self._arrays["groups"][self.is_selected]
+        n_known = len(np.unique(groups[groups >= 0]))
+        return counted(n_known, "group") + (" or more" if np.any(groups < 0) else "")
 
     def why_none(self) -> str:
         """Say why nothing is selected."""
@@ -131,14 +140,18 @@ class VerdictReading:
             )
         level = float(exact_share(spec.fdr))
         fewest = fewest_features(spec.decoys, self.facts["largest_group"], level)
-        hint = (
-            f"counting {spec.decoys} {'family' if spec.decoys == 1 else 'families'} of decoys "
-            f"cannot select fewer than {fewest} features at level {spec.fdr}"
+        families = "family" if spec.decoys == 1 else "families"
+        alone = (
+            "What stands out by itself does not hold it either"
+            if np.any(self._arrays["is_outstanding"])
+            else "No feature stands out by itself"
         )
+        more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
         return (
-            f"No cut of the ranking holds the level: the best would have {best:.2g}. No feature "
-            f"stands out by itself, and {hint}: if few are expected, use --replays, "
-            "or --decoys 4. Otherwise more iterations or more rows are needed, or nothing is there."
+            f"No cut of the ranking holds the level: the best would have {best:.2g}. {alone}, and "
+            f"counting {spec.decoys} {families} of decoys cannot select fewer than {fewest} "
+            f"features at level {spec.fdr}: if few are expected, use --replays{more}. Otherwise "
+            "more iterations or more rows are needed, or nothing is there."
         )
 
 
@@ -192,11 +205,13 @@ def explain(
             f"targets do (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
         )
     if standing.tier == "none":
-        return (
-            f"{name} is out: it is at place {standing.place}, and of the cuts there or further "
-            f"down the best has an estimated {standing.q_value:.2g} of the features false "
-            f"({spec.fdr} asked).{tail}"
+        reason = (
+            f"it is at place {standing.place}, and of the cuts there or further down the best has "
+            f"an estimated {standing.q_value:.2g} of the features false ({spec.fdr} asked)"
+            if standing.is_best or standing.is_outstanding
+            else "one of its own decoys ranks before it"
         )
+        return f"{name} is out: {reason}.{tail}"
     is_parted = standing.tier == "core" and not standing.is_outstanding
     sharp = " before a clear drop of the scores" if is_parted else ""
     return (
@@ -209,12 +224,13 @@ def _tail(standing: Standing, names: list[str]) -> str:
     """Say what else is known of a feature."""
     alone = "passes" if standing.passes_alone else "does not pass"
     if standing.is_outstanding:
-        alone = "stands out: it passes"
-    agreement = (
-        "no batch of trees of the closing stage saw it"
-        if standing.stability is None
-        else f"{standing.stability:.0%} of the batches of trees agree on its place"
-    )
+        alone = f"stands out, and {alone}"
+    if standing.score is None:
+        agreement = "no batch of trees of the closing stage saw it"
+    elif standing.stability is None:
+        agreement = "too many are selected for batches of trees to disagree"
+    else:
+        agreement = f"{standing.stability:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     return (
         f" By itself it {alone} the marginal test (p = {standing.p_value:.2g}), and "

@@ -189,7 +189,7 @@ def test_loss_of_the_very_rows_grown_on_is_their_impurity(grown):
 def ranking_of(text, n_features=100, n_families=1):
     """A ranking of features (f) and decoys (d), none of them correlated."""
     items = [i + n_features * (letter == "d") for i, letter in enumerate(text)]
-    largest = np.ones(len(text), np.int64)
+    largest = np.array(1)
     scores, rounds = np.zeros(len(text)), np.zeros(len(text), np.uint8)
     items = np.array(items, np.uint32)
     return Ranking(items, largest, np.zeros(0), scores, rounds, n_families, n_features)

@@ -1,5 +1,8 @@
 """The cut of a pooled ranking, the closing stage before it, and what stands beside it."""
 
+import itertools
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from srs_ooc.evidence.elimination import BATCHES, COUNTING, TREES, Elimination, round_sizes
-from srs_ooc.evidence.groups import group_items, largest_groups
+from srs_ooc.evidence.groups import group_items, largest_group
 from srs_ooc.evidence.marginal import (
     chi_squared_tail,
     class_p_values,
@@ -15,7 +18,8 @@ from srs_ooc.evidence.marginal import (
     rank_correlation_p_values,
     target_ranks,
 )
-from srs_ooc.evidence.ranking import best_items
+from srs_ooc.evidence.promotion import passing_level
+from srs_ooc.evidence.ranking import best_items, best_of_each
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.evidence.verdict import (
     CORE,
@@ -27,27 +31,37 @@ from srs_ooc.evidence.verdict import (
 from srs_ooc.records import Outcome
 
 
+def cut(is_decoy, n_families, largest, level, **given):
+    """The verdict on a ranking of items that are all of different features."""
+    n_tested = len(given.get("expected", ()))
+    asked = {
+        "is_best": np.ones(len(is_decoy), bool),
+        "may_part": np.zeros(len(is_decoy) - n_tested, bool),
+    }
+    return count_decoys(np.asarray(is_decoy), n_families, largest, level, **(asked | given))
+
+
 @given(
-    st.lists(st.booleans(), min_size=1, max_size=80),
+    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=80),
     st.integers(1, 4),
     st.integers(1, 3),
     st.floats(0.01, 0.9),
 )
-def test_the_cut_is_the_lowest_place_whose_estimate_holds(decoys, n_families, largest, level):
-    is_decoy = np.array(decoys)
-    may_part = np.arange(len(decoys)) % 3 == 0
-    largests = np.full(len(decoys), largest)
-    verdict = count_decoys(is_decoy, n_families, largests, level, may_part)
+def test_the_cut_is_the_lowest_place_whose_estimate_holds(items, n_families, largest, level):
+    is_decoy, is_best = np.array(items).T
+    may_part = np.arange(len(items)) % 3 == 0
+    verdict = cut(is_decoy, n_families, largest, level, is_best=is_best, may_part=may_part)
     cuts = [0]
-    for k in range(1, len(decoys) + 1):
-        n_decoys = sum(decoys[:k])
-        if (largest + n_decoys) / (n_families * max(k - n_decoys, 1)) <= level:
+    for k in range(1, len(items) + 1):
+        n_decoys = sum(decoy and best for decoy, best in items[:k])
+        n_features = sum(best and not decoy for decoy, best in items[:k])
+        if n_features and (largest + n_decoys) / (n_families * n_features) <= level:
             cuts.append(k)
     assert verdict.n_above == cuts[-1]
     core = max(k for k in cuts if k == 0 or may_part[k - 1])
-    expected = np.where(np.arange(len(decoys)) < cuts[-1], EXTENDED, 0)
+    expected = np.where(np.arange(len(items)) < cuts[-1], EXTENDED, 0)
     expected[:core] = CORE
-    expected[is_decoy] = 0
+    expected[is_decoy | ~is_best] = 0
     np.testing.assert_array_equal(verdict.tiers, expected)
     np.testing.assert_array_equal((verdict.levels <= level) & ~is_decoy, expected > 0)
 
@@ -60,14 +74,16 @@ def test_the_cut_is_the_lowest_place_whose_estimate_holds(decoys, n_families, la
 )
 def test_what_tests_expect_is_added_to_what_is_counted_below(decoys, expected, n_families, level):
     is_decoy, expected = np.array(decoys), np.sort(expected)[: len(decoys)]
-    m, twos = len(expected), np.full(len(decoys), 2)
-    verdict = count_decoys(is_decoy, n_families, twos, level, twos[m:] > 2, expected)
+    m = len(expected)
+    # Among those that stand out a decoy's feature counts all the same.
+    is_best = np.arange(len(decoys)) >= min(m, 2)
+    verdict = cut(is_decoy, n_families, 2, level, is_best=is_best, expected=expected)
     cuts = [0]
     for k in range(1, len(decoys) + 1):
         n_false = expected[min(k, m) - 1] if m else 0.0
         if k > m:
             n_false += (2 + sum(decoys[m:k])) / n_families
-        if n_false / max(k - sum(decoys[:k]), 1) <= level:
+        if k > sum(decoys[:k]) and n_false / (k - sum(decoys[:k])) <= level:
             cuts.append(k)
     assert verdict.n_above == cuts[-1]
     tiers = np.where(np.arange(len(decoys)) < cuts[-1], EXTENDED, 0)
@@ -84,23 +100,31 @@ def test_features_that_stand_out_are_selected_as_benjamini_and_hochberg_do():
         p_values = np.concatenate([rng.random(4) * 1e-6, rng.random(400)])
         order = np.argsort(p_values)
         first = order[p_values[order] <= largest_passing(p_values, 0.1)]
-        n = np.ones(len(first), int)
-        expected = 404 * p_values[first]
-        verdict = count_decoys(n == 0, 1, n, 0.1, n[:0] > 0, expected)
+        verdict = cut(np.zeros(len(first), bool), 1, 1, 0.1, expected=404 * p_values[first])
         assert verdict.n_above == len(first) >= 4
         assert np.all(verdict.tiers == CORE)
         shares.append(np.count_nonzero(first >= 4) / len(first))
     assert 0.05 < np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
 
 
+@given(st.fractions(Fraction(1, 1000), Fraction(2, 5)), st.integers(1, 16))
+def test_of_features_that_stand_out_as_many_are_false_whatever_the_families(x, n_families):
+    p, t = 1000, Fraction(1, 100)
+    k = p * t / (x / (1 - x))
+    n_items, passing = p * (1 + n_families), k + n_families * p * t
+    assert passing_level(x, n_families) == n_items * t / passing < 1
+    assert passing_level(x, 1) == 2 * x
+
+
 @pytest.mark.parametrize(("families", "fewest"), [(1, 10), (2, 5), (4, 3)])
 def test_counting_has_a_grain(families, fewest):
     assert fewest_features(families, 1, 0.1) == fewest
-    ones = np.ones(fewest, int)
-    clean = count_decoys(np.zeros(fewest, bool), families, ones, 0.1, ones > 0)
-    assert clean.n_above == fewest
-    short = count_decoys(np.zeros(fewest - 1, bool), families, ones[1:], 0.1, ones[1:] > 0)
-    assert short.n_above == 0
+    assert cut(np.zeros(fewest, bool), families, 1, 0.1).n_above == fewest
+    assert cut(np.zeros(fewest - 1, bool), families, 1, 0.1).n_above == 0
+
+
+def test_decoys_alone_are_no_selection():
+    assert cut(np.ones(3, bool), 1, 1, 0.5, expected=np.full(3, 1e-9)).n_above == 0
 
 
 def test_counting_holds_the_level_where_irrelevant_items_are_exchangeable():
@@ -110,11 +134,41 @@ def test_counting_holds_the_level_where_irrelevant_items_are_exchangeable():
         scores = np.concatenate([rng.normal(3, 1, 25), rng.normal(0, 1, 400)])
         is_decoy = np.concatenate([np.zeros(25, bool), rng.random(400) < 0.5])
         order = np.argsort(-scores)
-        ones = np.ones(len(scores), int)
-        verdict = count_decoys(is_decoy[order], 1, ones, 0.1, ones > 0)
-        chosen = order[verdict.tiers > 0]
+        chosen = order[cut(is_decoy[order], 1, 1, 0.1).tiers > 0]
         shares.append(np.count_nonzero(chosen >= 25) / max(len(chosen), 1))
     assert np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
+
+
+def share_of_false(order, n_relevant, level):
+    """Expected share of false features over all ways to call one of each pair the decoy.
+
+    ``order`` holds each number twice: first met the better of the pair, then the other. Relevant
+    features, their numbers below 0, come without decoys.
+    """
+    numbers = np.array(order)
+    is_best = best_of_each(numbers)
+    pairs = np.unique(numbers[numbers >= 0])
+    shares = []
+    for flips in itertools.product([False, True], repeat=len(pairs)):
+        better_is_decoy = dict(zip(pairs.tolist(), flips, strict=True))
+        is_decoy = np.array([i >= 0 and better_is_decoy[i] == best
+                             for i, best in zip(order, is_best.tolist(), strict=True)])  # fmt: skip
+        chosen = numbers[cut(is_decoy, 1, 1, level, is_best=is_best).tiers > 0]
+        shares.append(np.count_nonzero(chosen >= 0) / max(len(chosen), 1))
+    assert len(set(order) - set(pairs.tolist())) == n_relevant
+    return np.mean(shares)
+
+
+def test_counting_holds_the_level_exactly_where_both_of_a_pair_are_ranked():
+    # Counted both, this order gave a little more than the level allows.
+    assert share_of_false([-1, -2, -3, 0, 0, 1, 1, 2, 3, 2, 4, 3, 4], 3, 0.5) <= 0.5
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.permutations(sorted([*range(6), *range(6)])), st.integers(0, 4), st.floats(0.1, 0.9))
+def test_counting_holds_the_level_exactly_in_any_blind_order(order, n_relevant, level):
+    relevant = list(range(-n_relevant, 0))
+    assert share_of_false([*relevant, *order], n_relevant, level) <= level + 1e-12
 
 
 def test_clear_drops_are_twice_any_lower_one_of_their_round():
@@ -122,9 +176,10 @@ def test_clear_drops_are_twice_any_lower_one_of_their_round():
     scores = np.concatenate([20 - np.cumsum([0.0, *some]) for some in drops])
     rounds = np.repeat(np.array([1, 0], np.uint8), [6, 5])
     found = clear_drops(scores, rounds).tolist()
-    assert found == [False, True, False, True, True, False, True, True, True, False, False]
-    assert clear_drops(np.zeros(0), np.zeros(0, np.uint8)).tolist() == []
-    assert clear_drops(np.ones(1), np.ones(1, np.uint8)).tolist() == [False]
+    # Below the last two places of a round there is no drop to compare with.
+    assert found == [False, True, False, True, False, False, True, True, True, False, False]
+    for n in range(3):
+        assert clear_drops(np.arange(n)[::-1] * 1.0, np.ones(n, np.uint8)).tolist() == [False] * n
 
 
 def grown(stage, scores):
@@ -192,9 +247,20 @@ def test_items_correlated_directly_or_through_others_are_one_group():
     codes[6] = 3
     assert group_items(codes, 255).tolist() == [0, 0, 0, 0, 0, 5, 6, 7, 0]
     members = np.array([1, 0, 1, 0, 0, 1, 0, 0, 1], bool)
-    found = largest_groups(group_items(codes, 255), members, 12)
-    assert found.tolist() == [1, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3]
-    assert largest_groups(np.arange(3), np.zeros(3, bool), 2).tolist() == [1, 1]
+    assert largest_group(group_items(codes, 255), members) == 3
+    assert largest_group(np.arange(3), np.zeros(3, bool)) == 1
+    assert largest_group(np.zeros(0, np.intp), np.zeros(0, bool)) == 1
+
+
+@pytest.mark.parametrize("n_rows", [8, 30, 36, 40, 400])
+def test_the_same_column_twice_is_a_group_however_few_the_rows(n_rows):
+    codes = np.random.default_rng(1).permuted(np.tile(np.arange(n_rows), (3, 1)), axis=1)
+    assert group_items(np.vstack([codes, codes[:1]]), 65535).tolist() == [0, 1, 2, 0]
+
+
+def test_the_best_of_each_feature_is_met_first():
+    assert best_of_each(np.array([4, 2, 4, 2, 0])).tolist() == [True, True, False, False, True]
+    assert best_of_each(np.zeros(0, np.uint32)).tolist() == []
 
 
 @given(st.floats(0.001, 500), st.integers(1, 25))
