@@ -252,6 +252,19 @@ def test_items_correlated_directly_or_through_others_are_one_group():
     assert largest_group(np.zeros(0, np.intp), np.zeros(0, bool)) == 1
 
 
+@pytest.mark.parametrize("size", [5, 10, 20, 50])
+def test_a_group_that_leads_is_not_taken_for_many_features(size):
+    """Groups of one label, by coin, one after another; nothing is relevant."""
+    rng = np.random.default_rng(size)
+    groups = np.arange(1000) // size
+    n_selected = 0
+    for _ in range(300):
+        is_decoy = (rng.random(1000) < 0.5)[groups]
+        largest = largest_group(groups[:250], is_decoy[:250])
+        n_selected += cut(is_decoy, 1, largest, 0.1).n_above > 0
+    assert n_selected <= 0.1 * 300
+
+
 @pytest.mark.parametrize("n_rows", [8, 30, 36, 40, 400])
 def test_the_same_column_twice_is_a_group_however_few_the_rows(n_rows):
     codes = np.random.default_rng(1).permuted(np.tile(np.arange(n_rows), (3, 1)), axis=1)
