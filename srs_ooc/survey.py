@@ -164,6 +164,8 @@ def largest_decoy_group(
     """
     place = slice(n_outstanding, n_outstanding + GROUPED)
     members = ((items >= parts.n_features) & best_of_each(items % parts.n_features))[place]
+    if not members.any():
+        return 1
     return largest_group(groups_of(parts, items[place], manifest), members)
 
 

@@ -31,16 +31,17 @@ def run_ours(method: str, table: Table) -> tuple[Measured, Answer]:
 
 
 def read_selection(run: Path) -> Answer:
-    """Return the selected features of a run, their core, and all features by rank."""
-    selected, core, ranking = [], [], array("I")
+    """Return the selected features of a run, their core if it tells one, and all by rank."""
+    selected, core, ranking, has_tiers = [], [], array("I"), False
     for record in records(run):
         position = position_of(record["name"])
         ranking.append(position)
         if is_selected(record):
             selected.append(position)
+        has_tiers |= record["tier"] is not None
         if record["tier"] == "core":
             core.append(position)
-    return Answer(selected, ranking, core)
+    return Answer(selected, ranking, core if has_tiers else None)
 
 
 def is_selected(record: dict[str, Any]) -> bool:

@@ -45,6 +45,7 @@ def test_a_run_is_kept_and_not_done_again(tmp_path):
     assert first.returncode == 0, first.stderr
     assert "### marginal: n = 1,000, p = 60 (additive)" in first.stdout
     assert "### null-arcene: n = 30, p = 6 (null)" in first.stdout
+    assert "tier core" not in first.stdout  # the judge probe tells none
     assert "| marginal | probe | 0.000 | 0.100 | 1 | holds |" in first.stdout
     assert len(list(Cache(tmp_path / "cache" / "results").results())) == 4
     assert list((tmp_path / "cache" / "tables").iterdir()) == []
