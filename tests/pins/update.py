@@ -1,0 +1,65 @@
+"""Print how today's results differ from the pins, and with --write make them the pins.
+
+    python tests/pins/update.py [--write] [SECTION ...]
+
+A pin changes only in a commit that says why.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+import book
+from _pytest.outcomes import Skipped
+
+
+def found_in(sections, pins):
+    """Today's values; what cannot be found here, for want of a library, stays as pinned."""
+    found = {}
+    for section in sections:
+        names, find = book.SECTIONS[section]
+        held = pins.get(section, {})
+        found[section] = {}
+        for name in names:
+            try:
+                with tempfile.TemporaryDirectory() as folder:
+                    found[section][name] = find(name, Path(folder))
+            except Skipped as skip:
+                print(f"kept: {section}: {name}: {skip}", file=sys.stderr)
+                found[section][name] = held[name]
+    return found
+
+
+def differences(held, found, place=""):
+    """Yield a line for each leaf that is not as pinned."""
+    if isinstance(held, dict) and isinstance(found, dict):
+        for key in dict.fromkeys([*held, *found]):
+            absent = "(none)"
+            yield from differences(held.get(key, absent), found.get(key, absent), f"{place}/{key}")
+    elif held != found:
+        yield f"{place}: pinned {held!r}, found {found!r}"
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(book.SECTIONS))
+    parser.add_argument("--write", action="store_true", help="make today's results the pins")
+    given = parser.parse_args()
+    unknown = set(given.sections) - set(book.SECTIONS)
+    if unknown:
+        parser.error(f"expected {', '.join(book.SECTIONS)}, found {', '.join(sorted(unknown))}")
+    pins = book.read() if book.FILE.exists() else {}
+    found = found_in(given.sections or book.SECTIONS, pins)
+    lines = list(differences({section: pins.get(section, {}) for section in found}, found))
+    print("\n".join(lines) or "as pinned")
+    if given.write:
+        merged = pins | found
+        book.write({section: merged[section] for section in book.SECTIONS if section in merged})
+    return 1 if lines and not given.write else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
