@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from old_files import RUNS, pin_of_old_file
+from plan_cases import NEEDS, PLANS, pin_of_needs, pin_of_plan
 from run_cases import CASES, pin_of_run
 from store_cases import MAKERS, pin_of_store
 
@@ -10,6 +12,9 @@ FILE = Path(__file__).with_name("pins.json")
 SECTIONS = {
     "stores": (list(MAKERS), pin_of_store),
     "runs": (list(CASES), pin_of_run),
+    "needs": (NEEDS, pin_of_needs),
+    "plans": (list(PLANS), pin_of_plan),
+    "old_files": (list(RUNS), pin_of_old_file),
 }
 """Section: names of its pins, and what finds the value of one: ``find(name, empty folder)``."""
 

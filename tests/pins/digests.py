@@ -36,3 +36,14 @@ def rounded(value):
 
 def digest_of_json(value):
     return sha256(json.dumps(rounded(value), sort_keys=True).encode())
+
+
+def leaves(value, place=""):
+    """The leaves of a JSON-ready value by their place in it, for a comparison within a tolerance."""
+    if not isinstance(value, dict | list):
+        return {place: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    found = {f"{place}/({type(value).__name__})": len(value)}
+    for key, item in items:
+        found |= leaves(item, f"{place}/{key}")
+    return found

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import book
-from _pytest.outcomes import Skipped
+import pytest
 
 
 def found_in(sections, pins):
@@ -25,7 +25,7 @@ def found_in(sections, pins):
             try:
                 with tempfile.TemporaryDirectory() as folder:
                     found[section][name] = find(name, Path(folder))
-            except Skipped as skip:
+            except pytest.skip.Exception as skip:
                 print(f"kept: {section}: {name}: {skip}", file=sys.stderr)
                 found[section][name] = held[name]
     return found
