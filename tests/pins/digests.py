@@ -39,7 +39,7 @@ def digest_of_json(value):
 
 
 def leaves(value, place=""):
-    """The leaves of a JSON-ready value by their place in it, for a comparison within a tolerance."""
+    """The leaves of a JSON-ready value by their place, for a comparison within a tolerance."""
     if not isinstance(value, dict | list):
         return {place: value}
     items = value.items() if isinstance(value, dict) else enumerate(value)

@@ -66,9 +66,9 @@ PLANS = {
         (*_NUMBERS, "--trees-per-subspace", 3, "--draw-block", 16, "--thresholds", "value"),
     ),
     "numbers, many rows": (None, ("--n-rows", 200_000, "--n-features", 20_000)),
-    "store": ({}, MEMORY),
+    "store": ((), MEMORY),
     "store, regression, probe": (
-        {"target": "amount", "options": ("--task", "regression")},
+        ("amount", "--task", "regression"),
         (*MEMORY, "--judge", "probe", "--q", 50),
     ),
 }
@@ -79,11 +79,7 @@ _WORDS = {"reason", "what", "how", "purpose", "store", "seconds_how"}
 def pin_of_plan(name, folder):
     """The plan without times, places and texts."""
     table, options = PLANS[name]
-    stores = []
-    if table is not None:
-        stores = [
-            make_store(folder, *table.get("options", ()), target=table.get("target", "label"))
-        ]
+    stores = [] if table is None else [make_store(folder, *table)]
     return _numbers_of(rounded(json_of("plan", *stores, *options, "--threads", 2, "--json")))
 
 

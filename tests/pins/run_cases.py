@@ -15,7 +15,7 @@ from tables import run_table
 _ROLES = ("weight", "batch", "family", "amount", "family_label", "grade", "label")
 
 
-def make_store(folder, *options, target="label", uses=(), n_rows=80, **form):
+def make_store(folder, target="label", *options, uses=(), n_rows=80, **form):
     """A store of the run table with one target and no more roles than asked."""
     table = run_table(n_rows, **form)
     unused = [name for name in _ROLES if name not in (target, *uses)]
@@ -25,8 +25,8 @@ def make_store(folder, *options, target="label", uses=(), n_rows=80, **form):
 
 
 def _store(**form):
-    options = form.pop("options", ())
-    return lambda folder: make_store(folder, *options, **form)
+    target, options = form.pop("target", "label"), form.pop("options", ())
+    return lambda folder: make_store(folder, target, *options, **form)
 
 
 def _names(file, names):
@@ -84,6 +84,10 @@ CASES = {
     "decoy, regression": (_REGRESSION, _DECOY),
     "decoy, missing and categories": (_MIXED, _DECOY),
     "decoy, excluded features and some rows": (PLAIN, (*_DECOY, _excluding)),
+    "decoy, several pages of tallies": (
+        _store(n_rows=24, n_features=17_000), ("--iterations", 60, "--q", 700),
+    ),
+    "9 replays, leaves of 1%": (_store(n_rows=240, n_features=100), _REPLAYS),
     "9 replays": (PLAIN, _REPLAYS),
     "9 replays, regression, trees": (_REGRESSION, (*_REPLAYS, "--save-trees")),
 }  # fmt: skip
