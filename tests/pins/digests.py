@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 
 import numpy as np
 
@@ -38,12 +39,17 @@ def digest_of_json(value):
     return sha256(json.dumps(rounded(value), sort_keys=True).encode())
 
 
-def leaves(value, place=""):
-    """The leaves of a JSON-ready value by their place, for a comparison within a tolerance."""
-    if not isinstance(value, dict | list):
-        return {place: value}
-    items = value.items() if isinstance(value, dict) else enumerate(value)
-    found = {f"{place}/({type(value).__name__})": len(value)}
-    for key, item in items:
-        found |= leaves(item, f"{place}/{key}")
-    return found
+def differences(pinned, found, place="", *, close=0.0):
+    """Yield (place, pinned, found) of each leaf that differs; floats by more than ``close``."""
+    if isinstance(pinned, dict) and isinstance(found, dict):
+        for key in dict.fromkeys([*pinned, *found]):
+            sides = (side.get(key, "(none)") for side in (pinned, found))
+            yield from differences(*sides, f"{place}/{key}", close=close)
+    elif isinstance(pinned, list) and isinstance(found, list) and len(pinned) == len(found):
+        for i, sides in enumerate(zip(pinned, found, strict=True)):
+            yield from differences(*sides, f"{place}/{i}", close=close)
+    elif isinstance(pinned, float) and isinstance(found, float):
+        if not math.isclose(pinned, found, rel_tol=close):
+            yield place, pinned, found
+    elif pinned != found:
+        yield place, pinned, found

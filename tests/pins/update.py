@@ -12,6 +12,7 @@ from pathlib import Path
 
 import book
 import pytest
+from digests import differences
 
 
 def found_in(sections, pins):
@@ -31,16 +32,6 @@ def found_in(sections, pins):
     return found
 
 
-def differences(held, found, place=""):
-    """Yield a line for each leaf that is not as pinned."""
-    if isinstance(held, dict) and isinstance(found, dict):
-        for key in dict.fromkeys([*held, *found]):
-            absent = "(none)"
-            yield from differences(held.get(key, absent), found.get(key, absent), f"{place}/{key}")
-    elif held != found:
-        yield f"{place}: pinned {held!r}, found {found!r}"
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -53,7 +44,11 @@ def main():
         parser.error(f"expected {', '.join(book.SECTIONS)}, found {', '.join(sorted(unknown))}")
     pins = book.read() if book.FILE.exists() else {}
     found = found_in(given.sections or book.SECTIONS, pins)
-    lines = list(differences({section: pins.get(section, {}) for section in found}, found))
+    held = {section: pins.get(section, {}) for section in found}
+    lines = [
+        f"{place}: pinned {before!r}, found {now!r}"
+        for place, before, now in differences(held, found)
+    ]
     print("\n".join(lines) or "as pinned")
     if given.write:
         merged = pins | found
