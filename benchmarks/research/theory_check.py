@@ -6,7 +6,7 @@ alpha = 1. Beside its mean: the theory of Section 4 (simplified trees, `srs_ooc.
 the exact mean for real trees (`srs_ooc.theory.real_trees`). A 99% interval is 2.58 standard errors
 either side of the engine's mean. Prints a markdown table; three to four minutes on one core.
 
-    python benchmarks/theory_check.py [--runs 3000]
+    python benchmarks/research/theory_check.py [--runs 3000]
 """
 
 import argparse
