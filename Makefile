@@ -27,6 +27,7 @@ lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy benchmarks tests
 
 clean:
 	rm -rf $(VENV) build demo

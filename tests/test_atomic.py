@@ -47,7 +47,7 @@ def publish(request: pytest.FixtureRequest) -> Publisher:
 
 
 @pytest.fixture
-def writer(publish: Publisher, tmp_path: Path):  # type: ignore[no-untyped-def]
+def writer(publish: Publisher, tmp_path: Path):
     """A process that is half-way through publishing ``tmp_path / "out"``."""
     name = publish.__name__
     with subprocess.Popen(

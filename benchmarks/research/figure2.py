@@ -116,6 +116,8 @@ class Figure:
         scores = score(truth, [position_of(record["name"]) for record in found], ())
         core = [position_of(record["name"]) for record in found if record["tier"] == "core"]
         core_f1 = None if self.judge == "probe" else score(truth, core, ()).f1
+        assert scores.power is not None
+        assert scores.f1 is not None
         return Point(
             q_share, alpha, step, len(found), scores.power, scores.false_share, scores.f1, core_f1
         )

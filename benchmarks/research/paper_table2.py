@@ -91,9 +91,8 @@ class Halves:
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             run, out = Path(name) / "a.run", Path(name) / "out.csv"
             options = ("--q", self.share(q), "--alpha", alpha, "--iterations", iterations)
-            more = ("--rows", self.folder / "rows", "--seed", seed, "--save-trees")
-            more = (*more, "--thresholds", thresholds)
-            srs_ooc("run", self.store, "--out", run, *options, *more)
+            rows = ("--rows", self.folder / "rows", "--seed", seed, "--save-trees")
+            srs_ooc("run", self.store, "--out", run, *options, *rows, "--thresholds", thresholds)
             said = srs_ooc("predict", run, self.folder / "test.csv", out, "--json")
         return float(json.loads(said)["accuracy"])
 

@@ -98,7 +98,8 @@ def measure(case: Case, folder: Path, n_runs: int) -> Iterator[Row]:
     problem = kind(max(2, n_rows), case.n_features, case.n_relevant, 0, True)
     store = folder / f"{'-'.join(map(str, vars(case).values()))}.zarr"
     write_table(problem, store)
-    relevant = set(np.flatnonzero(np.isin(stored_positions(case.n_features), problem.positions)))
+    is_relevant = np.isin(stored_positions(case.n_features), problem.positions)
+    relevant = set(np.flatnonzero(is_relevant).tolist())
     distribution = getattr(examples, case.scenario)(case.n_relevant)
     sizes = (case.n_features, case.subspace_size)
     for alpha in ("0", "1"):

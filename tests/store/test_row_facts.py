@@ -16,7 +16,7 @@ from srs_ooc.report.export import export_columns
 from srs_ooc.store.check import verify_checksums
 from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.kinds import FREE, NAMES, ForcedKinds
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import (
     read_categories,
@@ -38,7 +38,7 @@ r5,lung,1,,9,1,3,4,b,m,p3,7
 """
 
 
-def ingest(folder: Path, text: str = TABLE, **options) -> tuple[Path, object]:
+def ingest(folder: Path, text: str = TABLE, **options) -> tuple[Path, Manifest]:
     path, store = folder / "t.csv", folder / f"{len(list(folder.iterdir()))}.zarr"
     path.write_text(text)
     options = {"memory_nbytes": 4_000_000_000} | options  # of this process, which is large
