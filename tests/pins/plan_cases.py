@@ -15,7 +15,7 @@ SHAPES = {
     "300 rows x 500, regression": (300, 500, 1, 1),
     "20,000 rows x 1,000,000, regression": (20_000, 1_000_000, 1, 1),
 }
-OPTIONS = {
+OPTIONS: dict[str, dict[str, object]] = {
     "decoy": {},
     "3 decoys": {"decoys": 3},
     "19 replays": {"replays": 19},
