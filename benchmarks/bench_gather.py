@@ -29,7 +29,7 @@ from cold_store import chunk_files, drop_cache
 
 from srs_ooc.kernel.block import Block
 from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.manifest import chunk_file
+from srs_ooc.store.layout import chunk_file
 from srs_ooc.synth.madelon import Madelon
 from srs_ooc.synth.output import write_table
 

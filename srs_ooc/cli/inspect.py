@@ -7,11 +7,12 @@ from typing import Any
 import click
 
 from srs_ooc.sizes import describe_nbytes
-from srs_ooc.store.check import check_files, verify_checksums
+from srs_ooc.store.check import check_files
 from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names
 from srs_ooc.store.reading import read_target
+from srs_ooc.store.verify import verify_store
 
 _FIRST_NAMES = 5
 _FIRST_CLASSES = 20
@@ -20,7 +21,7 @@ _FIRST_CLASSES = 20
 @click.command("inspect")
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-@click.option("--verify", is_flag=True, help="Read the data and compare every checksum.")
+@click.option("--verify", is_flag=True, help="Read all of it, as `srs-ooc verify` does.")
 def inspect_command(store: Path, as_json: bool, verify: bool) -> None:
     """Say what is in STORE: shape, target, classes, missing values, sizes, first names.
 
@@ -41,12 +42,12 @@ def inspect_command(store: Path, as_json: bool, verify: bool) -> None:
       format, fingerprint       version of the layout; identity of the store
       source, inferred          where the table came from; what was inferred
       first_names               of the first features, in the order of the source
-      verified                  whether checksums were compared now
+      verified                  whether all of it was read and compared now
     """
+    if verify:
+        verify_store(store)
     manifest = read_manifest(store)
     check_files(store, manifest)
-    if verify:
-        verify_checksums(store, manifest)
     facts = _facts(store, manifest, verify)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -119,7 +120,7 @@ def _show(store: Path, facts: dict[str, Any]) -> None:
         "fingerprint": facts["fingerprint"],
     }
     if facts["verified"]:
-        lines["verified"] = "every checksum agrees"
+        lines["verified"] = "every byte is as it was written"
     for key, value in lines.items():
         if value == "":
             continue

@@ -13,7 +13,8 @@ from srs_ooc.errors import StoreError
 from srs_ooc.kernel import _native
 from srs_ooc.kernel.block import Block
 from srs_ooc.store.check import check_chunks
-from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
+from srs_ooc.store.layout import cannot_read, chunk_file
+from srs_ooc.store.manifest import Manifest, read_manifest
 
 _ALL_ROWS = np.zeros(0, dtype=np.int32)
 _NO_FAMILIES = np.zeros(0, dtype=np.int32)
@@ -54,12 +55,11 @@ class ColumnStore:
             try:
                 descriptor = os.open(file, os.O_RDONLY)
             except OSError as error:
-                raise StoreError(f"{file}: could not be opened: {error.strerror}.") from error
+                raise cannot_read(file, error) from error
             if not self.mapped:
                 descriptors.append(descriptor)
                 continue
-            view = mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
-            os.close(descriptor)
+            view = self._map(file, descriptor)
             if hasattr(mmap, "MADV_RANDOM"):
                 # It fits and will be wanted: one long read now, then pages are met at random.
                 view.madvise(mmap.MADV_WILLNEED)
@@ -68,6 +68,20 @@ class ColumnStore:
             addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
         self._addresses = np.array(addresses, dtype=np.uint64)
         self._descriptors = np.array(descriptors, dtype=np.int32)
+
+    def _map(self, file: Path, descriptor: int) -> mmap.mmap:
+        try:
+            return mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            self.close()
+            found = getattr(error, "strerror", None) or error  # ValueError: the file was cut
+            raise StoreError(
+                f"{file}: expected a file that can be mapped into memory, found: {found}. Check "
+                "the disk and try again; a network disk may not map files: copy the store to a "
+                "local one."
+            ) from error
+        finally:
+            os.close(descriptor)
 
     def gather(
         self,

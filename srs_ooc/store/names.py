@@ -6,22 +6,47 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.store.layout import Shape, dtype_of, require_file, small_file, verify_file
+from srs_ooc.store.layout import (
+    Shape,
+    cannot_read,
+    dtype_of,
+    require_file,
+    small_file,
+    verify_file,
+)
 from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.validation import ArrayCheck, damaged
 
 _BLOCK, _BLOCK_NBYTES = 1 << 14, 1 << 20
 
 
 def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
-    """Map a small array of a store, read-only, after comparing its checksum.
+    """Map a small array of a store, read-only, after checking its bytes and what they say.
 
     Parameters and errors as :func:`map_array`; also a StoreError if its bytes are not those that
-    were written.
+    were written, or its items cannot be.
+    """
+    mapped = map_array(path, manifest, name)
+    verify_array(path, manifest, name)
+    return mapped
+
+
+def verify_array(path: Path, manifest: Manifest, name: str) -> int:
+    """Read a small array; check its checksum and its items; return the bytes read.
+
+    Raises
+    ------
+    StoreError
+        If its bytes are not those that were written, its items cannot be, or it cannot be read.
     """
     file = small_file(path, name).relative_to(path).as_posix()
-    mapped = map_array(path, manifest, name)
-    verify_file(path, file, manifest.checksums[file])
-    return mapped
+    check = ArrayCheck(name, vars(manifest))
+    try:
+        n_read = verify_file(path, file, manifest.checksums[file], check)
+        check.end()
+    except ValueError as error:
+        raise damaged(path / file, error) from error
+    return n_read
 
 
 def map_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
@@ -41,16 +66,45 @@ def map_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
     StoreError
         If its file is missing or not of the size expected.
     """
-    if name.endswith("_bytes"):
-        offsets = map_array(path, manifest, name.removesuffix("bytes") + "offsets")
-        length = max(1, int(offsets[-1]))
-    elif name == "categories_offsets":
-        length = int(map_array(path, manifest, "categories_first")[-1]) + 1
-    else:
-        length = Shape(manifest.n_rows, manifest.n_features).length_of(name)
+    length = length_of(path, manifest, name)
     dtype, file = dtype_of(name), small_file(path, name)
     require_file(file, length * dtype.itemsize)
-    return np.memmap(file, dtype, "r", shape=(length,))
+    try:
+        return np.memmap(file, dtype, "r", shape=(length,))
+    except OSError as error:
+        raise cannot_read(file, error) from error
+
+
+def length_of(path: Path, manifest: Manifest, name: str) -> int:
+    """Return the items of a small array: as its manifest says, or, in format 2, another array.
+
+    Raises
+    ------
+    StoreError
+        As :func:`map_array`.
+    """
+    if name in manifest.lengths:
+        return manifest.lengths[name]
+    if name.endswith("_bytes"):
+        offsets = map_array(path, manifest, name.removesuffix("bytes") + "offsets")
+        return max(1, int(offsets[-1]))
+    if name == "categories_offsets":
+        return int(map_array(path, manifest, "categories_first")[-1]) + 1
+    return Shape(manifest.n_rows, manifest.n_features).length_of(name)
+
+
+def text_of(data: bytes, file: Path) -> str:
+    """Return UTF-8 as text.
+
+    Raises
+    ------
+    StoreError
+        If it is none; ``file`` is where it was read.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise damaged(file, error) from error
 
 
 class Names:
@@ -72,6 +126,7 @@ class Names:
     """
 
     def __init__(self, path: Path, manifest: Manifest, which: str = "names") -> None:
+        self._file = small_file(path, f"{which}_bytes")
         self._offsets = read_array(path, manifest, f"{which}_offsets")
         self._bytes = read_array(path, manifest, f"{which}_bytes")
 
@@ -82,13 +137,13 @@ class Names:
         if not 0 <= index < len(self):
             raise IndexError(f"expected an index in 0 .. {len(self) - 1}, found {index}")
         start, stop = (int(offset) for offset in self._offsets[index : index + 2])
-        return self._bytes[start:stop].tobytes().decode()
+        return text_of(self._bytes[start:stop].tobytes(), self._file)
 
     def __iter__(self) -> Iterator[str]:
         for first, ends, blob in self._blocks():
             start = first
             for end in ends:
-                yield blob[start - first : end - first].decode()
+                yield text_of(blob[start - first : end - first], self._file)
                 start = end
 
     def _blocks(self) -> Iterator[tuple[int, list[int], bytes]]:

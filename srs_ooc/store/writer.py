@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from srs_ooc.kernel.code import CATEGORICAL, CodeFacts, code_columns
 from srs_ooc.sizes import MB
 from srs_ooc.store.categories import CategoryCoder, FeatureKinds
 from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small, write_texts
+from srs_ooc.store.coordinates import write_coordinate
 from srs_ooc.store.kinds import ACCEPTED, FREE, NAMES, first_misfit
 from srs_ooc.store.layout import Shape, codes_chunk_features
 from srs_ooc.store.manifest import Manifest
@@ -97,7 +98,11 @@ def write_store(
     checksums = work.checksums
     ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
     text_sums, lengths = _write_texts(folder, shape, names, ids)
-    checksums |= write_small(folder, "positions", [stored_positions(shape.n_features)]) | text_sums
+    positions = stored_positions(shape.n_features)
+    checksums |= write_small(folder, "positions", [positions]) | text_sums
+    checksums |= write_coordinate(folder, "feature", "names", positions)
+    checksums |= write_coordinate(folder, "row", "row_ids")
+    del positions
     is_regression = target.dtype.kind == "f"
     by_row = {"target_values" if is_regression else "target": target} | dict(row_arrays or {})
     for name, array in by_row.items():
@@ -122,8 +127,12 @@ def write_store(
         inferred=facts.inferred,
         source=facts.source,
         checksums=checksums,
+        values_chunk=work.floats_chunk,
     )
-    write_metadata(folder, manifest, lengths | work.lengths, form.n_ranges(shape))
+    lengths = lengths | work.lengths
+    every = {name: lengths.get(name) or shape.length_of(name) for name in manifest.small_arrays}
+    manifest = replace(manifest, lengths=every)
+    write_metadata(folder, manifest)
     work.sync()
     return manifest
 
@@ -217,6 +226,11 @@ class _ColumnsWriter:
             self._floats[name] = FloatsWriter(folder, name, wide, dtype)
 
     @property
+    def floats_chunk(self) -> tuple[int, int]:
+        """Features and items of a chunk of the values, or of the ranges of codes."""
+        return next(iter(self._floats.values())).chunk
+
+    @property
     def any_order(self) -> bool:
         """Whether shares may be made side by side; categories are written as they are made."""
         return self._categories is None
@@ -284,7 +298,8 @@ class _ColumnsWriter:
     def _write_categories(self, coder: CategoryCoder) -> None:
         firsts = np.zeros(len(self._kinds) + 1, np.int64)
         np.cumsum(np.where(self._kinds == CATEGORICAL, self._n_codes, 0), out=firsts[1:])
-        self.lengths = {"categories_bytes": coder.nbytes, "categories_offsets": int(firsts[-1]) + 1}
+        self.lengths["categories_bytes"] = coder.nbytes
+        self.lengths["categories_offsets"] = int(firsts[-1]) + 1
         self.checksums |= coder.checksums
         self.checksums |= write_small(self._folder, "categories_first", [firsts])
 
@@ -302,12 +317,15 @@ class _ColumnsWriter:
         if self._categories is not None:
             self._categories.close()
             self._write_categories(self._categories)
-        for name, array in (
-            ("n_missing", self.n_missing),
-            ("n_codes", self._n_codes),
-            ("exact", self._exact),
-            ("kinds", self._kinds),
-        ):
+        arrays: dict[str, NDArray[Any]] = {
+            "n_missing": self.n_missing,
+            "n_codes": self._n_codes,
+            "exact": self._exact,
+            "kinds": self._kinds,
+        }
+        arrays |= {f"{name}_crc32c": floats.crcs for name, floats in self._floats.items()}
+        for name, array in arrays.items():
+            self.lengths[name] = len(array)
             self.checksums |= write_small(self._folder, name, [array])
 
 

@@ -13,7 +13,6 @@ from srs_ooc.errors import InputError, UsageError
 from srs_ooc.kernel.code import BOOLEAN, INTEGER, NUMERIC
 from srs_ooc.kernel.parse import Texts, hash_text
 from srs_ooc.report.export import export_columns
-from srs_ooc.store.check import verify_checksums
 from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.kinds import FREE, NAMES, ForcedKinds
 from srs_ooc.store.manifest import Manifest, read_manifest
@@ -28,6 +27,7 @@ from srs_ooc.store.reading import (
 )
 from srs_ooc.store.texts import TextSpool, texts_of
 from srs_ooc.store.values import ValuesReader
+from srs_ooc.store.verify import verify_store
 
 TABLE = """id,site,chrom,flag,count,x,one,w,batch,sex,who,y
 r1,lung,1,0,7,0.5,3,1,a,m,p1,1.5
@@ -43,7 +43,7 @@ def ingest(folder: Path, text: str = TABLE, **options) -> tuple[Path, Manifest]:
     path.write_text(text)
     options = {"memory_nbytes": 4_000_000_000} | options  # of this process, which is large
     manifest = ingest_csv(path, store, IngestOptions(**options))
-    verify_checksums(store, manifest)
+    verify_store(store)
     return store, manifest
 
 

@@ -12,10 +12,10 @@ import srs_ooc
 from srs_ooc.cli import main
 from srs_ooc.errors import BudgetError, InputError
 from srs_ooc.store import spool
-from srs_ooc.store.check import verify_checksums
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.memory import IngestPlan
 from srs_ooc.store.names import Names
+from srs_ooc.store.verify import verify_store
 
 RNG = np.random.default_rng(3)
 VALUES = RNG.normal(size=(31, 12)) * (RNG.random((31, 12)) < 0.5)
@@ -34,7 +34,7 @@ def holds(store: Path, values=VALUES, names=NAMES, labels=LABELS, dtype="float64
     assert [manifest.classes[c] for c in group["target"][:]] == labels
     assert manifest.values_dtype == dtype
     assert manifest.n_missing_cells == np.isnan(values).sum()
-    verify_checksums(store, manifest)
+    verify_store(store)
 
 
 def csv_checksums(folder: Path) -> dict:
