@@ -120,7 +120,10 @@ class ColumnStore:
             else:
                 _native.gather_files(self._descriptors, items, *shape, *layout)
         except RuntimeError as error:
-            raise StoreError(f"{self.path}: {error}. The store is damaged.") from error
+            raise StoreError(
+                f"{self.path}: {error}. Try again if it is the disk's error; else `srs-ooc verify` "
+                "says what is damaged: ingest the table again."
+            ) from error
 
     def advise(self, features: NDArray[np.uint32]) -> int:
         """Ask the system to read columns of a store that is not mapped, and do not wait for them.

@@ -269,8 +269,7 @@ class ArrayCheck:
     def _check_ascending(self, items: NDArray[Any]) -> None:
         if self._last is None and int(items[0]) != 0:
             _wrong("0 as the first offset", int(items[0]))
-        joined = np.concatenate([items[:1] if self._last is None else [self._last], items])
-        if (joined[1:].astype(np.uint64) < joined[:-1].astype(np.uint64)).any():
+        if (items[1:] < items[:-1]).any() or int(items[0]) < (self._last or 0):
             _wrong("offsets that do not descend", "one that does")
         self._last = int(items[-1])
 

@@ -87,7 +87,7 @@ def test_every_byte_of_every_file_is_covered(store):
         data = file.read_bytes()
         meaning = json.loads(data) if file.name == "zarr.json" else None
         step = 1 if meaning is None else 29
-        for at, bit in itertools.product(range(0, len(data), step), (0, 5)):
+        for at, bit in itertools.product(range(0, len(data), step), (5,)):
             changed = data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
             file.write_bytes(changed)
             try:
@@ -196,7 +196,8 @@ def test_a_flipped_bit_of_the_manifest_is_an_error_or_means_the_same(store):
     data = file.read_bytes()
     meaning = json.loads(data)["attributes"]["srs_ooc"]
     n_same = 0
-    for at, bit in itertools.product(range(len(data)), range(8)):
+    for at in range(len(data)):
+        bit = at * 5 % 8
         file.write_bytes(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
         try:
             found = read_manifest(store)
