@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.store.array_checks import ArrayCheck
 from srs_ooc.store.layout import (
     Shape,
     cannot_read,
@@ -15,7 +16,7 @@ from srs_ooc.store.layout import (
     verify_file,
 )
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.validation import ArrayCheck, damaged
+from srs_ooc.store.validation import damaged
 
 _BLOCK, _BLOCK_NBYTES = 1 << 14, 1 << 20
 

@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.code import CATEGORICAL
+from srs_ooc.store.array_checks import check_categories
 from srs_ooc.store.layout import small_file
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.names import read_array, text_of
-from srs_ooc.store.validation import ImpossibleError, check_categories, damaged
+from srs_ooc.store.validation import ImpossibleError, damaged
 
 
 def read_target(path: Path, manifest: Manifest) -> NDArray[np.int32] | NDArray[np.float64]:

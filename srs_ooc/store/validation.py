@@ -6,19 +6,13 @@ native code among it, takes for granted.
 """
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from srs_ooc.errors import StoreError
-from srs_ooc.kernel.code import CATEGORICAL, max_codes
 from srs_ooc.store.kinds import NAMES
 from srs_ooc.store.layout import (
     FLOAT_CHUNK_NBYTES,
     ROW_COLUMNS,
-    SMALL_ARRAYS,
     Shape,
     checksummed_files,
     float_arrays,
@@ -35,12 +29,10 @@ class ImpossibleError(ValueError):
     """What a store says cannot be; the message says what was expected and what was found."""
 
 
-def _wrong(expected: str, found: Any) -> NoReturn:
+def wrong(expected: str, found: Any) -> NoReturn:
+    """Raise the error of what cannot be."""
     shown = repr(found)
     raise ImpossibleError(f"expected {expected}, found {shown if len(shown) <= 80 else shown[:77]}")
-
-
-# ---- the manifest --------------------------------------------------------------------------------
 
 
 def _is_count(low: int, high: int) -> Callable[[Any], bool]:
@@ -121,10 +113,10 @@ def check_record(record: Record) -> None:
     for name, value in record.items():
         expected, holds = _FIELDS[name]
         if not holds(value):
-            _wrong(f"{name} to be {expected}", value)
+            wrong(f"{name} to be {expected}", value)
     for expected, agrees, found in _agreements(record):
         if not agrees:
-            _wrong(expected, found)
+            wrong(expected, found)
     _check_files(record)
     if "lengths" in record:
         _check_lengths(record)
@@ -164,17 +156,17 @@ def _check_files(record: Record) -> None:
     n_chunks = -(-record["n_features"] // record["chunk_features"])
     found = record["checksums"]
     if len(found) < n_chunks:  # before as many names are made as a wrong number says
-        _wrong(f"checksums of {n_chunks} chunks of codes", len(found))
+        wrong(f"checksums of {n_chunks} chunks of codes", len(found))
     different = checksummed_files(record).symmetric_difference(found)
     if different:
-        _wrong("checksums of the files of the store", sorted(different)[:3])
+        wrong("checksums of the files of the store", sorted(different)[:3])
 
 
 def _check_lengths(record: Record) -> None:
     lengths, shape = record["lengths"], Shape(record["n_rows"], record["n_features"])
     names = small_arrays_of(record)
     if set(lengths) != names:
-        _wrong("lengths of the small arrays", sorted(names.symmetric_difference(lengths)))
+        wrong("lengths of the small arrays", sorted(names.symmetric_difference(lengths)))
     for name, length in lengths.items():
         if name.endswith("_crc32c"):
             expected = n_float_chunks(record)
@@ -185,7 +177,7 @@ def _check_lengths(record: Record) -> None:
         else:
             expected = shape.length_of(name)
         if length != expected:
-            _wrong(f"{expected} items of {name} in lengths", length)
+            wrong(f"{expected} items of {name} in lengths", length)
 
 
 def _check_values_chunk(record: Record) -> None:
@@ -193,142 +185,9 @@ def _check_values_chunk(record: Record) -> None:
     itemsize = 4 if record["values_dtype"] == "float32" else 8
     most = next(iter(float_arrays(record).values()))
     if features > record["n_features"] or items > most:
-        _wrong(f"values_chunk within {record['n_features']} x {most}", [features, items])
+        wrong(f"values_chunk within {record['n_features']} x {most}", [features, items])
     if features * items * itemsize > FLOAT_CHUNK_NBYTES:
-        _wrong(f"chunks of values of at most {FLOAT_CHUNK_NBYTES} bytes", [features, items])
-
-
-# ---- the small arrays ----------------------------------------------------------------------------
-
-
-class ArrayCheck:
-    """Checks the items of a small array as they are read, some at a time.
-
-    Parameters
-    ----------
-    name : str
-        The array.
-    record : dict
-        The manifest as JSON; it has been checked.
-    """
-
-    def __init__(self, name: str, record: Record) -> None:
-        self._name, self._record = name, record
-        self._dtype = np.dtype(SMALL_ARRAYS[name])
-        self._counts = np.zeros(1, np.int64)
-        self._seen = np.zeros(record["n_features"] if name == "positions" else 0, np.bool_)
-        self._last: int | None = None
-        self._n_missing = self._n_with = 0
-
-    def feed(self, data: bytes) -> None:
-        """Check the next bytes, whole items.
-
-        Raises
-        ------
-        ImpossibleError
-            If an item cannot be.
-        """
-        if self._name.endswith(("_offsets", "_first")):
-            self._check_ascending(np.frombuffer(data, self._dtype))
-        elif self._name == "exact":
-            self._within(np.frombuffer(data, np.uint8), 0, 1)
-        elif not self._name.endswith(("_bytes", "_crc32c")):
-            self._check_items(np.frombuffer(data, self._dtype))
-
-    def _check_items(self, items: NDArray[Any]) -> None:
-        r = self._record
-        if self._name in ("target_values", "weights"):
-            low = 0.0 if self._name == "weights" else -np.inf
-            wrong = ~(np.isfinite(items) & (items > low))
-            if wrong.any():
-                _wrong(f"finite {'positive ' * (low == 0)}numbers", float(items[wrong.argmax()]))
-            return
-        most = {
-            "target": len(r["classes"]) - 1,
-            "kinds": len(NAMES) - 1,
-            "positions": r["n_features"] - 1,
-            "n_codes": min(max_codes(r["code_dtype"]), r["n_rows"]),
-            "n_missing": r["n_rows"],
-            "strata": r["n_rows"] - 1,
-            "groups": r["n_rows"] - 1,
-        }[self._name]
-        self._within(items, 0, most)
-        if self._name in ("target", "kinds"):
-            self._counts = self._counts + np.bincount(items, minlength=most + 1)
-        elif self._name == "positions":
-            self._seen[items] = True
-        elif self._name == "n_missing":
-            self._n_missing += int(items.sum(dtype=np.int64))
-            self._n_with += int(np.count_nonzero(items))
-
-    def _within(self, items: NDArray[Any], low: int, high: int) -> None:
-        wrong = (items < low) | (items > high)
-        if wrong.any():
-            _wrong(f"{low} .. {high}", int(items[wrong.argmax()]))
-
-    def _check_ascending(self, items: NDArray[Any]) -> None:
-        if self._last is None and int(items[0]) != 0:
-            _wrong("0 as the first offset", int(items[0]))
-        if (items[1:] < items[:-1]).any() or int(items[0]) < (self._last or 0):
-            _wrong("offsets that do not descend", "one that does")
-        self._last = int(items[-1])
-
-    def end(self) -> None:
-        """Check what holds of all items together.
-
-        Raises
-        ------
-        ImpossibleError
-            If it does not.
-        """
-        r, name = self._record, self._name
-        facts: dict[str, tuple[Any, Any]] = {
-            "target": (list(r["class_counts"]), self._counts.tolist()),
-            "kinds": ([r["kind_counts"][kind] for kind in NAMES], self._counts.tolist()),
-            "positions": ("each feature once", "each feature once"),
-            "n_missing": (
-                [r["n_missing_cells"], r["n_missing_features"]],
-                [self._n_missing, self._n_with],
-            ),
-        }
-        if name == "positions" and not self._seen.all():
-            _wrong("each feature once", f"no {int(self._seen.argmin())}")
-        if name in facts and facts[name][0] != facts[name][1]:
-            _wrong(f"counts {facts[name][0]} as in the manifest", facts[name][1])
-        if name.endswith("_offsets"):
-            last = max(1, self._last or 0)
-            most = r.get("lengths", {}).get(name.replace("_offsets", "_bytes"), last)
-            if last != most:
-                _wrong(f"{most} bytes of texts", self._last)
-
-
-def check_categories(
-    first: NDArray[Any], kinds: NDArray[np.uint8], n_codes: NDArray[Any], n_offsets: int
-) -> None:
-    """Check that each categorical feature, and no other, has as many categories as codes.
-
-    Parameters
-    ----------
-    first : uint32 (n_features + 1,)
-        First category of each feature.
-    kinds, n_codes : uint8, uint16 (n_features,)
-        Kind and codes of each feature.
-    n_offsets : int
-        Length of the offsets of the categories.
-
-    Raises
-    ------
-    ImpossibleError
-        If it has not.
-    """
-    for start, stop in pairwise([*range(0, len(kinds), 1 << 16), len(kinds)]):
-        counts = np.diff(first[start : stop + 1].astype(np.int64))
-        expected = np.where(kinds[start:stop] == CATEGORICAL, n_codes[start:stop], 0)
-        if (counts != expected).any():
-            at = int((counts != expected).argmax())
-            _wrong(f"{int(expected[at])} categories of feature {start + at}", int(counts[at]))
-    if int(first[-1]) + 1 != n_offsets:
-        _wrong(f"{int(first[-1]) + 1} offsets of categories", n_offsets)
+        wrong(f"chunks of values of at most {FLOAT_CHUNK_NBYTES} bytes", [features, items])
 
 
 def damaged(place: object, error: Exception) -> StoreError:

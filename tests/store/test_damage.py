@@ -1,6 +1,9 @@
 """A store that is not whole says which file is wrong, and is never read as missing values."""
 
+import errno
+import io
 import json
+import mmap
 import shutil
 
 import numpy as np
@@ -8,9 +11,11 @@ import pytest
 
 from srs_ooc.errors import StoreError
 from srs_ooc.store.check import check_files
+from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.names import read_array
 from srs_ooc.store.values import ValuesReader
 from srs_ooc.store.verify import verify_store
 
@@ -82,3 +87,30 @@ def test_other_versions_other_groups_and_no_store(store, tmp_path):
     shutil.rmtree(store)
     with pytest.raises(StoreError, match="nothing there"):
         read_manifest(store)
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "values/c/0/0", "kinds/c/0", "codes/c/0/0"])
+def test_a_disk_that_cannot_read_is_not_called_damage(store, name, monkeypatch):
+    file, opened = store / name, io.open
+
+    def fails(path, *arguments, **named):
+        if str(path) == str(file):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(io, "open", fails)
+    with pytest.raises(StoreError, match=f"{name}: could not be read: Input/output") as raised:
+        verify_store(store)
+    assert "try again" in str(raised.value)
+    assert "is damaged" not in str(raised.value)
+
+
+def test_a_file_that_cannot_be_mapped_is_named_with_a_remedy(store, monkeypatch):
+    def fails(*_, **__):
+        raise OSError(errno.ENODEV, "No such device")
+
+    monkeypatch.setattr(mmap, "mmap", fails)
+    with pytest.raises(StoreError, match=r"codes/c/0/0: .*mapped.*No such device.*local"):
+        ColumnStore(store, mapped=True)
+    with pytest.raises(StoreError, match=r"kinds/c/0: could not be read: No such device.*again"):
+        read_array(store, read_manifest(store), "kinds")
