@@ -19,7 +19,8 @@ from srs_ooc.ledger.trees import TREES_FILE, VALID
 from srs_ooc.runs import Request, open_or_create, spec_of, work_on
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.spec import Options, Shape, settle
-from srs_ooc.store.manifest import chunk_file, read_manifest
+from srs_ooc.store.layout import chunk_file
+from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.store.values import ValuesReader
 
