@@ -28,7 +28,6 @@ from srs_ooc.records import Step
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.shares import exact_share
 from srs_ooc.spec import RunSpec
-from srs_ooc.store.manifest import read_manifest
 from srs_ooc.survey import Survey, bests, survey
 
 VERDICT, BESTS, CONCLUSION = "verdict", "replays", "conclusion"
@@ -248,8 +247,7 @@ def _best_of_replay(
             closed = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
             if closed is None:
                 return None
-            manifest = read_manifest(setting.store)
-            p_values = MarginalTests(parts, setting.store, manifest).of_all()
+            p_values = MarginalTests(parts, setting.store, parts.manifest).of_all()
             return bests(closed[0], p_values)
     finally:
         replay.close()

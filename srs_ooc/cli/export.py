@@ -9,8 +9,6 @@ from srs_ooc.errors import RunError, UsageError
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.export import export_columns
 from srs_ooc.report.ranking import Reading
-from srs_ooc.runs import check_store
-from srs_ooc.store.manifest import read_manifest
 
 _FILE = click.Path(path_type=Path)
 
@@ -28,7 +26,6 @@ def export_command(store: Path, run: Path, out: Path, top: int | None, only_core
     Each row has its row id, the columns' real values, and the target.
     """
     ledger = Ledger(run, writable=False)
-    check_store(ledger, read_manifest(store), store)
     reading = Reading(ledger, store)
     ledger.close()
     if top and only_core:
@@ -40,5 +37,5 @@ def export_command(store: Path, run: Path, out: Path, top: int | None, only_core
             f"{run}: expected {which} to export, found none after "
             f"{reading.n_iterations} iterations. Export the best by rank with --top N."
         )
-    export_columns(store, reading.positions[stored].astype(np.int64), out)
-    click.echo(f"{out}: {len(stored)} features of {read_manifest(store).n_rows} rows")
+    export_columns(store, reading.positions[stored].astype(np.int64), out, reading.manifest)
+    click.echo(f"{out}: {len(stored)} features of {reading.manifest.n_rows} rows")

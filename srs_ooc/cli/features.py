@@ -8,7 +8,7 @@ import click
 from srs_ooc.cli.output import stream_csv, stream_json, stream_table
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.ranking import FeatureRecord, Reading
-from srs_ooc.runs import find_store
+from srs_ooc.run_store import find_store
 from srs_ooc.sizes import counted
 
 TABLE_ROWS = 50
@@ -65,7 +65,7 @@ def features_command(
     feature never drawn, p_better without a probe, entered if not selected.
     """
     ledger = Ledger(run, writable=False)
-    reading = Reading(ledger, find_store(ledger) if store is None else store)
+    reading = Reading(ledger, find_store(ledger, store))
     ledger.close()
     if why is not None:
         click.echo(reading.explain(why))

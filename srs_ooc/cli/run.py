@@ -20,7 +20,8 @@ from srs_ooc.records import Step
 from srs_ooc.report.ranking import Reading
 from srs_ooc.report.status import Status, status_of
 from srs_ooc.report.verdict import VerdictReading
-from srs_ooc.runs import Request, default_run_path, find_store, is_done, open_or_create, work_on
+from srs_ooc.run_store import find_store
+from srs_ooc.runs import Request, default_run_path, is_done, open_or_create, work_on
 from srs_ooc.sizes import counted
 from srs_ooc.spec import JUDGES, Options
 from srs_ooc.store.manifest import read_manifest

@@ -11,7 +11,6 @@ JSON, and the arrays one after another.
 """
 
 import json
-import os
 import struct
 import zlib
 from contextlib import suppress
@@ -22,12 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.atomic import published_file
 from srs_ooc.errors import RunError
 from srs_ooc.kernel.forest import Trees
 from srs_ooc.kernel.forest_reference import ALL_CODES, How
 from srs_ooc.ledger.trees import TreeReader
 from srs_ooc.store.boundaries import boundaries
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.identity import read_same
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import Categories
 
@@ -113,21 +114,21 @@ def make_splits(
     run: Path,
     trees: TreeReader,
     store: Path,
+    manifest: Manifest,
     center: float | None = None,
     scale: float | None = None,
 ) -> SplitTable:
     """Look the thresholds of a run's trees up in its store, and keep them in its folder.
 
     The folder is left as it is if it cannot be written. ``center`` and ``scale`` are those of
-    :class:`srs_ooc.kernel.response.Response`.
+    :class:`srs_ooc.kernel.response.Response`; ``manifest`` is the store's.
 
     Raises
     ------
     RunError, StoreError
-        If trees or store are damaged.
+        If trees or store are damaged, or the store was replaced meanwhile.
     """
     keys, features, facts = _used_keys(trees)
-    manifest = read_manifest(store)
     thresholds = boundaries(store, manifest, keys >> CODE_BITS, keys & ((1 << CODE_BITS) - 1))
     positions, names = read_array(store, manifest, "positions"), Names(store, manifest)
     categories = Categories(store, manifest)
@@ -142,18 +143,19 @@ def make_splits(
     }
     found = tuple(names[int(positions[feature])] for feature in features.tolist())
     table = SplitTable(features, found, keys, thresholds, facts)
+    read_same(store, manifest.fingerprint)
     with suppress(OSError):
         _write(run / SPLITS_FILE, table)
     return table
 
 
-def making_nbytes(trees: TreeReader, store: Path) -> int:
+def making_nbytes(trees: TreeReader, store: Path, manifest: Manifest) -> int:
     """Return the bytes that :func:`make_splits` needs at most.
 
     A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
     more different ones than codes in the store.
     """
-    n_codes = read_array(store, read_manifest(store), "n_codes")
+    n_codes = read_array(store, manifest, "n_codes")
     n_keys = min(trees.nbytes // 6, int(np.sum(n_codes, dtype=np.int64)))
     n_used = min(n_keys, len(n_codes))
     return 6 * 8 * n_keys + _NAME_NBYTES * n_used + _WORK_NBYTES
@@ -194,13 +196,6 @@ def _write(file: Path, table: SplitTable) -> None:
     body = b"".join([*(array.tobytes() for array in arrays), names])
     sizes = {"n_keys": len(table.keys), "n_features": len(table.features)}
     line = json.dumps(table.facts | sizes).encode() + b"\n"
-    scratch = file.with_name(f"{file.name}.{os.getpid()}.partial")
-    try:
-        with scratch.open("wb") as stream:
-            stream.write(MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
-            stream.write(body)
-            stream.flush()
-            os.fsync(stream.fileno())
-        scratch.replace(file)
-    finally:
-        scratch.unlink(missing_ok=True)
+    with published_file(file, replaces=True) as scratch, scratch.open("wb") as stream:
+        stream.write(MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
+        stream.write(body)

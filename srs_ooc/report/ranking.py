@@ -12,7 +12,7 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.kernel.tree import IMPORTANCE_BITS
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.verdict import VerdictReading, explain
-from srs_ooc.runs import spec_of
+from srs_ooc.run_store import check_store, spec_of
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
@@ -67,10 +67,18 @@ class Reading:
         Iterations read, and features selected by then.
     positions : uint32 (n_features,)
         Source position of each stored feature.
+    manifest : Manifest
+        Of the store.
+
+    Raises
+    ------
+    RunError
+        If the run was not made on this store, or is damaged.
     """
 
     def __init__(self, ledger: Ledger, store: Path) -> None:
-        manifest = read_manifest(store)
+        self.manifest = manifest = read_manifest(store)
+        check_store(ledger, manifest, store)
         spec = spec_of(ledger)
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.trees_per_subspace << IMPORTANCE_BITS)

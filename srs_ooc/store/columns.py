@@ -27,6 +27,9 @@ class ColumnStore:
     ----------
     path : Path
         Folder of the store.
+    manifest : Manifest, optional
+        Its manifest, where it was read already: the store must be looked at again once this is
+        open (:mod:`srs_ooc.store.identity`).
     mapped : bool
         Map the chunk files into memory, where they stay resident once touched (for a store that
         fits its lease); otherwise each gather reads what it needs into the block.
@@ -38,9 +41,9 @@ class ColumnStore:
         checked here: an access past the end of a mapped file would kill the process.
     """
 
-    def __init__(self, path: Path, *, mapped: bool) -> None:
+    def __init__(self, path: Path, manifest: Manifest | None = None, *, mapped: bool) -> None:
         self.path = path
-        self.manifest: Manifest = read_manifest(path)
+        self.manifest = read_manifest(path) if manifest is None else manifest
         check_chunks(path, self.manifest)
         self.mapped = mapped
         self._maps: list[mmap.mmap] = []
