@@ -238,7 +238,7 @@ def _best_of_replay(
     run.parent.mkdir(exist_ok=True)
     if not run.exists():
         Ledger.create(run, {"spec": spec.to_json()}, {})
-    replay = Ledger(run, writable=True)
+    replay = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     stage = f"replay {number} of {spec.replays}"
     try:

@@ -37,7 +37,7 @@ def find_store(ledger: Ledger, given: Path | None = None) -> Path:
         return given
     absolute, relative = ledger.meta(PLACES)
     places = [Path(absolute), Path(os.path.normpath(ledger.run.absolute() / relative))]
-    there = [place for place in places if place.exists()]
+    there = [place for place in places if _is_there(place)]
     for place in there:
         if _is_store_of(ledger, place):
             return place
@@ -48,6 +48,13 @@ def find_store(ledger: Ledger, given: Path | None = None) -> Path:
         f"place with --store where there is that option, or go on once with "
         f"`srs-ooc run STORE --out {ledger.run}`, which notes the new place."
     )
+
+
+def _is_there(place: Path) -> bool:
+    try:
+        return place.exists()
+    except OSError:  # in a folder that may not be looked into
+        return False
 
 
 def _is_store_of(ledger: Ledger, place: Path) -> bool:

@@ -223,7 +223,7 @@ def test_the_store_beside_a_run_is_found_though_another_lies_at_the_first_place(
     away.mkdir()
     store.rename(away / "t.zarr")
     run.rename(away / "t.run")
-    unrelated_store(store)
+    unrelated_store(store, N_FEATURES + 30)
     assert json_of("features", away / "t.run", "--json") == before
 
 

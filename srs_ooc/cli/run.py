@@ -225,15 +225,18 @@ def run_command(
 @click.command("resume")
 @click.argument("run", type=_FILE)
 @with_options(WORK_OPTIONS)
+@click.option("--accept-loss", is_flag=True,
+              help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
 def resume_command(
     run: Path,
     iterations: int | None,
     memory_mb: int | None,
     until_stable: bool,
     threads: int | None,
+    accept_loss: bool,
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
-    ledger = Ledger(run, writable=True)
+    ledger = Ledger(run, writable=True, accept_loss=accept_loss)
     request = Request(
         iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
     )
