@@ -17,7 +17,19 @@ _REFUSED = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PER
 
 
 def connect_writer(file: Path) -> sqlite3.Connection:
-    """Open or create a database for commits that are safe on disk when they return."""
+    """Open or create a database for commits that are safe on disk when they return.
+
+    Raises
+    ------
+    RunError
+        If that takes a permission that this process does not have.
+    """
+    for needed in (file.parent, file):
+        if needed.exists() and not os.access(needed, os.W_OK):
+            raise RunError(
+                f"{needed}: expected permission to write, found none. Have its owner grant it, or "
+                "copy the run's whole folder to where you can write, and go on with the copy."
+            )
     database = _open(file, "mode=rwc")
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
@@ -32,14 +44,19 @@ def connect_reader(file: Path) -> sqlite3.Connection:
     RunError
         If that takes a permission that this process does not have.
     """
+    try:
+        return _open_and_read(file)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF not in _REFUSED:
+            raise
+    return _connect_unchanging(file)
+
+
+def _open_and_read(file: Path) -> sqlite3.Connection:
+    """Open a database and read of it: only then the files beside it are opened or made."""
     database = _open(file, "mode=ro")
     try:
         database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except sqlite3.OperationalError as error:
-        database.close()
-        if error.sqlite_errorcode & 0xFF not in _REFUSED:
-            raise
-        return _connect_unchanging(file)
     except BaseException:
         database.close()
         raise
