@@ -24,6 +24,7 @@ from srs_ooc.inputs import Inputs
 from srs_ooc.item_tests import MarginalTests
 from srs_ooc.ledger import Ledger
 from srs_ooc.ledger.trees import TreeWriter
+from srs_ooc.ledger.verify import REPLAYS_FOLDER
 from srs_ooc.records import Step
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.shares import exact_share
@@ -32,7 +33,6 @@ from srs_ooc.survey import Survey, bests, survey
 
 VERDICT, BESTS, CONCLUSION = "verdict", "replays", "conclusion"
 """Arrays of the ledger with the verdict and with what replays reached; the record about both."""
-REPLAYS_FOLDER = "replays"
 
 Watch = Callable[[Step], bool]
 """Told where the work stands after each tree; says whether to go on."""

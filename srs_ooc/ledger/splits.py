@@ -39,6 +39,7 @@ _CRC = struct.Struct("<I")
 CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
 _NAME_NBYTES = 300
+_PIECE_NBYTES = 1 << 20
 _WORK_NBYTES = 24 << 20
 
 
@@ -101,6 +102,27 @@ def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
     features = np.frombuffer(body, np.int64, n_features, 16 * n_keys)
     names = tuple(json.loads(body[8 * (2 * n_keys + n_features) :]))
     return SplitTable(features, names, keys, thresholds, header)
+
+
+def check_splits(file: Path) -> int:
+    """Compare the checksum of a file of thresholds, in pieces of 1 MB; return the bytes read.
+
+    Raises
+    ------
+    RunError
+        If it is damaged.
+    """
+    try:
+        with file.open("rb") as stream:
+            magic, expected = stream.read(len(MAGIC)), stream.read(_CRC.size)
+            crc, nbytes = 0, len(magic) + len(expected)
+            while piece := stream.read(_PIECE_NBYTES):
+                crc, nbytes = zlib.crc32(piece, crc), nbytes + len(piece)
+    except OSError as error:
+        raise _damaged(file, error.strerror or str(error)) from error
+    if magic != _EARLIER and (magic != MAGIC or expected != _CRC.pack(crc)):
+        raise _damaged(file, "other bytes")
+    return nbytes
 
 
 def _damaged(file: Path, found: str) -> RunError:
