@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.budget import PROCESS_NBYTES, peak_resident_nbytes
-from srs_ooc.closing import STATE, Closing
 from srs_ooc.engine import Engine
-from srs_ooc.evidence.elimination import COUNTING, REPLAYING, SURVIVORS, Elimination
 from srs_ooc.evidence.marginal import strength
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.replays import certify
@@ -22,10 +20,12 @@ from srs_ooc.evidence.verdict import Verdict, clear_drops, count_decoys
 from srs_ooc.fitting import EngineParts, engine_parts
 from srs_ooc.inputs import Inputs
 from srs_ooc.item_tests import MarginalTests
-from srs_ooc.ledger import Ledger
+from srs_ooc.ledger import Ledger, StageBook
 from srs_ooc.ledger.trees import TreeWriter
 from srs_ooc.ledger.verify import REPLAYS_FOLDER
 from srs_ooc.records import Step
+from srs_ooc.samplers.elimination import COUNTING, REPLAYING, SURVIVORS, TREES, Elimination
+from srs_ooc.search import Search
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.shares import exact_share
 from srs_ooc.spec import RunSpec
@@ -68,47 +68,51 @@ def screen_and_close(
     """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
 
     What is left of either is taken from the ledger. ``seed`` replaces the spec's;
-    ``until_stable`` ends the screen once the ranking is at rest. Returns the stage, and the
+    ``until_stable`` ends the screen once the ranking is stable. Returns the stage, and the
     iterations of the screen.
     """
     spec = parts.spec
-    engine = parts.engine(ledger, seed, trees)
-    n_iterations = _screen(engine, until, watch, stage, until_stable=until_stable)
+    search = parts.search(ledger, seed, trees)
+    n_iterations = _screen(search, until, watch, stage, until_stable=until_stable)
     if n_iterations is None:
         return None
-    key = key_of(engine.spec.seed, Purpose.CLOSING, n_iterations)
-    survivors = best_items(engine.state.tally, min(SURVIVORS, parts.n_candidates), key)
-    del engine  # its tallies
+    key = key_of(search.spec.seed, Purpose.CLOSING, n_iterations)
+    survivors = best_items(search.tally, min(SURVIVORS, parts.n_candidates), key)
+    del search  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
     manner = REPLAYING if spec.replays else COUNTING
-    held = ledger.read_arrays(STATE)
-    if held is not None and int(held["n_iterations"]) == n_iterations:
-        state = Elimination.from_arrays(held, key, manner, most)
-    else:
-        state = Elimination(survivors, key, manner, most)
-    if not state.is_over:
-        leaf = floor(manner.leaf_share * parts.n_rows)
-        with parts.closing_executor(leaf, most) as executor:
-            closing = Closing(state, executor, ledger, n_iterations)
-            closing.advance(lambda done, total: watch(Step(f"{stage}, closing", done, total)))
-    return (state, n_iterations) if state.is_over else None
+    sampler = Elimination(survivors, key, manner, most)
+    _close(parts, sampler, StageBook(ledger, n_iterations), key, watch, f"{stage}, closing")
+    return (sampler, n_iterations) if sampler.is_over else None
 
 
 def _screen(
-    engine: Engine, until: int, watch: Watch, stage: str, *, until_stable: bool
+    search: Search, until: int, watch: Watch, stage: str, *, until_stable: bool
 ) -> int | None:
-    """Advance an engine; return how many iterations the screen has, or None if stopped before."""
-    state = engine.state
+    """Advance a search; return how many iterations the screen has, or None if stopped before."""
+    engine = search.engine
 
-    def at_rest() -> bool:
-        return until_stable and state.steadiness.since is not None
+    def is_over() -> bool:
+        return until_stable and search.is_stable
 
     def going() -> bool:
-        return watch(Step(stage, state.iteration, until)) and not at_rest()
+        return watch(Step(stage, engine.iteration, until)) and not is_over()
 
-    if not at_rest():
+    if not is_over():
         engine.advance(until, going)
-    return state.iteration if state.iteration >= until or at_rest() else None
+    return engine.iteration if engine.iteration >= until or is_over() else None
+
+
+def _close(
+    parts: EngineParts, sampler: Elimination, book: StageBook, key: int, watch: Watch, stage: str
+) -> None:
+    """Advance a closing stage to its end, or until told to stop."""
+    leaf = floor(sampler.manner.leaf_share * parts.n_rows)
+    with parts.closing_executor(leaf, sampler.capacity) as executor:
+        engine = Engine(sampler, executor, book, seed=key, round_size=TREES)
+        engine.advance(
+            sampler.n_trees, lambda: watch(Step(stage, engine.iteration, sampler.n_trees))
+        )
 
 
 def conclude(

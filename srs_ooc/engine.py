@@ -1,184 +1,143 @@
-"""The engine: Algorithm 1's loop, committed to the ledger as it goes.
+"""The one loop: propose, grow, learn, commit.
 
-Iteration t belongs to round t // round_size and has slot t % round_size there; the subspaces of a
-round are proposed from the F its beginning knows (round_size is 1 in the paper).
+Iteration t belongs to round t // round_size and has slot t % round_size there. A run's screen, its
+closing stage and its permutation runs are this loop with other parts.
 """
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from srs_ooc.budget import peak_resident_nbytes, resident_nbytes
+from srs_ooc.errors import UsageError
 from srs_ooc.evidence.judges import Judge
-from srs_ooc.evidence.ranking import best_items
-from srs_ooc.evidence.steadiness import Steadiness
-from srs_ooc.evidence.tally import Tally
 from srs_ooc.executors import Executor, Speculation
-from srs_ooc.ledger import Ledger, Progress, TransientLedger, TreeWriter
-from srs_ooc.ledger.pages import PAGE_ITEMS
-from srs_ooc.ledger.trees import VALID
-from srs_ooc.records import Outcome, Subspace
-from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.samplers.leaders import Leaders
-from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.ledger import Progress
+from srs_ooc.records import Iteration, Outcome
+from srs_ooc.samplers.base import Sampler
 from srs_ooc.seeds import Purpose, derive, key_of
-from srs_ooc.sizes import ceil_div
-from srs_ooc.spec import RunSpec
+from srs_ooc.state import Part, State, Stateful
 
-LEADERS, STEADINESS = "leaders", "steadiness"
-"""Records of the ledger that hold the leaders, and whether the ranking is at rest."""
 COMMIT_SECONDS = 1.0
 COMMIT_SHARE = 20
 """At least COMMIT_SECONDS, and COMMIT_SHARE times the last commit's time, pass between commits."""
 
 
-@dataclass
-class State:
-    """What a run has learnt: the iteration it stands at, the tally, and F.
+class Book(Protocol):
+    """Where states are committed to: a ledger, a stage of one, or nowhere."""
 
-    F is the features admitted by the judge, or, where it admits none on the way, the leaders.
-    """
+    def load(self, parts: Mapping[str, Stateful]) -> Progress:
+        """Restore parts, which are as new, from one commit; return where it stands."""
 
-    iteration: int
-    tally: Tally
-    kept: KeptSet
-    leaders: Leaders | None
-    steadiness: Steadiness
+    def commit(
+        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
+    ) -> float:
+        """Write what is known after ``progress.iteration`` in one transaction; return its time."""
 
 
 class Engine:
-    """Runs iterations of one run from where its ledger left it.
+    """Runs iterations from where the last commit left them.
 
     Parameters
     ----------
-    spec : RunSpec
-        The run's identity.
-    sampler : SequentialRandomSubspace
+    sampler : Sampler
         Proposes subspaces.
     executor : Executor
-        Pages them in and grows their trees.
-    ledger : Ledger or TransientLedger
-        Open for writing; the state is loaded from it.
-    n_features : int
-        Features of the store.
-    trees : TreeWriter, optional
-        Where trees are kept, if the executor returns them.
+        Pages them in and grows on them.
+    book : Book
+        The states are loaded from it and committed to it.
+    seed : int
+        64-bit key of all iterations.
+    round_size : int
+        Iterations proposed from one state.
+    observers : mapping of Part, optional
+        What else learns from outcomes, by name, each before the sampler does.
+    judge : Judge, optional
+        Asked which probe to grow beside a subspace.
     """
 
     def __init__(
         self,
-        spec: RunSpec,
-        sampler: SequentialRandomSubspace,
+        sampler: Sampler,
         executor: Executor,
-        ledger: Ledger | TransientLedger,
-        n_features: int,
-        trees: TreeWriter | None = None,
+        book: Book,
+        *,
+        seed: int,
+        round_size: int,
+        observers: Mapping[str, Part] | None = None,
+        judge: Judge | None = None,
     ) -> None:
-        self.spec, self.sampler, self.ledger, self.trees = spec, sampler, ledger, trees
-        self.judge: Judge = spec.make_judge()
-        n_items = spec.n_items(n_features)
-        leaders = Leaders(spec.keep, spec.round_size) if spec.concludes else None
-        tally = Tally(n_items, wins=not spec.concludes)
-        steadiness = Steadiness(key_of(spec.seed, Purpose.RANK_TIE))
-        self.state = State(0, tally, KeptSet(n_features), leaders, steadiness)
-        progress = ledger.load(self.state.tally, self.state.kept)
-        if leaders is not None and isinstance(ledger, Ledger) and progress.iteration:
-            leaders.restore(ledger.meta(LEADERS))
-            steadiness.restore(ledger.meta(STEADINESS))
-        self.state.iteration = progress.iteration
-        self._earlier = progress
+        self.sampler, self._executor, self._book = sampler, executor, book
+        self._seed, self._round_size, self._judge = seed, round_size, judge
+        self._parts: dict[str, Part] = dict(observers or {}) | {sampler.name: sampler}
+        self._earlier = book.load(self._parts)
+        self.iteration = self._earlier.iteration
         self._started = time.monotonic()
-        self._touched = np.zeros(ceil_div(n_items, PAGE_ITEMS), dtype=np.bool_)
-        self._executor = executor
 
     @property
     def progress(self) -> Progress:
-        """Where the run stands now."""
+        """Where the work stands now."""
         peak = max(self._earlier.peak_nbytes, peak_resident_nbytes())
         seconds = self._earlier.seconds + time.monotonic() - self._started
-        return Progress(self.state.iteration, self.state.kept.n, seconds, peak)
+        return Progress(self.iteration, self.sampler.n_kept, seconds, peak)
 
-    def propose(self, iteration: int) -> Subspace:
-        """Return the subspace of ``iteration`` from F as it is now."""
-        spec = self.spec
-        key = key_of(spec.seed, iteration // spec.round_size, iteration % spec.round_size)
-        features = self.sampler.propose(self._retainable(iteration), key)
-        probe = self.judge.probe(key, len(features))
-        return Subspace(iteration, features, derive(key, Purpose.TREE), probe)
-
-    def _retainable(self, iteration: int) -> NDArray[np.uint32]:
-        """Return F as the iteration's round found it."""
-        if self.state.leaders is not None:
-            return self.state.leaders.retainable(iteration)
-        return self.state.kept.features[: self._n_retainable(iteration)]
-
-    def _n_retainable(self, iteration: int) -> int:
-        return self.state.kept.n_before(iteration - iteration % self.spec.round_size)
-
-    def _token(self, iteration: int) -> int:
-        if not self.sampler.n_held:
-            return 0
-        if self.state.leaders is not None:
-            return self.state.leaders.token(iteration)
-        return self._n_retainable(iteration)
+    def propose(self, number: int) -> Iteration:
+        """Return iteration ``number`` as the sampler would have it now."""
+        key = key_of(self._seed, number // self._round_size, number % self._round_size)
+        subspace = self.sampler.propose(number, key)
+        probe = None
+        if self._judge is not None:
+            probe = self._judge.probe(key, len(subspace.features))
+        return Iteration(number, subspace, derive(key, Purpose.TREE), probe)
 
     def advance(self, until: int, keep_going: Callable[[], bool] = lambda: True) -> None:
-        """Run to ``until`` iterations in total, or until ``keep_going`` says no.
+        """Run to ``until`` iterations in total, or to the method's end, or until told to stop.
 
-        ``keep_going`` is asked after every iteration. The state is committed now and then, and at
-        the end.
+        ``keep_going`` is asked after every iteration and every step of learning between them. The
+        states are committed now and then, and at the end.
         """
-        state = self.state
-        speculation = Speculation(self._executor, self.propose, self._token)
+        speculation = Speculation(self._executor, self.propose, self.sampler.version)
         next_commit = time.monotonic() + COMMIT_SECONDS
-        committed = state.iteration
+        is_committed, going = True, True
         try:
-            while state.iteration < until:
-                self._absorb(speculation.outcome(state.iteration, until))
+            while going and self.iteration < until and not self.sampler.done(self.iteration):
+                if not self.sampler.step():
+                    self._absorb(speculation.outcome(self.iteration, until))
+                is_committed = False
                 if time.monotonic() >= next_commit:
-                    pause = max(COMMIT_SECONDS, COMMIT_SHARE * self._commit())
-                    committed = state.iteration
+                    pause = max(COMMIT_SECONDS, COMMIT_SHARE * self.commit())
+                    is_committed = True
                     next_commit = time.monotonic() + pause
-                if not keep_going():
-                    break
+                going = keep_going()
         finally:
             speculation.drop()
-        if state.iteration > committed:
-            self._commit()
+        if not is_committed:
+            self.commit()
 
     def _absorb(self, outcome: Outcome) -> None:
-        """Algorithm 1, step 2c: add what the tree taught, and let the judge grow F."""
-        state = self.state
-        state.iteration += 1
-        if self.trees is not None:
-            for tree in outcome.trees:
-                self.trees.append(tree)
-        state.tally.add(outcome)
-        self._touched[outcome.features // PAGE_ITEMS] = True
-        admitted = outcome.features[self.judge.admit(state.tally, outcome)]
-        fresh = admitted[~state.kept.holds(admitted)]
-        if len(fresh):
-            state.kept.add(fresh, state.iteration)
-        leaders = state.leaders
-        if leaders is not None:
-            state.steadiness.look(state.tally, state.iteration)
-        if leaders is not None and self.sampler.n_held and leaders.is_due(state.iteration):
-            key = key_of(self.spec.seed, Purpose.RANK_TIE)
-            leaders.choose(best_items(state.tally, leaders.count, key), state.iteration)
+        for part in self._parts.values():
+            part.absorb(self.iteration, outcome)
+        self.iteration += 1
 
-    def _commit(self) -> float:
+    def commit(self) -> float:
+        """Commit the states as they are; return the seconds it took."""
         start = time.monotonic()
-        facts: dict[str, Any] = {} if self.trees is None else {VALID: self.trees.sync()}
-        if self.state.leaders is not None:
-            facts[LEADERS] = self.state.leaders.to_json()
-            facts[STEADINESS] = self.state.steadiness.to_json()
-        pages = np.flatnonzero(self._touched)
-        self.ledger.commit(
-            self.progress, self.state.tally, pages, self.state.kept, resident_nbytes(), facts
-        )
-        self._touched[:] = False
+        states = {name: part.state() for name, part in self._parts.items()}
+        self._book.commit(self.progress, states, resident_nbytes())
         return time.monotonic() - start
+
+
+def check_needs(sampler: Sampler, provides: frozenset[str], learner: str) -> None:
+    """Check that a learner gives a sampler what it must learn of each subspace.
+
+    Raises
+    ------
+    UsageError
+        Naming what is missing.
+    """
+    missing = sorted(sampler.needs - provides)
+    if missing:
+        raise UsageError(
+            f"--method {sampler.name}: expected a learner that provides {', '.join(missing)}, "
+            f"found {learner}. Choose another --model."
+        )

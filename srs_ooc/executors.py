@@ -5,20 +5,18 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.block import Block
-from srs_ooc.learners.trees import PROBE_FEATURE, TreeLearner
-from srs_ooc.records import Outcome, Subspace
-from srs_ooc.seeds import derive
+from srs_ooc.learners.base import Columns, Learner
+from srs_ooc.learners.trees import PROBE_FEATURE
+from srs_ooc.records import Iteration, Outcome
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.value_tables import ValueTables
-
-MORE_TREES = 1 << 32
-"""Part of the words under which further trees on a subspace have their keys."""
 
 
 @dataclass(frozen=True)
@@ -58,61 +56,57 @@ class Source:
         return items % np.uint32(self.store.manifest.n_features)
 
 
-def grow_subspace(
-    source: Source,
-    learner: TreeLearner,
-    n_trees: int,
-    block: Block,
-    subspace: Subspace,
-) -> Outcome:
-    """Page a subspace into ``block``, add its probe, grow its trees, and return what they taught.
-
-    Importances are summed over the ``n_trees`` trees, the probe's as well.
-    """
-    features = subspace.features
+def fit_iteration(source: Source, learner: Learner, block: Block, iteration: Iteration) -> Outcome:
+    """Page a subspace into ``block``, add its probe, and have ``learner`` fit it."""
+    features = iteration.features
     source.gather(features, block)
-    columns, sources = features, source.features_of(features)
-    if subspace.probe is not None:
-        block.shuffle_column(subspace.probe.source, len(features), subspace.probe.key)
-        columns = np.append(features, np.uint32(PROBE_FEATURE))
-        sources = np.append(sources, sources[subspace.probe.source])
-    importance = np.zeros(len(columns), dtype=np.int64)
-    records = []
-    for number in range(n_trees):
-        grown = learner.grow(block, columns, tree_key(subspace.tree_key, number), sources)
-        importance += grown.importance
-        if grown.record is not None:
-            records.append(grown.record)
-    probe = None if subspace.probe is None else int(importance[-1])
-    return Outcome(features, importance[: len(features)], probe, tuple(records))
+    columns = Columns(features, source.features_of(features))
+    if iteration.probe is not None:
+        place = iteration.probe.source
+        block.shuffle_column(place, len(features), iteration.probe.key)
+        columns = Columns(
+            np.append(features, np.uint32(PROBE_FEATURE)),
+            np.append(columns.sources, columns.sources[place]),
+        )
+    return learner.fit(block, columns, iteration)
 
 
-def tree_key(first: int, number: int) -> int:
-    """Return the key of tree ``number`` (from 0) on a subspace whose first tree has key ``first``.
-
-    The word is one that neither a feature nor a purpose has.
-    """
-    return first if number == 0 else derive(first, MORE_TREES | number)
+Fit = Callable[[Block, Iteration], Outcome]
 
 
-Grow = Callable[[Block, Subspace], Outcome]
+class Executor(Protocol):
+    """Has subspaces grown, here or elsewhere, in any order."""
+
+    max_ahead: int
+    """Iterations that may be under way at once."""
+    n_read_ahead: int
+    """Iterations beyond those whose columns may be asked for."""
+
+    def announce(self, iteration: Iteration) -> None:
+        """Say that ``iteration`` will be submitted soon."""
+
+    def submit(self, iteration: Iteration) -> "Future[Outcome]":
+        """Start growing ``iteration``."""
+
+    def close(self) -> None:
+        """Wait for what is under way and stop."""
 
 
-class Executor:
+class ThreadExecutor:
     """Grows subspaces with one block per worker; with a single block, in the calling thread.
 
     Parameters
     ----------
-    grow : callable
-        ``grow(block, subspace) -> Outcome``; releases the GIL where it works.
+    fit : callable
+        ``fit(block, iteration) -> Outcome``; releases the GIL where it works.
     blocks : list of Block
         One per worker.
     ahead : ReadAhead
         Told which subspaces will be grown soon.
     """
 
-    def __init__(self, grow: Grow, blocks: list[Block], ahead: ReadAhead) -> None:
-        self._grow, self._read_ahead = grow, ahead
+    def __init__(self, fit: Fit, blocks: list[Block], ahead: ReadAhead) -> None:
+        self._fit, self._read_ahead = fit, ahead
         self._free: SimpleQueue[Block] = SimpleQueue()
         for block in blocks:
             self._free.put(block)
@@ -120,22 +114,22 @@ class Executor:
         self.max_ahead = len(blocks) + 1 if self._pool else 1
         self.n_read_ahead = ahead.depth
 
-    def announce(self, subspace: Subspace) -> None:
-        """Have the columns of ``subspace``, which will be grown soon, read ahead of need."""
-        self._read_ahead.ask(subspace.features)
+    def announce(self, iteration: Iteration) -> None:
+        """Have the columns of ``iteration``, which will be grown soon, read ahead of need."""
+        self._read_ahead.ask(iteration.features)
 
-    def submit(self, subspace: Subspace) -> "Future[Outcome]":
-        """Start growing ``subspace``, or grow it now where there are no workers."""
+    def submit(self, iteration: Iteration) -> "Future[Outcome]":
+        """Start growing ``iteration``, or grow it now where there are no workers."""
         if self._pool is not None:
-            return self._pool.submit(self._work, subspace)
+            return self._pool.submit(self._work, iteration)
         future: Future[Outcome] = Future()
-        future.set_result(self._work(subspace))
+        future.set_result(self._work(iteration))
         return future
 
-    def _work(self, subspace: Subspace) -> Outcome:
+    def _work(self, iteration: Iteration) -> Outcome:
         block = self._free.get()
         try:
-            return self._grow(block, subspace)
+            return self._fit(block, iteration)
         finally:
             self._free.put(block)
 
@@ -148,7 +142,7 @@ class Executor:
 class Speculation:
     """Iterations grown ahead on the guess that what they depend on does not change.
 
-    What an iteration depends on is a number, its token. A guess is right if its token, when its
+    What an iteration depends on is a number, its version. A guess is right if its version, when its
     turn comes, is still what it was when the iteration was proposed; otherwise it and all later
     ones are thrown away and proposed again. Guessing only changes speed. After a wrong guess it
     starts again with one iteration ahead, doubling while guesses hold, so that a state that always
@@ -160,33 +154,33 @@ class Speculation:
     executor : Executor
         Grows the subspaces.
     propose : callable
-        ``propose(iteration) -> Subspace`` from the state as it is now.
-    token : callable
-        ``token(iteration) -> int``, equal whenever ``propose(iteration)`` would be.
+        ``propose(number) -> Iteration`` from the state as it is now.
+    version : callable
+        ``version(number) -> int``, equal whenever ``propose(number)`` would be.
     """
 
     def __init__(
         self,
         executor: Executor,
-        propose: Callable[[int], Subspace],
-        token: Callable[[int], int],
+        propose: Callable[[int], Iteration],
+        version: Callable[[int], int],
     ) -> None:
-        self._executor, self._propose, self._token = executor, propose, token
-        self._proposed: deque[tuple[int, Subspace]] = deque()  # the next iterations in turn
+        self._executor, self._propose, self._version = executor, propose, version
+        self._proposed: deque[tuple[int, Iteration]] = deque()  # the next iterations in turn
         self._growing: deque[Future[Outcome]] = deque()  # the first of them
         self._n_growing = executor.max_ahead
         self._announced = 0
 
     def outcome(self, iteration: int, end: int) -> Outcome:
         """Return the outcome of ``iteration``, the next in turn; guess at none from ``end`` on."""
-        if self._proposed and self._proposed[0][0] != self._token(iteration):
+        if self._proposed and self._proposed[0][0] != self._version(iteration):
             self.drop()
             self._n_growing = 1
         n_left = end - iteration
         self._propose_ahead(iteration, min(self._n_growing + self._executor.n_read_ahead, n_left))
         while len(self._growing) < min(self._n_growing, n_left):
-            subspace = self._proposed[len(self._growing)][1]
-            self._growing.append(self._executor.submit(subspace))
+            proposed = self._proposed[len(self._growing)][1]
+            self._growing.append(self._executor.submit(proposed))
         self._proposed.popleft()
         outcome = self._growing.popleft().result()
         self._n_growing = min(2 * self._n_growing, self._executor.max_ahead)
@@ -194,10 +188,10 @@ class Speculation:
 
     def _propose_ahead(self, iteration: int, count: int) -> None:
         for guess in range(iteration + len(self._proposed), iteration + count):
-            subspace = self._propose(guess)
-            self._proposed.append((self._token(guess), subspace))
+            proposed = self._propose(guess)
+            self._proposed.append((self._version(guess), proposed))
             if guess >= self._announced:
-                self._executor.announce(subspace)
+                self._executor.announce(proposed)
                 self._announced = guess + 1
 
     def drop(self) -> None:

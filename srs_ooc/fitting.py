@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.budget import Budget
-from srs_ooc.engine import Engine
+from srs_ooc.engine import Book
 from srs_ooc.errors import UsageError
 from srs_ooc.evidence.involutions import Exchangeability
-from srs_ooc.executors import Executor, Source, grow_subspace
+from srs_ooc.executors import Executor, Source, ThreadExecutor, fit_iteration
 from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.code import CATEGORICAL
 from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.learners.trees import TreeLearner, thread_nbytes
-from srs_ooc.ledger import Ledger, TransientLedger, TreeWriter
+from srs_ooc.ledger import TreeWriter
 from srs_ooc.responses import n_channels_of, training_response
-from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.search import Search
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.spec import (
     RANK,
@@ -83,7 +84,7 @@ def plan_memory(
         shape, spec.impurity, spec.decoys, concludes=spec.concludes
     ):
         budget.grant(purpose, n_bytes)
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    n_columns = spec.n_columns
     n_bytes = _worker_nbytes(spec, shape, saves=saves)
     budget.grant(f"a block of {n_columns} columns and its tree", n_bytes)
     budget.check()
@@ -91,7 +92,7 @@ def plan_memory(
 
 
 def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    n_columns = spec.n_columns
     extra = extra_nbytes(
         shape,
         spec.limits,
@@ -111,7 +112,7 @@ class EngineParts:
     """
 
     spec: RunSpec
-    sampler: SequentialRandomSubspace
+    drawing: Drawing
     executor: Executor
     manifest: Manifest
     source: Source
@@ -132,26 +133,23 @@ class EngineParts:
     @property
     def n_candidates(self) -> int:
         """Items that may be drawn."""
-        return self.sampler.n_candidates
+        return self.drawing.n_candidates
 
-    def engine(
-        self,
-        ledger: Ledger | TransientLedger,
-        seed: int | None = None,
-        trees: TreeWriter | None = None,
-    ) -> Engine:
-        """Return an engine that goes on from ``ledger``.
+    def search(
+        self, book: Book, seed: int | None = None, trees: TreeWriter | None = None
+    ) -> Search:
+        """Return the run's main loop as it goes on from ``book``.
 
         ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
         """
         spec = self.spec if seed is None else replace(self.spec, seed=seed)
-        return Engine(spec, self.sampler, self.executor, ledger, self.n_features, trees)
+        return Search(spec, self.drawing, self.executor, book, self.n_features, trees)
 
     @contextmanager
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
         """Yield an executor for trees on at most ``most`` items, all of them candidates.
 
-        It takes the blocks of the engine's, which must be at rest and is not used again.
+        It takes the blocks of the main loop's, which must be idle and is not used again.
         """
         leaf = max(self.spec.min_samples_leaf, min_samples_leaf)
         limits = replace(self.spec.limits, max_features=most, min_samples_leaf=leaf)
@@ -159,8 +157,9 @@ class EngineParts:
         for block in self.blocks:
             block.use_tiles()
         with ReadAhead(self.source.store) as ahead:
-            grow = partial(grow_subspace, self.source, learner, 1)
-            executor = Executor(grow, self.blocks, ahead)
+            executor = ThreadExecutor(
+                partial(fit_iteration, self.source, learner), self.blocks, ahead
+            )
             try:
                 yield executor
             finally:
@@ -218,7 +217,7 @@ def _parts_of(
     """Make the parts of an engine; ``stack`` closes them."""
     shape = shape_of(manifest, inputs, spec.class_weight, spec.thresholds)
     budget = plan_memory(spec, shape, cap_nbytes, process_nbytes, saves=saves)
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    n_columns = spec.n_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)
     mapped = budget.fits(manifest.codes_nbytes)
@@ -231,6 +230,7 @@ def _parts_of(
         TrainingRows.of(response, spec.impurity),
         spec.limits,
         spec.subspace_size,
+        spec.trees_per_subspace,
         records=saves,
         bootstrap=spec.bootstrap,
         n_threads=n_threads,
@@ -247,16 +247,13 @@ def _parts_of(
     del exchangeable
     candidates = item_candidates(inputs, manifest.n_features, spec.decoys)
     n_candidates = spec.n_items(shape.n_candidates)
-    sampler = SequentialRandomSubspace(
-        n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block
-    )
+    drawing = Drawing(n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block)
     columns = stack.enter_context(ColumnStore(store, manifest, mapped=mapped))
     ahead = stack.enter_context(ReadAhead(columns))
     source = Source(columns, inputs.rows, families, values)
-    grow = partial(grow_subspace, source, learner, spec.trees_per_subspace)
-    executor = Executor(grow, blocks, ahead)
+    executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
     stack.callback(executor.close)
-    return EngineParts(spec, sampler, executor, manifest, source, learner, blocks, order)
+    return EngineParts(spec, drawing, executor, manifest, source, learner, blocks, order)
 
 
 def exchangeability(store: Path, manifest: Manifest, inputs: Inputs) -> Exchangeability:
@@ -328,7 +325,7 @@ def grant_threads(
     budget: Budget, spec: RunSpec, shape: Shape, n_workers: int, threads: int | None
 ) -> int:
     """Grant each worker's tree more threads while cores and cap allow; return how many it has."""
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    n_columns = spec.n_columns
     one = thread_nbytes(
         shape.n_rows,
         n_columns,

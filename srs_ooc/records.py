@@ -23,25 +23,107 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Subspace:
-    """The features of one iteration, ready to be paged in and grown.
+class Candidates:
+    """Several subspaces that are paged in together: each a part of the columns of one block.
 
     Attributes
     ----------
-    iteration : int
-        Its number, from 0.
-    features : uint32 (q,)
-        Stored positions, ascending.
+    places : int32 (n_members,)
+        Columns of the block, one candidate after another, ascending within each.
+    bounds : int64 (n_candidates + 1,)
+        Where each begins in ``places``, and the end.
+    """
+
+    places: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RowSplit:
+    """Which training rows a model is fitted on, and which it predicts.
+
+    Attributes
+    ----------
+    fitted, predicted : int32 (n,)
+        Places among the training rows, ascending.
+    """
+
+    fitted: NDArray[np.int32]
+    predicted: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """The features of one iteration, as a sampler proposes them.
+
+    Attributes
+    ----------
+    features : uint32 (m,)
+        Stored positions, ascending; at most as many as the sampler's capacity.
+    candidates : Candidates or None
+        Parts of them to be fitted one by one; None for all of them at once.
+    split : RowSplit or None
+        Rows to fit on and to predict; None to fit on all and predict none.
+    """
+
+    features: NDArray[np.uint32]
+    candidates: Candidates | None = None
+    split: RowSplit | None = None
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """A subspace with all it takes to page it in and grow it anywhere.
+
+    Attributes
+    ----------
+    number : int
+        From 0.
+    subspace : Subspace
+        What to grow on.
     tree_key : int
         64-bit key of its first tree.
     probe : Probe or None
         One more column, where the judge wants one.
     """
 
-    iteration: int
-    features: NDArray[np.uint32]
+    number: int
+    subspace: Subspace
     tree_key: int
-    probe: Probe | None
+    probe: Probe | None = None
+
+    @property
+    def features(self) -> NDArray[np.uint32]:
+        """Those of the subspace."""
+        return self.subspace.features
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one iteration taught; a field is there if the sampler needs it and the learner has it.
+
+    Attributes
+    ----------
+    features : uint32 (m,)
+        As in the subspace.
+    importance : int64 (m,)
+        MDI importances in units of ``2**-36``, summed over the subspace's trees.
+    probe_importance : int or None
+        The probe's, likewise.
+    trees : tuple of bytes
+        The trees themselves, where the run keeps its trees.
+    losses : float64 (n_candidates,) or None
+        Held-out loss of each candidate.
+    predictions : float32 (n_candidates, n_predicted, n_outputs) or None
+        Class shares, or one number, of each predicted row of the split.
+    """
+
+    features: NDArray[np.uint32]
+    importance: NDArray[np.int64]
+    probe_importance: int | None = None
+    trees: tuple[bytes, ...] = ()
+    losses: NDArray[np.float64] | None = None
+    predictions: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -52,25 +134,3 @@ class Step:
     done: int
     total: int
     n_kept: int = 0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one iteration taught.
-
-    Attributes
-    ----------
-    features : uint32 (q,)
-        As in the subspace.
-    importance : int64 (q,)
-        MDI importances in units of ``2**-36``, summed over the subspace's trees.
-    probe_importance : int or None
-        The probe's, likewise.
-    trees : tuple of bytes
-        The trees themselves, where the run keeps its trees.
-    """
-
-    features: NDArray[np.uint32]
-    importance: NDArray[np.int64]
-    probe_importance: int | None
-    trees: tuple[bytes, ...] = ()

@@ -282,9 +282,9 @@ def _screen(
 ) -> None:
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     with engine_parts(spec_of(ledger), *where, saves=trees is not None) as parts:
-        engine = parts.engine(ledger, trees=trees)
-        state = engine.state
-        engine.advance(until, lambda: watch(Step("", state.iteration, until, state.kept.n)))
+        engine = parts.search(ledger, trees=trees).engine
+        kept = engine.sampler
+        engine.advance(until, lambda: watch(Step("", engine.iteration, until, kept.n_kept)))
 
 
 def _with_digests(options: Options, inputs: Inputs) -> Options:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.elimination import Elimination
 from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_group
 from srs_ooc.evidence.marginal import largest_passing, strength
 from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, passing_level, pool
@@ -15,6 +14,7 @@ from srs_ooc.evidence.ranking import best_of_each, largest
 from srs_ooc.evidence.replays import Comparison
 from srs_ooc.fitting import EngineParts
 from srs_ooc.item_tests import MarginalTests, item_columns
+from srs_ooc.samplers.elimination import Elimination
 from srs_ooc.shares import exact_share
 from srs_ooc.store.manifest import Manifest
 
@@ -104,7 +104,7 @@ def survey(
     else:
         passing = passing_level(level * SHARE_ALONE, parts.spec.decoys)
         outstanding = _strongest(p_values, largest_passing(p_values, float(passing)), key)
-    ranking = pool(state, outstanding, tests.of(outstanding), key)
+    ranking = pool(state.items, outstanding, tests.of(outstanding), key)
     items = ranking.items
     groups = groups_of(parts, items[:GROUPED], manifest)
     numbers = np.full(len(items), -1, np.int32)

@@ -12,7 +12,6 @@ from srs_ooc.evidence.involutions import involution
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ledger import Ledger
 from srs_ooc.runs import Request, open_or_create, work_on
-from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.spec import Options
 from srs_ooc.store.table import stored_positions
@@ -35,7 +34,7 @@ def run_to(store, run, request, watch=lambda _: True):
 def read(run, n_items):
     ledger = Ledger(run, writable=False)
     tally = Tally(n_items, wins=False)
-    progress = ledger.load(tally, KeptSet(1))
+    progress = ledger.load({"tally": tally})
     verdict = ledger.read_arrays(VERDICT)
     facts = ledger.meta(CONCLUSION) if verdict else None
     ledger.close()
@@ -78,7 +77,7 @@ def test_decoys_are_what_features_with_permuted_rows_would_be(table, tmp_path, n
     _, tally, _, _ = read(tmp_path / "a.run", len(wanted))
     ledger = Ledger(tmp_path / "b.run", writable=False)
     expected = Tally(len(wanted))
-    ledger.load(expected, KeptSet(len(wanted)))
+    ledger.load({"tally": expected})
     ledger.close()
     np.testing.assert_array_equal(tally.importance, expected.importance)
     np.testing.assert_array_equal(tally.n_drawn, expected.n_drawn)

@@ -8,13 +8,12 @@ from command import srs_ooc
 from stores import make_store, noise_table
 
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.executors import tree_key
 from srs_ooc.kernel.draw_reference import draw_blocks
 from srs_ooc.kernel.reference import draw_distinct, grow_on, shuffled
 from srs_ooc.kernel.response import Response
 from srs_ooc.kernel.training import TrainingRows
 from srs_ooc.kernel.tree import TreeLimits
-from srs_ooc.learners.trees import PROBE_FEATURE
+from srs_ooc.learners.trees import PROBE_FEATURE, tree_key
 from srs_ooc.ledger import Ledger
 from srs_ooc.runs import Request, open_or_create, work_on
 from srs_ooc.samplers.kept import KeptSet
@@ -87,9 +86,9 @@ def run_state(run):
     """Everything a run says, as comparable values."""
     ledger = Ledger(run, writable=False)
     tally, kept = Tally(150), KeptSet(150)
-    progress = ledger.load(tally, kept)
+    progress = ledger.load({"tally": tally, "kept": kept})
     ledger.close()
-    arrays = [array.tolist() for _, array in tally.columns()]
+    arrays = [pages.array.tolist() for pages in tally.state().pages.values()]
     return progress.iteration, arrays, kept.features.tolist(), kept.entered.tolist()
 
 

@@ -29,10 +29,10 @@ def times_to_find_all(store, alpha, relevant):
     times = []
     with engine_parts(spec, store, inputs, 1000 * MB, threads=1) as parts:
         for seed in range(N_RUNS):
-            engine = parts.engine(TransientLedger(), seed)
-            engine.advance(10**6, lambda: engine.state.kept.n < len(relevant))  # noqa: B023
-            assert set(engine.state.kept.features.tolist()) == relevant
-            times.append(engine.state.iteration)
+            engine = parts.search(TransientLedger(), seed).engine
+            engine.advance(10**6, lambda: engine.sampler.n_kept < len(relevant))  # noqa: B023
+            assert set(engine.sampler.kept.features.tolist()) == relevant
+            times.append(engine.iteration)
     return np.array(times)
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from srs_ooc.executors import Executor, Speculation, tree_key
-from srs_ooc.records import Outcome, Subspace
+from srs_ooc.executors import Speculation, ThreadExecutor
+from srs_ooc.learners.trees import tree_key
+from srs_ooc.records import Iteration, Outcome, Subspace
 from srs_ooc.seeds import derive
 
 
@@ -23,17 +24,17 @@ class Loop:
 
     def __init__(self, n_workers, depth):
         self.state, self.grown, self.ahead = 0, [], Ahead(depth)
-        executor = Executor(self.grow, [object()] * n_workers, self.ahead)
+        executor = ThreadExecutor(self.grow, [object()] * n_workers, self.ahead)
         self.speculation = Speculation(executor, self.propose, lambda _: self.state)
         self.executor = executor
 
     def propose(self, iteration):
         features = np.array([iteration, self.state], dtype=np.uint32)
-        return Subspace(iteration, features, 0, None)
+        return Iteration(iteration, Subspace(features), 0)
 
-    def grow(self, _, subspace):
-        self.grown.append(tuple(subspace.features.tolist()))
-        return Outcome(subspace.features, np.zeros(2, dtype=np.int64), None)
+    def grow(self, _, iteration):
+        self.grown.append(tuple(iteration.features.tolist()))
+        return Outcome(iteration.features, np.zeros(2, dtype=np.int64))
 
     def run(self, start, end, changes=()):
         outcomes = []

@@ -38,9 +38,9 @@ def whole(store):
 def state_of(run):
     ledger = Ledger(run, writable=False)
     tally, kept = Tally(N_FEATURES), KeptSet(N_FEATURES)
-    iteration = ledger.load(tally, kept).iteration
+    iteration = ledger.load({"tally": tally, "kept": kept}).iteration
     ledger.close()
-    arrays = [array.tobytes() for _, array in tally.columns()]
+    arrays = [pages.array.tobytes() for pages in tally.state().pages.values()]
     return iteration, arrays, kept.features.tobytes(), kept.entered.tobytes()
 
 
@@ -135,7 +135,7 @@ def test_a_damaged_ledger_is_an_error_never_a_fresh_start(store, tmp_path, damag
     if damage == "page":
         tally = Tally(N_FEATURES)
         ledger = Ledger(run, writable=False)
-        ledger.load(tally, KeptSet(N_FEATURES))
+        ledger.load({"tally": tally})
         ledger.close()
         place = data.index(tally.n_drawn[:64].tobytes())
         data[place] ^= 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from srs_ooc.errors import UsageError
-from srs_ooc.ledger.database import FILE
+from srs_ooc.ledger.records import FILE
 from srs_ooc.sizes import counted, describe_nbytes
 from srs_ooc.store.verify import Verified, verify_store
 

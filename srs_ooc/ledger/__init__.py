@@ -2,12 +2,14 @@
 
 from srs_ooc.ledger.database import Ledger, Progress
 from srs_ooc.ledger.lock import is_held
+from srs_ooc.ledger.stages import StageBook
 from srs_ooc.ledger.transient import TransientLedger
 from srs_ooc.ledger.trees import TreeReader, TreeWriter, saves_trees
 
 __all__ = [
     "Ledger",
     "Progress",
+    "StageBook",
     "TransientLedger",
     "TreeReader",
     "TreeWriter",

@@ -10,7 +10,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from io import BytesIO
@@ -22,22 +22,16 @@ from numpy.typing import NDArray
 
 from srs_ooc.atomic import published_folder, sync_folder
 from srs_ooc.errors import RunError
-from srs_ooc.evidence.tally import Tally
 from srs_ooc.ledger.connection import connect_reader, connect_writer
 from srs_ooc.ledger.lock import hold
 from srs_ooc.ledger.note import Noted, NoteWriter, check_note, read_note
-from srs_ooc.ledger.pages import (
-    PAGE_ITEMS,
-    PAGES_SCHEMA,
-    checksums_digest,
-    read_page,
-    read_pages,
-    write_pages,
-)
+from srs_ooc.ledger.older import layout_of
+from srs_ooc.ledger.pages import PAGES_SCHEMA, checksums_digest, read_pages, write_pages
 from srs_ooc.ledger.records import COMMITS, FILE, RECORDS_SCHEMA, Records, checksum_of
-from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.state import State, Stateful, n_pages
 
-FORMAT = 1
+FORMAT = 2
+READ_FORMATS = (1, 2)
 MAX_HISTORY = 10_000
 
 _SCHEMA = (
@@ -48,8 +42,6 @@ CREATE TABLE history (
     seconds REAL NOT NULL, resident_nbytes INTEGER NOT NULL);
 """
 )
-_TALLY_COLUMNS = {"importance": 0, "n_drawn": 1, "n_better": 2}
-_KEPT_FEATURES, _KEPT_ENTERED = 3, 4
 
 
 @dataclass(frozen=True)
@@ -107,7 +99,7 @@ class Ledger(Records):
                 counted, progress = self.commits_counted(), self.progress()
             if not accept_loss:
                 check_note(run, part_of or run, noted, counted, progress.iteration)
-            self._written_kept, self._iteration = progress.n_kept, progress.iteration
+            self._iteration = progress.iteration
             self._commits = counted or 0
             if writable:
                 self._open_for_writing(make_note=noted is None)
@@ -143,7 +135,7 @@ class Ledger(Records):
                 database = connect_writer(scratch / FILE)
                 database.executescript(_SCHEMA + PAGES_SCHEMA)
                 facts = {"format": FORMAT, COMMITS: 0} | meta
-                facts["state"] = asdict(Progress(0, 0, 0.0, 0)) | {"pages": 0}
+                facts["state"] = asdict(Progress(0, 0, 0.0, 0)) | {"pages": 0, "layout": {}}
                 texts = [(name, json.dumps(value)) for name, value in facts.items()]
                 sealed = [(name, text, checksum_of(name, text.encode())) for name, text in texts]
                 database.executemany("INSERT INTO meta VALUES (?, ?, ?)", sealed)
@@ -165,87 +157,80 @@ class Ledger(Records):
         with self._counted():
             self.put_meta(name, value)
 
-    def write_arrays(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
+    def write_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keep small arrays under ``name`` in one transaction, in place of those there were."""
+        with self._counted():
+            self._put_arrays(name, arrays)
+
+    def _put_arrays(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         buffer = BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
         data = buffer.getvalue()
-        with self._counted():
-            self._database.execute(
-                "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?)",
-                (name, data, checksum_of(name, data)),
-            )
+        self._database.execute(
+            "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?)", (name, data, checksum_of(name, data))
+        )
 
     def progress(self) -> Progress:
         """Return where the last commit left the run."""
         record = self.meta("state")
         return Progress(**{field.name: record[field.name] for field in fields(Progress)})
 
-    def load(self, tally: Tally, kept: KeptSet) -> Progress:
-        """Fill empty ``tally`` and ``kept`` from one consistent commit; return where it stands."""
+    def load(self, parts: Mapping[str, Stateful]) -> Progress:
+        """Restore parts, by name, from one consistent commit; return where it stands."""
         with self.reading():
-            progress = self.progress()
-            if checksums_digest(self._database) != self.meta("state")["pages"]:
+            progress, record = self.progress(), self.meta("state")
+            if checksums_digest(self._database) != record["pages"]:
                 raise RunError(
                     f"{self.run / FILE}: pages of the tallies are missing or of another commit. "
                     "The ledger is damaged; restore it from a copy. Nothing was started afresh."
                 )
-            for name, array in tally.columns():
-                read_pages(self._database, _TALLY_COLUMNS[name], array)
-            self._load_kept(kept, progress.n_kept)
+            layout = layout_of(record)
+            for name, part in parts.items():
+                part.restore(_SavedPart(self, self._database, name, layout))
         return progress
 
-    def _load_kept(self, kept: KeptSet, n_kept: int) -> None:
-        """Add the members page by page: what adding needs besides stays small."""
-        kept.reserve(n_kept)
-        for page in range(-(-n_kept // PAGE_ITEMS)):
-            size = min(PAGE_ITEMS, n_kept - page * PAGE_ITEMS)
-            features, entered = np.zeros(size, np.uint32), np.zeros(size, np.uint32)
-            read_page(self._database, _KEPT_FEATURES, page, features)
-            read_page(self._database, _KEPT_ENTERED, page, entered)
-            kept.add(features, entered)
-
     def commit(
-        self,
-        progress: Progress,
-        tally: Tally,
-        pages: NDArray[np.integer],
-        kept: KeptSet,
-        resident_nbytes: int,
-        facts: dict[str, Any] | None = None,
+        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
     ) -> float:
-        """Write the state after ``progress.iteration``; return the seconds it took.
+        """Write the states after ``progress.iteration``; return the seconds it took.
 
         Parameters
         ----------
         progress : Progress
             What to record.
-        tally : Tally
-            Written only at ``pages``, those touched since the last commit.
-        pages : integers
-            Page numbers.
-        kept : KeptSet
-            Written from the first member that entered since the last commit.
+        states : mapping of State
+            By the name of the part. Of large arrays the changed pages are written.
         resident_nbytes : int
             For the history.
-        facts : dict, optional
-            JSON-ready facts that hold from this commit on.
         """
         start = time.monotonic()
-        changed = range(self._written_kept // PAGE_ITEMS, -(-kept.n // PAGE_ITEMS))
         with self._counted(progress.iteration):
-            for name, array in tally.columns():
-                write_pages(self._database, _TALLY_COLUMNS[name], array, pages.tolist())
-            if kept.n > self._written_kept:
-                write_pages(self._database, _KEPT_FEATURES, kept.features, changed)
-                write_pages(self._database, _KEPT_ENTERED, kept.entered, changed)
-            state = asdict(progress) | {"pages": checksums_digest(self._database)}
-            self.put_meta("state", state)
+            record = self.meta("state")
+            layout = layout_of(record)
+            for name, state in states.items():
+                self._write_state(name, state, layout)
+            digest = checksums_digest(self._database)
+            self.put_meta("state", asdict(progress) | {"pages": digest, "layout": layout})
+            if "layout" not in record:
+                self.put_meta("format", FORMAT)
             self._record_history(progress, resident_nbytes)
-            for name, value in (facts or {}).items():
-                self.put_meta(name, value)
-        self._written_kept = kept.n
+        for state in states.values():
+            for pages in state.pages.values():
+                pages.changed[:] = False
         return time.monotonic() - start
+
+    def _write_state(self, name: str, state: State, layout: dict[str, list[int]]) -> None:
+        """Write one part, and note where its large arrays lie: [column, length]."""
+        for key, pages in state.pages.items():
+            full = f"{name}.{key}"
+            column = layout[full][0] if full in layout else len(layout)
+            layout[full] = [column, len(pages.array)]
+            changed = np.flatnonzero(pages.changed[: n_pages(len(pages.array))])
+            write_pages(self._database, column, pages.array, changed.tolist())
+        if state.arrays:
+            self._put_arrays(name, state.arrays)
+        if state.facts is not None:
+            self.put_meta(name, state.facts)
 
     def _record_history(self, progress: Progress, resident_nbytes: int) -> None:
         self._database.execute(
@@ -277,6 +262,32 @@ class Ledger(Records):
             self._note.write(Noted(self._commits, self._iteration))
 
 
+@dataclass(frozen=True)
+class _SavedPart:
+    """A part as it was committed; see :class:`srs_ooc.state.Saved`."""
+
+    _ledger: Ledger
+    _database: sqlite3.Connection
+    _name: str
+    _layout: dict[str, list[int]]
+
+    @property
+    def facts(self) -> Any:
+        return self._ledger.meta(self._name) if self._ledger.has_meta(self._name) else None
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self._ledger.read_arrays(self._name) or {}
+
+    def length(self, name: str) -> int:
+        return self._layout.get(f"{self._name}.{name}", [0, 0])[1]
+
+    def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
+        place = self._layout.get(f"{self._name}.{name}")
+        if place is not None:
+            read_pages(self._database, place[0], out, first_page)
+
+
 def _require(run: Path) -> None:
     try:
         is_there, is_folder = (run / FILE).exists(), run.is_dir()
@@ -288,8 +299,8 @@ def _require(run: Path) -> None:
 
 
 def _check_format(run: Path, version: Any) -> None:
-    if version != FORMAT:
+    if version not in READ_FORMATS:
         raise RunError(
-            f"{run}: expected ledger format {FORMAT}, found {version!r}. "
-            "Use the srs-ooc version that wrote it."
+            f"{run}: expected ledger format {' or '.join(map(str, READ_FORMATS))}, found "
+            f"{version!r}. Use the srs-ooc version that wrote it."
         )

@@ -6,22 +6,19 @@ Every page carries a CRC-32, so a damaged one is found when it is read.
 
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import RunError
-
-PAGE_ITEMS = 16384
+from srs_ooc.state import PAGE_ITEMS, n_pages
 
 PAGES_SCHEMA = """
 CREATE TABLE pages (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE checksums (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL);
 """
 _ID_STRIDE = 1 << 32
-N_TALLY, N_COLUMNS = 3, 5
-"""Columns of a tally, one item for each it counts, and all columns: those of the kept follow."""
 
 
 def write_pages(
@@ -47,29 +44,26 @@ def checksums_digest(database: sqlite3.Connection) -> int:
     return digest
 
 
-def read_pages(database: sqlite3.Connection, column: int, array: NDArray[np.generic]) -> None:
-    """Fill ``array`` from column number ``column``; pages never written leave it as it is.
+def read_pages(
+    database: sqlite3.Connection, column: int, array: NDArray[np.generic], first_page: int = 0
+) -> None:
+    """Fill ``array`` from column number ``column``, from page ``first_page`` on.
+
+    Pages never written leave it as it is.
 
     Raises
     ------
     RunError
         If a page is missing, or its bytes do not have the checksum they were written with.
     """
-    for page in range(-(-len(array) // PAGE_ITEMS)):
+    for page in range(n_pages(len(array))):
         items = array[page * PAGE_ITEMS : (page + 1) * PAGE_ITEMS]
-        read_page(database, column, page, items)
+        _read_page(database, column, first_page + page, items)
 
 
-def read_page(
+def _read_page(
     database: sqlite3.Connection, column: int, page: int, items: NDArray[np.generic]
 ) -> None:
-    """Fill ``items``, page ``page`` of a column; leave them as they are if it was never written.
-
-    Raises
-    ------
-    RunError
-        As :func:`read_pages`.
-    """
     row = column * _ID_STRIDE + page
     checksum = database.execute("SELECT crc FROM checksums WHERE id = ?", (row,)).fetchone()
     if checksum is None:
@@ -81,36 +75,32 @@ def read_page(
     items[...] = np.frombuffer(data, dtype=items.dtype)
 
 
-def page_checks(database: sqlite3.Connection, n_kept: int) -> Iterator[int]:
+def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Iterator[int]:
     """Read every page and compare its checksum; yield the bytes of each that is as it was written.
 
-    ``n_kept`` is the length of the columns of the kept features. That of the tallies is not known
-    here: their last page may end anywhere before the zeros that fill it, at the same item in all of
-    them.
+    Parameters
+    ----------
+    database : Connection
+        Open for reading.
+    lengths : mapping
+        Items of each array, by its column; 0 where that is not known: its last page may then end
+        anywhere before the zeros that fill it.
 
     Raises
     ------
     RunError
         If a page is missing or damaged.
     """
-    query = "SELECT max(id % ?) FROM checksums WHERE id < ?"
-    (last,) = database.execute(query, (_ID_STRIDE, N_TALLY * _ID_STRIDE)).fetchone()
-    lengths: set[int] | None = None
     query = "SELECT c.id, c.crc, p.id FROM checksums c LEFT JOIN pages p ON p.id = c.id ORDER BY 1"
     for row, crc, held in database.execute(query):
         column, page = divmod(int(row), _ID_STRIDE)
-        if held is None or not 0 <= column < N_COLUMNS:
+        if held is None or column not in lengths:
             raise _damaged(row, "a page", "none" if held is None else "one of no known array")
         with database.blobopen("pages", "data", row, readonly=True) as blob:
             data = blob.read()
         possible = _lengths(data, crc)
-        if column >= N_TALLY:
-            possible &= {max(0, min(PAGE_ITEMS, n_kept - page * PAGE_ITEMS))}
-        elif page < last:
-            possible &= {PAGE_ITEMS, 0}
-        elif possible != {0}:  # a run with a verdict has no column of wins
-            lengths = possible if lengths is None else lengths & possible
-            possible = lengths
+        if lengths[column]:
+            possible &= {max(0, min(PAGE_ITEMS, lengths[column] - page * PAGE_ITEMS))}
         if not possible:
             raise _damaged(row, f"CRC-32 {crc}", "other bytes")
         yield len(data)

@@ -82,12 +82,16 @@ class Records:
                 "The ledger is damaged; restore it from a copy. Nothing was started afresh."
             )
 
-    def commits_counted(self) -> int | None:
-        """Return how many commits there were; None in a ledger made before they were counted."""
+    def has_meta(self, name: str) -> bool:
+        """Return whether a fact is kept under ``name``."""
         with self._translated():
             query = "SELECT count(*) FROM meta WHERE name = ?"
-            (is_there,) = self._database.execute(query, (COMMITS,)).fetchone()
-        return int(self.meta(COMMITS)) if is_there else None
+            (is_there,) = self._database.execute(query, (name,)).fetchone()
+        return bool(is_there)
+
+    def commits_counted(self) -> int | None:
+        """Return how many commits there were; None in a ledger made before they were counted."""
+        return int(self.meta(COMMITS)) if self.has_meta(COMMITS) else None
 
     def put_meta(self, name: str, value: Any) -> None:
         """Keep a fact, inside the caller's transaction."""

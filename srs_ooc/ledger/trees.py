@@ -22,6 +22,8 @@ from srs_ooc.atomic import sync_folder
 from srs_ooc.errors import RunError
 from srs_ooc.kernel.forest import Trees, decode_trees
 from srs_ooc.ledger.database import Ledger
+from srs_ooc.records import Outcome
+from srs_ooc.state import Saved, State
 
 TREES_FILE = "trees.bin"
 MAGIC = b"srs-ooc trees 1\n"
@@ -70,6 +72,18 @@ class TreeWriter:
         except OSError as error:
             raise self._unwritable(error) from error
         self.nbytes = valid
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Append the trees of the next iteration."""
+        for tree in outcome.trees:
+            self.append(tree)
+
+    def state(self) -> State:
+        """Make what was appended safe on disk; return up to which byte it reaches."""
+        return State(facts=self.sync())
+
+    def restore(self, saved: Saved) -> None:
+        """Nothing is left to do: the file was cut where the ledger left it when it was opened."""
 
     def append(self, tree: bytes) -> None:
         """Add the next tree."""

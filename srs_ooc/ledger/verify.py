@@ -9,10 +9,12 @@ from pathlib import Path
 from srs_ooc.errors import RunError
 from srs_ooc.ledger.database import Ledger
 from srs_ooc.ledger.note import NOTE_FILE
-from srs_ooc.ledger.pages import PAGE_ITEMS, checksums_digest, page_checks
+from srs_ooc.ledger.older import layout_of
+from srs_ooc.ledger.pages import checksums_digest, page_checks
 from srs_ooc.ledger.records import FILE
 from srs_ooc.ledger.splits import SPLITS_FILE, check_splits
 from srs_ooc.ledger.trees import TREES_FILE, VALID, check_trees
+from srs_ooc.state import PAGE_ITEMS
 
 REPLAYS_FOLDER = "replays"
 _PIECE_NBYTES = 1 << 20
@@ -121,7 +123,9 @@ def _pages(ledger: Ledger, database: sqlite3.Connection) -> Checked:
     if n_strange:
         raise _damaged(ledger.run, "a checksum for each page", f"{n_strange} pages without one")
     count = nbytes = 0
-    for n_read in page_checks(database, ledger.progress().n_kept):
+    layout = layout_of(ledger.meta("state"))
+    lengths = {column: length for column, length in layout.values()}
+    for n_read in page_checks(database, lengths):
         count, nbytes = count + 1, nbytes + n_read
     return Checked(f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes)
 

@@ -44,7 +44,7 @@ def memory_plan(subject: Subject) -> MemoryPlan:
     spec, shape = subject.spec, subject.shape
     # As published: the process that plans is not the one that runs.
     budget = plan_memory(spec, shape, subject.cap_nbytes, PROCESS_NBYTES)
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    n_columns = spec.n_columns
     n_workers = grant_workers(budget, work_nbytes(shape, n_columns), subject.threads)
     mapped = budget.fits(subject.codes_nbytes)
     if mapped:

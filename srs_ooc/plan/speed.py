@@ -86,19 +86,19 @@ def _time(parts: EngineParts) -> tuple[float, int]:
     Timing starts afresh once the workers are warm, unless iterations are so slow that the first
     ones have taken long enough already.
     """
-    engine, ahead = parts.engine(TransientLedger()), parts.executor.max_ahead
+    engine, ahead = parts.search(TransientLedger()).engine, parts.executor.max_ahead
     begun, n_before = time.monotonic(), 0
 
     def keep_going() -> bool:
         nonlocal begun, n_before
-        n_done, seconds = engine.state.iteration, time.monotonic() - begun
+        n_done, seconds = engine.iteration, time.monotonic() - begun
         if n_before == 0 and n_done == ahead and seconds < PROBE_SECONDS:
             begun, n_before = time.monotonic(), n_done
             return True
         return n_done - n_before < max(2, ahead) or seconds < PROBE_SECONDS
 
     engine.advance(1 << 31, keep_going)
-    return time.monotonic() - begun, engine.state.iteration - n_before
+    return time.monotonic() - begun, engine.iteration - n_before
 
 
 def estimated_speed(
@@ -124,7 +124,7 @@ def estimated_speed(
         Cells of the block, and about the bytes it takes.
     """
     shape, spec = subject.shape, subject.spec
-    n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
+    n_columns = spec.n_columns
     n_rows = min(shape.n_rows, max(64, n_cells // 64))
     n_probed = min(n_columns, max(64, n_cells // n_rows))
     growing = _seconds_of_a_tree(subject, n_rows, n_probed, seconds)

@@ -14,6 +14,9 @@ from srs_ooc.ledger import Ledger
 from srs_ooc.report.verdict import VerdictReading, explain
 from srs_ooc.run_store import check_store, spec_of
 from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.search import TALLY
+from srs_ooc.state import Stateful
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
 
@@ -84,7 +87,8 @@ class Reading:
         self._unit = float(spec.trees_per_subspace << IMPORTANCE_BITS)
         self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
         self._kept = KeptSet(manifest.n_features)
-        self.n_iterations = ledger.load(self._tally, self._kept).iteration
+        parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}
+        self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None

@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any, Self
 
 from srs_ooc.errors import RunError
-from srs_ooc.evidence.judges import DecoyJudge, Judge, PositiveJudge, ProbeJudge
+from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
 from srs_ooc.kernel.tree import IMPORTANCE_BITS, TreeLimits
 from srs_ooc.shares import exact_share
 
@@ -124,10 +124,16 @@ class RunSpec:
         """Return how many items there are: the features and their decoys."""
         return (1 + self.decoys) * n_features
 
+    @property
+    def n_columns(self) -> int:
+        """Columns of a block: those of a subspace, and the probe where there is one."""
+        return self.subspace_size + (self.judge == "probe")
+
     def make_judge(self) -> Judge:
-        """Return the run's relevance test."""
-        if self.concludes:
-            return DecoyJudge()
+        """Return the relevance test by which features enter F.
+
+        A run that concludes has none.
+        """
         if self.judge == "positive":
             return PositiveJudge()
         return ProbeJudge(self.probe_min_draws, self.probe_min_wins)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from srs_ooc.evidence.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
 
 from designs_parts.measures import Measure, rows_by_node
-from srs_ooc.evidence.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
 from srs_ooc.executors import tree_key
 from srs_ooc.fitting import EngineParts
 from srs_ooc.kernel.block import Block

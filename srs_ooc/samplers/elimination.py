@@ -6,7 +6,7 @@ lower half then leaves. Nothing here knows which items are decoys.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.kernel.native import draw_distinct
 from srs_ooc.records import Outcome, Subspace
-from srs_ooc.seeds import Purpose, derive, key_of
+from srs_ooc.samplers.base import IMPORTANCE
+from srs_ooc.seeds import Purpose, derive
+from srs_ooc.state import Saved, State
 
 SURVIVORS = 1000
 """Items of the screen that enter the first round."""
@@ -58,14 +60,16 @@ def round_sizes(n_survivors: int) -> list[int]:
 
 
 class Elimination:
-    """Where a closing stage stands: items by rank, and what the round under way has taught.
+    """A sampler of shrinking rounds: items by rank, and what the round under way has taught.
+
+    Iteration t is tree t % TREES of round t // TREES.
 
     Parameters
     ----------
     items : uint32 (n,)
         The survivors.
     key : int
-        64-bit key of the stage.
+        64-bit key that breaks ties.
     manner : Manner
         How rounds are grown.
     most : int
@@ -85,11 +89,13 @@ class Elimination:
         Trees of the round that are done.
     """
 
+    name: ClassVar[str] = "closing"
+    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
     _ARRAYS = ("items", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
 
     def __init__(self, items: NDArray[np.uint32], key: int, manner: Manner, most: int) -> None:
         n = len(items)
-        self._key, self._manner, self._most = key, manner, most
+        self._key, self.manner, self._most = key, manner, most
         self.items = np.sort(items)
         self.scores = np.zeros(n)
         self.rounds = np.zeros(n, np.uint8)
@@ -98,6 +104,16 @@ class Elimination:
         self.n_drawn = np.zeros((BATCHES, n), np.int64)
         self.round = self.tree = 0
         self.sizes = round_sizes(n)
+
+    @property
+    def capacity(self) -> int:
+        """The most items a tree sees."""
+        return self._most
+
+    @property
+    def n_kept(self) -> int:
+        """Items still in."""
+        return 0 if self.is_over else self.sizes[self.round]
 
     @property
     def is_over(self) -> bool:
@@ -114,21 +130,24 @@ class Elimination:
         """Trees of all rounds."""
         return len(self.sizes) * TREES
 
-    def subspace(self, tree: int) -> Subspace:
-        """Return what tree ``tree`` of the round under way is grown on."""
+    def propose(self, iteration: int, key: int) -> Subspace:
+        """Return what the tree of ``iteration`` is grown on: a random part of those still in."""
         alive = self.items[: self.sizes[self.round]]
-        key = key_of(self._key, self.round, tree)
         drawn = draw_distinct(derive(key, Purpose.SEQUENCE), len(alive), None, self._n_seen())
-        return Subspace(tree, alive[np.sort(drawn)], derive(key, Purpose.TREE), None)
+        return Subspace(alive[np.sort(drawn)])
 
     def _n_seen(self) -> int:
         last = max(len(self.sizes) - 1, 1)
-        first_share, last_share = self._manner.first_share, self._manner.last_share
+        first_share, last_share = self.manner.first_share, self.manner.last_share
         share = first_share + (last_share - first_share) * self.round / last
         size = self.sizes[self.round]
         return min(max(round(share * size), min(2, size)), self._most)
 
-    def add(self, outcome: Outcome) -> None:
+    def version(self, iteration: int) -> int:
+        """Return the round under way: those still in change with it."""
+        return self.round
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Add the next tree of the round; with the last one the lower half leaves."""
         alive = self.items[: self.sizes[self.round]]
         places = np.searchsorted(alive, outcome.features)
@@ -138,6 +157,14 @@ class Elimination:
         self.tree += 1
         if self.tree == TREES:
             self._end_round()
+
+    def step(self) -> bool:
+        """Return that there is nothing to learn between iterations."""
+        return False
+
+    def done(self, iteration: int) -> bool:
+        """Return whether all rounds are over."""
+        return self.is_over
 
     def _end_round(self) -> None:
         n = self.sizes[self.round]
@@ -158,18 +185,17 @@ class Elimination:
         if not self.is_over:
             self.items[: self.sizes[self.round]].sort()
 
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the state, for the ledger."""
+    def state(self) -> State:
+        """Return where the stage stands."""
         arrays = {name: getattr(self, name) for name in self._ARRAYS}
-        return arrays | {"at": np.array([self.round, self.tree], np.int64)}
+        return State(arrays=arrays | {"at": np.array([self.round, self.tree], np.int64)})
 
-    @classmethod
-    def from_arrays(
-        cls, arrays: dict[str, NDArray[Any]], key: int, manner: Manner, most: int
-    ) -> Self:
-        """Return the stage that :meth:`to_arrays` was taken of."""
-        stage = cls(arrays["items"], key, manner, most)
-        for name in cls._ARRAYS:
-            setattr(stage, name, arrays[name].copy())
-        stage.round, stage.tree = (int(i) for i in arrays["at"])
-        return stage
+    def restore(self, saved: Saved) -> None:
+        """Take up the stage where it was committed."""
+        arrays = saved.arrays
+        if not arrays:
+            return
+        for name in self._ARRAYS:
+            setattr(self, name, arrays[name].copy())
+        self.sizes = round_sizes(len(self.items))
+        self.round, self.tree = (int(i) for i in arrays["at"])
