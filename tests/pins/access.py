@@ -88,10 +88,12 @@ def digests_of_run(run, store):
     spec, n_features = spec_of(ledger), read_manifest(store).n_features
     tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
     kept = KeptSet(n_features)
-    progress = ledger.load(tally, kept)
+    progress = ledger.load({"tally": tally, "kept": kept})
     found = {
         "iterations": progress.iteration,
-        "tallies": {name: digest_of_array(array) for name, array in tally.columns()},
+        "tallies": {
+            name: digest_of_array(pages.array) for name, pages in tally.state().pages.items()
+        },
         "kept": {
             "features": digest_of_array(kept.features),
             "entered": digest_of_array(kept.entered),
