@@ -19,15 +19,13 @@ from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.block import Block
 from srs_ooc.kernel.code import CATEGORICAL
 from srs_ooc.kernel.training import TrainingRows
+from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.learners.trees import TreeLearner, thread_nbytes
 from srs_ooc.ledger import TreeWriter
 from srs_ooc.responses import n_channels_of, training_response
-from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.search import Search
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.spec import (
-    RANK,
-    UNWEIGHTED,
     RunSpec,
     Shape,
     extra_nbytes,
@@ -81,7 +79,7 @@ def plan_memory(
     """
     budget = Budget(cap_nbytes, process_nbytes)
     for purpose, n_bytes in fixed_nbytes(
-        shape, spec.impurity, spec.decoys, concludes=spec.concludes
+        shape, spec.learner.impurity, spec.decoys, concludes=spec.concludes
     ):
         budget.grant(purpose, n_bytes)
     n_columns = spec.n_columns
@@ -96,8 +94,8 @@ def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
     extra = extra_nbytes(
         shape,
         spec.limits,
-        spec.trees_per_subspace,
-        bootstrap=spec.bootstrap,
+        spec.learner.trees_per_subspace,
+        bootstrap=spec.learner.bootstrap,
         saves_trees=saves,
     )
     return work_nbytes(shape, n_columns, extra)
@@ -107,12 +105,14 @@ def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
 class EngineParts:
     """What engines that differ by ledger and seed alone may share, one after the other.
 
+    ``candidates``, uint32 (n_candidates,), are the items that may be drawn, None where all may;
     ``manifest`` is of the run's store; ``target_order``, int32 (n_rows,), is how a replay permutes
     the target.
     """
 
     spec: RunSpec
-    drawing: Drawing
+    n_candidates: int
+    candidates: NDArray[np.uint32] | None
     executor: Executor
     manifest: Manifest
     source: Source
@@ -130,11 +130,6 @@ class EngineParts:
         """Rows trained on."""
         return self.blocks[0].n_rows
 
-    @property
-    def n_candidates(self) -> int:
-        """Items that may be drawn."""
-        return self.drawing.n_candidates
-
     def search(
         self, book: Book, seed: int | None = None, trees: TreeWriter | None = None
     ) -> Search:
@@ -142,8 +137,10 @@ class EngineParts:
 
         ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
         """
-        spec = self.spec if seed is None else replace(self.spec, seed=seed)
-        return Search(spec, self.drawing, self.executor, book, self.n_features, trees)
+        spec = self.spec if seed is None else self.spec.with_seed(seed)
+        return Search(
+            spec, self.n_features, self.n_candidates, self.candidates, self.executor, book, trees
+        )
 
     @contextmanager
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
@@ -151,7 +148,7 @@ class EngineParts:
 
         It takes the blocks of the main loop's, which must be idle and is not used again.
         """
-        leaf = max(self.spec.min_samples_leaf, min_samples_leaf)
+        leaf = max(self.spec.learner.min_samples_leaf, min_samples_leaf)
         limits = replace(self.spec.limits, max_features=most, min_samples_leaf=leaf)
         learner = self.learner.with_limits(limits, most)
         for block in self.blocks:
@@ -215,7 +212,7 @@ def _parts_of(
     process_nbytes: int | None,
 ) -> EngineParts:
     """Make the parts of an engine; ``stack`` closes them."""
-    shape = shape_of(manifest, inputs, spec.class_weight, spec.thresholds)
+    shape = shape_of(manifest, inputs, spec.learner.class_weight, spec.learner.thresholds)
     budget = plan_memory(spec, shape, cap_nbytes, process_nbytes, saves=saves)
     n_columns = spec.n_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
@@ -225,14 +222,14 @@ def _parts_of(
     order = None
     if replay is not None and exchangeable is not None:
         order = exchangeable.permutation(key_of(spec.seed, Purpose.REPLAY, replay))
-    response = training_response(store, manifest, inputs, spec.class_weight, order)
+    response = training_response(store, manifest, inputs, spec.learner.class_weight, order)
     learner = TreeLearner(
-        TrainingRows.of(response, spec.impurity),
+        TrainingRows.of(response, spec.learner.impurity),
         spec.limits,
         spec.subspace_size,
-        spec.trees_per_subspace,
+        spec.learner.trees_per_subspace,
         records=saves,
-        bootstrap=spec.bootstrap,
+        bootstrap=spec.learner.bootstrap,
         n_threads=n_threads,
         categorical=categorical_features(store, manifest),
     )
@@ -246,14 +243,22 @@ def _parts_of(
     families = decoy_families(spec, exchangeable)
     del exchangeable
     candidates = item_candidates(inputs, manifest.n_features, spec.decoys)
-    n_candidates = spec.n_items(shape.n_candidates)
-    drawing = Drawing(n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block)
     columns = stack.enter_context(ColumnStore(store, manifest, mapped=mapped))
     ahead = stack.enter_context(ReadAhead(columns))
     source = Source(columns, inputs.rows, families, values)
     executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
     stack.callback(executor.close)
-    return EngineParts(spec, drawing, executor, manifest, source, learner, blocks, order)
+    return EngineParts(
+        spec,
+        spec.n_items(shape.n_candidates),
+        candidates,
+        executor,
+        manifest,
+        source,
+        learner,
+        blocks,
+        order,
+    )
 
 
 def exchangeability(store: Path, manifest: Manifest, inputs: Inputs) -> Exchangeability:
@@ -332,7 +337,7 @@ def grant_threads(
         shape.n_classes,
         shape.code_nbytes,
         shape.n_channels,
-        spec.splitter,
+        spec.learner.splitter,
     )
     n_threads = 1
     while (n_threads + 1) * n_workers <= (threads or _n_cores()) and budget.fits(n_workers * one):

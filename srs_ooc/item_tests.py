@@ -43,7 +43,7 @@ class MarginalTests:
         """Return the p-value of every item; float32, as there are many; NaN where left out."""
         n_items = self._parts.spec.n_items(self._manifest.n_features)
         p_values = self._of(np.arange(n_items, dtype=np.uint32), np.dtype(np.float32))
-        candidates = self._parts.drawing.candidates
+        candidates = self._parts.candidates
         if candidates is not None:
             is_out = np.ones(n_items, np.bool_)
             is_out[candidates] = False

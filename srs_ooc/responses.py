@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from srs_ooc.errors import UsageError
 from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.response import Response
-from srs_ooc.spec import UNWEIGHTED
+from srs_ooc.learners.params import UNWEIGHTED
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.store.reading import read_target

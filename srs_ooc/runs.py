@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from srs_ooc.conclusion import Setting, Watch, conclude, is_concluded
 from srs_ooc.errors import RunError, UsageError
 from srs_ooc.fitting import check_exchangeable, engine_parts, plan_memory, shape_of
 from srs_ooc.inputs import Inputs, digest, resolve
+from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.ledger.trees import VALID
 from srs_ooc.records import Step
@@ -16,8 +17,6 @@ from srs_ooc.responses import training_response
 from srs_ooc.run_store import PLACES, check_store, places_of, spec_of
 from srs_ooc.sizes import MB
 from srs_ooc.spec import (
-    RANK,
-    UNWEIGHTED,
     Options,
     RunSpec,
     Shape,
@@ -177,8 +176,8 @@ def _settled(
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     check_files(store, manifest)
     memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
-    class_weight = options.class_weight or UNWEIGHTED
-    shape = shape_of(manifest, asked, class_weight, options.thresholds or RANK)
+    class_weight = options.get("class_weight", UNWEIGHTED)
+    shape = shape_of(manifest, asked, class_weight, options.get("thresholds", RANK))
     spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
     training_response(store, manifest, asked, class_weight)
     if spec.concludes:
@@ -270,7 +269,7 @@ def _tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
     if not saves_trees(ledger):
         yield None
         return
-    trees = TreeWriter(ledger, spec_of(ledger).trees_per_subspace)
+    trees = TreeWriter(ledger, spec_of(ledger).learner.trees_per_subspace)
     try:
         yield trees
     finally:
@@ -288,6 +287,6 @@ def _screen(
 
 
 def _with_digests(options: Options, inputs: Inputs) -> Options:
-    return replace(
-        options, excluded=digest(inputs.excluded, "features"), rows=digest(inputs.rows, "rows")
+    return options.also(
+        excluded=digest(inputs.excluded, "features"), rows=digest(inputs.rows, "rows")
     )

@@ -1,14 +1,15 @@
 """The main loop of a run: its tally, its sampler, and the engine that drives them."""
 
+import numpy as np
+from numpy.typing import NDArray
+
 from srs_ooc.engine import Book, Engine
 from srs_ooc.evidence.steadiness import Steadiness
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.executors import Executor
 from srs_ooc.ledger import TreeWriter
 from srs_ooc.ledger.trees import VALID
-from srs_ooc.samplers.drawing import Drawing
-from srs_ooc.samplers.leaders import Leaders
-from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.samplers.method import Ground, method_of
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.spec import RunSpec
 from srs_ooc.state import Part
@@ -24,14 +25,16 @@ class Search:
     ----------
     spec : RunSpec
         The run's identity.
-    drawing : Drawing
-        Of its subspaces.
-    executor : Executor
-        Grows them.
-    book : Book
-        Where it is committed to.
     n_features : int
         Features of the store.
+    n_candidates : int
+        Items that may be drawn.
+    candidates : uint32 (n_candidates,) or None
+        Their stored positions, ascending; None where all may be drawn.
+    executor : Executor
+        Grows subspaces.
+    book : Book
+        Where it is committed to.
     trees : TreeWriter, optional
         Where trees are kept, if the executor returns them.
 
@@ -48,10 +51,11 @@ class Search:
     def __init__(
         self,
         spec: RunSpec,
-        drawing: Drawing,
+        n_features: int,
+        n_candidates: int,
+        candidates: NDArray[np.uint32] | None,
         executor: Executor,
         book: Book,
-        n_features: int,
         trees: TreeWriter | None = None,
     ) -> None:
         self.spec = spec
@@ -60,18 +64,22 @@ class Search:
         observers: dict[str, Part] = {TALLY: self.tally}
         if trees is not None:
             observers[VALID] = trees
-        judge = None if spec.concludes else spec.make_judge()
-        sampler: SequentialRandomSubspace | Leaders
-        if judge is None:
-            tie = key_of(spec.seed, Purpose.RANK_TIE)
-            sampler = Leaders(drawing, self.tally, spec.keep, spec.round_size, tie)
+        judge, tie = spec.make_judge(), key_of(spec.seed, Purpose.RANK_TIE)
+        if spec.concludes:
             self.steadiness = observers[STEADINESS] = Steadiness(self.tally, tie)
-        else:
-            sampler = SequentialRandomSubspace(
-                drawing, judge, self.tally, n_features, spec.round_size
-            )
+        ground = Ground(
+            spec.n_items(n_features),
+            n_candidates,
+            candidates,
+            spec.subspace_size,
+            spec.round_size,
+            tie,
+            self.tally,
+            judge,
+            spec.keep,
+        )
         self.engine = Engine(
-            sampler,
+            method_of(spec.run.method).make(spec.sampler, ground),
             executor,
             book,
             seed=spec.seed,

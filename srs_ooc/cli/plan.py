@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
+from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import echo_json
-from srs_ooc.cli.run import IDENTITY_OPTIONS, only_store, with_options
+from srs_ooc.cli.run import only_store
 from srs_ooc.errors import UsageError
 from srs_ooc.plan.degrees import DegreeTime
 from srs_ooc.plan.plan import Plan, make_plan, plan_values
@@ -27,7 +28,7 @@ from srs_ooc.spec import Options
               "[default: 512]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Workers.  [default: the cores there are]")  # fmt: skip
-@with_options(IDENTITY_OPTIONS)
+@with_options(identity_options() + INPUT_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def plan_command(
     store: Path | None,

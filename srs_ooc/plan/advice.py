@@ -1,12 +1,12 @@
 """What to run with, one reason each."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from srs_ooc.plan.iterations import recommended_iterations
 from srs_ooc.plan.memory import MemoryPlan
 from srs_ooc.plan.speed import cold_seconds
 from srs_ooc.plan.subject import Subject
-from srs_ooc.spec import DEFAULT_ALPHA
+from srs_ooc.samplers.methods import SrsParams
 from srs_ooc.theory.settings import Setting
 from srs_ooc.theory.times import expected_time
 
@@ -15,6 +15,9 @@ MOST_BLOCK = 64
 """Longer reads gain little (docs/benchmarks.md)."""
 FEWEST_BLOCKS = 32
 """With fewer blocks in a subspace, features of different ones meet noticeably less often."""
+
+
+DEFAULT_ALPHA = str(SrsParams.options()["alpha"].default)
 
 
 @dataclass(frozen=True)
@@ -37,14 +40,14 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
         Advice(
             "max_features",
             str(spec.subspace_size),
-            str(spec.max_features),
+            str(spec.learner.max_features),
             "K = q: the best of all candidates is what lifts a feature out of noise, and among "
             "many irrelevant features it masks nothing for good (docs/errata.md, 1)",
         ),
         Advice(
             "trees_per_subspace",
             "1",
-            str(spec.trees_per_subspace),
+            str(spec.learner.trees_per_subspace),
             f"another tree sees the same company again; another subspace, {read_mb:.3g} MB to "
             "page in, shows each feature in a new one",
         ),
@@ -73,7 +76,7 @@ def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
         reason = "single features are long reads already, or the subspace is too small for blocks"
         return Advice("draw_block", "1", planned, reason)
     single, blocks = (
-        1000 * cold_seconds(replace(spec, draw_block=g), subject.column_nbytes) for g in (1, size)
+        1000 * cold_seconds(spec.subspace_size, g, subject.column_nbytes) for g in (1, size)
     )
     return Advice(
         "draw_block",

@@ -23,7 +23,7 @@ def times_to_draw(subject: Subject) -> DrawTimes:
     spec = subject.spec
     held = floor_share(spec.alpha, spec.subspace_size)
     p = subject.n_items
-    times = draw_times(p, spec.subspace_size, held, spec.probe_min_draws + 1)
+    times = draw_times(p, spec.subspace_size, held, spec.min_draws + 1)
     # Neighbours drawn together are not negatively associated: no upper bound.
     return times if spec.draw_block == 1 else replace(times, every_least=None)
 
@@ -65,4 +65,4 @@ def share_short(subject: Subject, n_iterations: int) -> float:
     spec = subject.spec
     held = floor_share(spec.alpha, spec.subspace_size)
     chance = draw_chance(subject.n_items, spec.subspace_size, held)
-    return exp(log_chance_below(n_iterations, chance, spec.probe_min_draws + 1))
+    return exp(log_chance_below(n_iterations, chance, spec.min_draws + 1))

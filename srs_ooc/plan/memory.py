@@ -57,7 +57,7 @@ def memory_plan(subject: Subject) -> MemoryPlan:
         largest_subspace(
             shape,
             subject.cap_nbytes,
-            spec.impurity,
+            spec.learner.impurity,
             n_families=spec.decoys,
             concludes=spec.concludes,
         ),

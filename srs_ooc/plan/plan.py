@@ -68,7 +68,11 @@ class Plan:
     @property
     def cold_seconds(self) -> float:
         """Seconds of an iteration's reads from a cold disk, at published rates."""
-        return cold_seconds(self.subject.spec, self.subject.column_nbytes)
+        return cold_seconds(
+            self.subject.spec.subspace_size,
+            self.subject.spec.draw_block,
+            self.subject.column_nbytes,
+        )
 
     @property
     def n_reads(self) -> int:
@@ -120,7 +124,7 @@ def _groups(subject: Subject) -> tuple[int, ...]:
 
 def _alternatives(subject: Subject, options: Options) -> list[Alternative]:
     """Return the run as planned, with the largest q, and both with twice the memory."""
-    largest = replace(options, subspace_size="max", max_features=None)
+    largest = options.also(subspace_size="max", max_features=None)
     found = []
     for what, factor, asked in (
         ("as planned", 1, options),

@@ -59,10 +59,10 @@ def n_reads(spec: RunSpec) -> int:
     return ceil_div(spec.subspace_size, spec.draw_block)
 
 
-def cold_seconds(spec: RunSpec, column_nbytes: int) -> float:
+def cold_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> float:
     """Return the seconds of an iteration's reads from a cold disk, at published rates."""
-    n_bytes = spec.subspace_size * column_nbytes
-    return n_reads(spec) / COLD_READS_PER_SECOND + n_bytes / COLD_NBYTES_PER_SECOND
+    n_reads = ceil_div(subspace_size, draw_block)
+    return n_reads / COLD_READS_PER_SECOND + subspace_size * column_nbytes / COLD_NBYTES_PER_SECOND
 
 
 def measured_speed(subject: Subject) -> Speed:
@@ -129,10 +129,12 @@ def estimated_speed(
     n_probed = min(n_columns, max(64, n_cells // n_rows))
     growing = _seconds_of_a_tree(subject, n_rows, n_probed, seconds)
     # Where K < q a node looks at K candidates, however many columns there are.
-    n_looked_at = n_columns if spec.max_features == spec.subspace_size else spec.max_features
+    n_looked_at = spec.learner.max_features
+    if n_looked_at == spec.subspace_size:
+        n_looked_at = n_columns
     growing *= max(1.0, n_looked_at / n_probed)
     growing *= shape.n_rows / n_rows * (log(shape.n_rows) / log(n_rows))  # rows times levels
-    growing *= spec.trees_per_subspace
+    growing *= spec.learner.trees_per_subspace
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
     if not memory.mapped:
         paging += READ_SECONDS * n_reads(spec)
@@ -161,7 +163,7 @@ def _made_up_response(subject: Subject, n_rows: int) -> Response:
 def _seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
     """Return the mean seconds of a tree on random codes and labels."""
     shape, spec = subject.shape, subject.spec
-    rows = TrainingRows.of(_made_up_response(subject, n_rows), spec.impurity)
+    rows = TrainingRows.of(_made_up_response(subject, n_rows), spec.learner.impurity)
     learner = TreeLearner(rows, spec.limits, spec.subspace_size)
     block = Block(n_columns, n_rows, shape.code_nbytes, tiled=learner.tiled)
     for start in range(0, len(block.codes), _PIECE):

@@ -7,10 +7,11 @@ import numpy as np
 
 from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.code import max_codes
+from srs_ooc.learners.params import RANK
 from srs_ooc.responses import training_response
 from srs_ooc.runs import Request, settle_new
 from srs_ooc.sizes import MB
-from srs_ooc.spec import RANK, Options, RunSpec, Shape, settle
+from srs_ooc.spec import Options, RunSpec, Shape, settle
 from srs_ooc.store.manifest import read_manifest
 
 
@@ -78,7 +79,7 @@ def subject_of_numbers(
     UsageError
         If an option is outside its range.
     """
-    by_value = (options.thresholds or RANK) != RANK
+    by_value = options.get("thresholds", RANK) != RANK
     n_values = min(max_codes("uint8"), n_rows) if by_value else 0
     shape = Shape(n_rows, n_features, n_features, n_classes, 1, 0, n_values, n_rows)
     counts = tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))

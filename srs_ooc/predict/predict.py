@@ -138,7 +138,7 @@ def _looked_up(
         budget.grant("looking thresholds up", making_nbytes(trees, place, manifest))
         budget.check()
         inputs = Inputs(None, ledger.input("rows", "<i4"))
-        response = training_response(place, manifest, inputs, spec.class_weight)
+        response = training_response(place, manifest, inputs, spec.learner.class_weight)
         return make_splits(ledger.run, trees, place, manifest, response.center, response.scale)
 
 

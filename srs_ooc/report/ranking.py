@@ -84,7 +84,7 @@ class Reading:
         check_store(ledger, manifest, store)
         spec = spec_of(ledger)
         self._has_probe = spec.judge == "probe"
-        self._unit = float(spec.trees_per_subspace << IMPORTANCE_BITS)
+        self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
         self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
         self._kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}

@@ -1,43 +1,32 @@
 """Where a run stands."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from srs_ooc.ledger import Ledger, is_held
 from srs_ooc.ledger.trees import VALID
+from srs_ooc.params import Params, Share
 from srs_ooc.report.verdict import VerdictReading
 from srs_ooc.run_store import spec_of
 from srs_ooc.runs import is_done
 from srs_ooc.sizes import megabytes
+from srs_ooc.spec import RunSpec, declared
 
 
 @dataclass(frozen=True)
 class Status:
     """Where a run stands; ``state`` is running, stopped or finished; sizes in MB of 10**6 bytes.
 
-    What was planned when the run was made stands beside what happened; None where there is none.
+    ``parts`` has the options of the run's identity as each part settled them: ``run``, ``method``,
+    ``judge``, ``trees``. What was planned when the run was made stands beside what happened; None
+    where there is none.
     """
 
     state: str
     iterations: int
     iterations_asked: int
     n_selected: int
-    alpha: float
-    subspace_size: int
-    max_features: int
-    judge: str
-    probe_min_draws: int | None
-    probe_min_wins: float | None
-    fdr: float | None
-    decoys: int | None
-    replays: int | None
-    keep: int | None
-    impurity: str
-    max_depth: int | None
-    min_samples_leaf: int
-    seed: int
-    round_size: int
-    draw_block: int
-    trees_per_subspace: int
+    parts: dict[str, dict[str, Any]]
     rows: str
     excluded: str
     memory_mb: int
@@ -63,23 +52,7 @@ def status_of(ledger: Ledger) -> Status:
         iterations=progress.iteration,
         iterations_asked=asked,
         n_selected=progress.n_kept if verdict is None else verdict.n_selected,
-        alpha=float(spec.alpha),
-        subspace_size=spec.subspace_size,
-        max_features=spec.max_features,
-        judge=spec.judge,
-        probe_min_draws=spec.probe_min_draws if spec.judge == "probe" else None,
-        probe_min_wins=float(spec.probe_min_wins) if spec.judge == "probe" else None,
-        fdr=float(spec.fdr) if spec.concludes else None,
-        decoys=spec.decoys if spec.concludes else None,
-        replays=spec.replays if spec.concludes else None,
-        keep=spec.keep if spec.concludes else None,
-        impurity=spec.impurity,
-        max_depth=spec.max_depth,
-        min_samples_leaf=spec.min_samples_leaf,
-        seed=spec.seed,
-        round_size=spec.round_size,
-        draw_block=spec.draw_block,
-        trees_per_subspace=spec.trees_per_subspace,
+        parts=_parts_of(spec),
         rows=spec.rows,
         excluded=spec.excluded,
         memory_mb=int(ledger.meta("memory_mb")),
@@ -93,3 +66,24 @@ def status_of(ledger: Ledger) -> Status:
         store=str(ledger.meta("store")[0]),
         trees_nbytes=ledger.meta(VALID),
     )
+
+
+def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:
+    parts = {"run": spec.run, "method": spec.sampler, "judge": spec.judging, "trees": spec.learner}
+    return {name: _numbers(params) for name, params in parts.items()}
+
+
+def _numbers(params: Params) -> dict[str, Any]:
+    """Return settled options by name; shares, which are exact as text, as numbers."""
+    options = params.options()
+    return {
+        name: float(value) if isinstance(options[name].kind, Share) else value
+        for name, value in params.values().items()
+    }
+
+
+def values_of(status: Status) -> dict[str, Any]:
+    """Return a status as JSON-ready values: every option that runs may have, null where not."""
+    values = {name: value for name, value in vars(status).items() if name != "parts"}
+    held = {name: value for part in status.parts.values() for name, value in part.items()}
+    return values | {name: held.get(name) for name in declared()}

@@ -1,6 +1,6 @@
 """What identifies a run, how options become it, and what memory it needs."""
 
-from srs_ooc.spec.identity import RANK, UNWEIGHTED, Options, RunSpec
+from srs_ooc.spec.identity import JUDGES, Options, RunSpec
 from srs_ooc.spec.needs import (
     Shape,
     extra_nbytes,
@@ -9,20 +9,19 @@ from srs_ooc.spec.needs import (
     recording_nbytes,
     work_nbytes,
 )
-from srs_ooc.spec.settling import DEFAULT_ALPHA, JUDGES, check_same, settle
+from srs_ooc.spec.settling import check_same, declared, owner_of, settle
 
 __all__ = [
-    "DEFAULT_ALPHA",
     "JUDGES",
-    "RANK",
-    "UNWEIGHTED",
     "Options",
     "RunSpec",
     "Shape",
     "check_same",
+    "declared",
     "extra_nbytes",
     "fixed_nbytes",
     "largest_subspace",
+    "owner_of",
     "recording_nbytes",
     "settle",
     "work_nbytes",
