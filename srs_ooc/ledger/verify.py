@@ -124,7 +124,7 @@ def _pages(ledger: Ledger, database: sqlite3.Connection) -> Checked:
         raise _damaged(ledger.run, "a checksum for each page", f"{n_strange} pages without one")
     count = nbytes = 0
     layout = layout_of(ledger.meta("state"))
-    lengths = {column: length for column, length in layout.values()}
+    lengths = {place[0]: place[1] for place in layout.values()}
     for n_read in page_checks(database, lengths):
         count, nbytes = count + 1, nbytes + n_read
     return Checked(f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes)
