@@ -170,19 +170,17 @@ def engine_parts(
     *,
     saves: bool = False,
     replay: int | None = None,
-    process_nbytes: int | None = None,
 ) -> Iterator[EngineParts]:
     """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
 
-    ``replay`` (from 1) permutes the target, within strata and by whole groups. ``process_nbytes``
-    is as for :class:`Budget`.
+    ``replay`` (from 1) permutes the target, within strata and by whole groups.
 
     What the cap leaves goes first to more workers, then to threads that share a worker's tree where
     there are more cores, then to keeping the store mapped.
     """
     manifest = read_manifest(store)
     shape = shape_of(manifest, inputs, spec.class_weight, spec.thresholds)
-    budget = plan_memory(spec, shape, cap_nbytes, process_nbytes, saves=saves)
+    budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from srs_ooc.budget import cap_to_name
 from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.errors import InputError, UsageError
 from srs_ooc.sizes import MB, describe_nbytes
@@ -252,7 +253,7 @@ def _report_forecast(found: Forecast, cap: int) -> None:
     click.echo(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
     words = "enough" if found.fits else "NOT enough"
     click.echo(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
-    least = found.least_memory_nbytes // MB
+    least = cap_to_name(found.least_memory_nbytes)
     words = "enough" if cap >= found.least_memory_nbytes else "NOT enough"
     click.echo(f"memory: --memory-mb {least} or more; {cap // MB} is {words}")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from srs_ooc.budget import process_nbytes
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.errors import UsageError
 from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS, THRESHOLDS
@@ -195,6 +196,7 @@ def run_command(
 
     The same command again goes on with the run where it was interrupted, or prints its result.
     """
+    process_nbytes()  # of the program alone, before there is work
     store = only_store() if store is None else store
     read_manifest(store)
     request = Request(
@@ -232,6 +234,7 @@ def resume_command(
     threads: int | None,
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
+    process_nbytes()
     ledger = Ledger(run, writable=True)
     request = Request(
         iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable

@@ -38,6 +38,8 @@ _CRC = struct.Struct("<I")
 CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
 _NAME_NBYTES = 300
+SPLIT_NBYTES = 6
+"""Bytes a split takes at least in the file of trees, its share of leaves included."""
 _WORK_NBYTES = 24 << 20
 
 
@@ -147,15 +149,19 @@ def make_splits(
     return table
 
 
-def making_nbytes(trees: TreeReader, store: Path) -> int:
-    """Return the bytes that :func:`make_splits` needs at most.
+def most_splits(trees: TreeReader, store: Path) -> tuple[int, int]:
+    """Return bounds on the different splits of a run's trees and on the features they use.
 
     A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
     more different ones than codes in the store.
     """
     n_codes = read_array(store, read_manifest(store), "n_codes")
-    n_keys = min(trees.nbytes // 6, int(np.sum(n_codes, dtype=np.int64)))
-    n_used = min(n_keys, len(n_codes))
+    n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
+    return n_keys, min(n_keys, len(n_codes))
+
+
+def making_nbytes(n_keys: int, n_used: int) -> int:
+    """Return the bytes that :func:`make_splits` needs for so many splits on so many features."""
     return 6 * 8 * n_keys + _NAME_NBYTES * n_used + _WORK_NBYTES
 
 

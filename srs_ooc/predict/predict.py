@@ -6,15 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srs_ooc.atomic import published_file
-from srs_ooc.budget import Budget
+from srs_ooc.budget import Budget, process_nbytes
 from srs_ooc.errors import UsageError
 from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.response import TARGET_BITS
 from srs_ooc.ledger import Ledger, TreeReader
-from srs_ooc.ledger.splits import SplitTable, load_splits, make_splits, making_nbytes
-from srs_ooc.predict.ensemble import ensemble_nbytes, probabilities
+from srs_ooc.ledger.splits import SplitTable, load_splits, make_splits, making_nbytes, most_splits
+from srs_ooc.predict.ensemble import ensemble_nbytes, most_ensemble_nbytes, probabilities
 from srs_ooc.predict.scores import Scores, TargetScores
-from srs_ooc.predict.tables import CsvTable, StoreTable, Table, TrainingStoreTable
+from srs_ooc.predict.tables import (
+    CsvTable,
+    StoreTable,
+    Table,
+    TrainingStoreTable,
+    most_table_nbytes,
+)
 from srs_ooc.responses import training_response
 from srs_ooc.runs import check_store, find_store, spec_of
 from srs_ooc.sizes import MB
@@ -75,12 +81,13 @@ def predict(
     """
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
     try:
         trees = TreeReader(ledger)
         splits = load_splits(run, trees)
         if splits is None:
-            splits = _looked_up(ledger, trees, store, memory_nbytes)
+            splits = _looked_up(ledger, trees, store, data, memory_nbytes)
         is_training = data.is_dir() and read_manifest(data).fingerprint == spec_of(ledger).store
     finally:
         ledger.close()
@@ -127,12 +134,19 @@ def _check_data(data: Path, splits: SplitTable, row_ids: str | None) -> None:
 
 
 def _looked_up(
-    ledger: Ledger, trees: TreeReader, store: Path | None, cap_nbytes: int
+    ledger: Ledger, trees: TreeReader, store: Path | None, data: Path, cap_nbytes: int
 ) -> SplitTable:
     place = find_store(ledger) if store is None else store
     check_store(ledger, read_manifest(place), place)
-    budget = Budget(cap_nbytes)
-    budget.grant("looking thresholds up", making_nbytes(trees, place))
+    n_keys, n_used = most_splits(trees, place)
+    manifest = read_manifest(place)
+    applying = (
+        most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
+        + most_table_nbytes(data, manifest, n_used)
+        + 24 * len(manifest.classes)
+    )
+    budget = Budget(cap_nbytes, other_nbytes=applying)
+    budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
     budget.check()
     spec, inputs = spec_of(ledger), Inputs(None, ledger.input("rows", "<i4"))
     response = training_response(place, read_manifest(place), inputs, spec.class_weight)

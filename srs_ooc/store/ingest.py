@@ -12,6 +12,7 @@ import psutil
 from numpy.typing import NDArray
 
 from srs_ooc.atomic import published_folder
+from srs_ooc.budget import cap_to_name
 from srs_ooc.errors import BudgetError, InputError, StoreError
 from srs_ooc.kernel.parse import CATEGORIES, TEXTS, TableReader, TextCoder
 from srs_ooc.sizes import MB, describe_nbytes, megabytes
@@ -177,8 +178,8 @@ class _Ingest:
             raise BudgetError(
                 f"--memory-mb {megabytes(cap):g} cannot hold this ingest: the program itself takes "
                 f"{megabytes(resident):g} MB, and decompressing {self._source} "
-                f"{megabytes(nbytes):g} MB. It takes at least --memory-mb {least // MB}, and a "
-                "little more for the table; or decompress the file first."
+                f"{megabytes(nbytes):g} MB. It takes at least --memory-mb {cap_to_name(least)}, "
+                "and a little more for the table; or decompress the file first."
             )
 
     def _plan(self, roles: Roles, stream: CsvStream) -> IngestPlan:

@@ -11,8 +11,9 @@ import numpy as np
 import psutil
 
 from srs_ooc.atomic import published_folder
+from srs_ooc.budget import cap_to_name
 from srs_ooc.errors import BudgetError, InputError, StoreError, UsageError
-from srs_ooc.sizes import MB, describe_nbytes, megabytes
+from srs_ooc.sizes import describe_nbytes, megabytes
 from srs_ooc.store.formats import Table
 from srs_ooc.store.formats.covariates import CovariateTable
 from srs_ooc.store.formats.csv import CsvStream, estimate
@@ -190,7 +191,7 @@ def _check_room(
         raise BudgetError(
             f"--memory-mb {megabytes(cap):g} cannot hold this ingest: the program itself takes "
             f"{megabytes(resident):g} MB, and reading features of {n_samples} samples "
-            f"{megabytes(needs['reading']):g} MB. Give at least --memory-mb {least // MB}."
+            f"{megabytes(needs['reading']):g} MB. Give at least --memory-mb {cap_to_name(least)}."
         )
     needed = 8 * n_samples * estimate(source, options.text, n_samples + 1).n_rows
     free = shutil.disk_usage(folder).free

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from srs_ooc.budget import cap_to_name
 from srs_ooc.errors import BudgetError
 from srs_ooc.kernel.code import LONG_NBYTES, LONG_ROWS, max_codes
 from srs_ooc.sizes import MB, ceil_div, megabytes
@@ -197,7 +198,7 @@ def plan_ingest(
             f"features by {shape.n_rows} rows: the program itself takes "
             f"{megabytes(resident):g} MB, working room {megabytes(SLACK_NBYTES):g} MB, and "
             f"{stage} {megabytes(needs[stage]):g} MB. The smallest cap that would do is "
-            f"--memory-mb {least // MB}."
+            f"--memory-mb {cap_to_name(least)}."
         )
     spare = cap - resident - SLACK_NBYTES
     row_nbytes = 8 * shape.n_features
