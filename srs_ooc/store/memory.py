@@ -9,12 +9,15 @@ from srs_ooc.sizes import MB, ceil_div, megabytes
 from srs_ooc.store.layout import VALUES_CHUNK_NBYTES, Shape, values_chunk
 from srs_ooc.store.table import StoreForm
 
-SLACK_NBYTES = 12 * MB
+SLACK_NBYTES = 13 * MB
 """Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
 
 PANEL_NBYTES = 64 * MB
 BATCH_NBYTES = 64 * MB
 """More memory than this gains nothing, unless rows or features are very long."""
+
+THREAD_NBYTES = 8 * MB
+"""What the allocator keeps for each further thread of the last stage."""
 
 PIECE_NBYTES = 2 * MB
 """Features of which rows are left out are read in pieces of so many bytes."""
@@ -124,7 +127,10 @@ def batch_nbytes(
     sorting = n_threads * _coding_nbytes(shape.n_rows, form)
     compressing = n_threads * 6 * VALUES_CHUNK_NBYTES  # and pieces of what is read
     ranges = 2 * 8 * batch * form.n_ranges(shape)
-    return batch * shape.n_rows * per_cell + sorting + compressing + ranges + n_threads * apart
+    kept = (n_threads - 1) * THREAD_NBYTES
+    return (
+        batch * shape.n_rows * per_cell + sorting + compressing + ranges + n_threads * apart + kept
+    )
 
 
 def _coding_nbytes(n_rows: int, form: StoreForm) -> int:
