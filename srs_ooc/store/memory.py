@@ -127,10 +127,8 @@ def batch_nbytes(
     sorting = n_threads * _coding_nbytes(shape.n_rows, form)
     compressing = n_threads * 6 * VALUES_CHUNK_NBYTES  # and pieces of what is read
     ranges = 2 * 8 * batch * form.n_ranges(shape)
-    kept = (n_threads - 1) * THREAD_NBYTES
-    return (
-        batch * shape.n_rows * per_cell + sorting + compressing + ranges + n_threads * apart + kept
-    )
+    threads = n_threads * apart + (n_threads - 1) * THREAD_NBYTES
+    return batch * shape.n_rows * per_cell + sorting + compressing + ranges + threads
 
 
 def _coding_nbytes(n_rows: int, form: StoreForm) -> int:
