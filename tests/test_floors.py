@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "srs_ooc"
 
 FLOORS = {
-    0: ["errors", "seeds", "sizes", "records", "shares"],
+    0: ["errors", "seeds", "sizes", "records", "shares", "terminal"],
     1: ["atomic", "budget", "kernel", "theory"],
     2: ["store", "samplers", "learners", "evidence"],
     3: ["spec", "inputs", "ledger", "executors", "synth"],

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from srs_ooc.budget import process_nbytes
+from srs_ooc.cli.output import say
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.errors import UsageError
 from srs_ooc.kernel.tree import IMPURITIES, SPLITTERS, THRESHOLDS
@@ -22,12 +23,13 @@ from srs_ooc.report.ranking import Reading
 from srs_ooc.report.status import Status, status_of
 from srs_ooc.report.verdict import VerdictReading
 from srs_ooc.runs import Request, default_run_path, find_store, is_done, open_or_create, work_on
-from srs_ooc.sizes import counted
+from srs_ooc.sizes import MB, counted, describe_nbytes
 from srs_ooc.spec import JUDGES, Options
 from srs_ooc.store.manifest import read_manifest
 
 _FILE = click.Path(path_type=Path)
 SHOWN = 20
+MOST_CONFIG_NBYTES = MB
 WORK_OPTIONS = [
     click.option("--iterations", type=click.IntRange(1), metavar="T",
                  help="Iterations in total, those already done included.  "
@@ -127,11 +129,20 @@ def _read_config(context: click.Context, _: click.Parameter, file: Path | None) 
     if file is None:
         return None
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        with file.open("rb") as stream:
+            data = stream.read(MOST_CONFIG_NBYTES + 1)
+        if len(data) > MOST_CONFIG_NBYTES:
+            raise UsageError(
+                f"{file}: expected a TOML file of options of at most "
+                f"{describe_nbytes(MOST_CONFIG_NBYTES)}, found a larger one. Name a file of "
+                "options."
+            )
+        values = tomllib.loads(data.decode())
     except OSError as error:
         raise UsageError(f"{file}: could not be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{file}: expected a TOML file of options: {error}.") from error
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+        raise UsageError(f"{file}: expected a TOML file of options: {reason}.") from error
     by_flag = {
         flag.removeprefix("--").replace("-", "_"): parameter
         for parameter in context.command.params
@@ -141,13 +152,22 @@ def _read_config(context: click.Context, _: click.Parameter, file: Path | None) 
     unknown = sorted(set(values) - set(by_flag))
     if unknown:
         raise UsageError(
-            f"{file}: expected long option names with underscores, found {', '.join(unknown)}. "
+            f"{file}: expected long option names with underscores, found "
+            f"{', '.join(name[:40] for name in unknown[:SHOWN])}"
+            f"{', ...' * (len(unknown) > SHOWN)}. "
             f"Known: {', '.join(sorted(by_flag))}."
         )
     for name, value in values.items():
         _check_type(file, name, value, by_flag[name])
     context.default_map = {str(by_flag[name].name): value for name, value in values.items()}
     return file
+
+
+def _short(value: Any) -> str:
+    """Return a value of a file for a message; of what holds values only what it is."""
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "a list"
+    return repr(value)[:80]
 
 
 def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None:
@@ -162,7 +182,7 @@ def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         names = {bool: "true or false", int: "a whole number", str: "text"}
         wanted = names[expected[0]] if len(expected) == 1 else "text or a number"
-        raise UsageError(f"{file}: {name}: expected {wanted}, found {value!r}.")
+        raise UsageError(f"{file}: {name}: expected {wanted}, found {_short(value)}.")
 
 
 @click.command("run")
@@ -215,7 +235,7 @@ def run_command(
     ledger = open_or_create(store, run, request, planned_run)
     if is_new and iterations is None:
         planned = ledger.meta("planned")
-        click.echo(
+        say(
             f"--iterations not given: {planned['iterations']:,} ({planned['reason']}). "
             "`srs-ooc plan` says more; `srs-ooc resume RUN --iterations TOTAL` goes on.",
             err=True,
@@ -294,10 +314,10 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
                 progress.close()
         stopped_at = ledger.progress().iteration
         if stopped_at > until:
-            click.echo(f"already at {stopped_at} iterations; nothing to do", err=True)
+            say(f"already at {stopped_at} iterations; nothing to do", err=True)
         if signals.received is not None and not is_done(ledger, until):
             what = "; the verdict is not there yet" if stopped_at >= until else ""
-            click.echo(
+            say(
                 f"stopped after {stopped_at} of {until} iterations{what}; nothing is lost. "
                 f"Go on with: srs-ooc resume {ledger.run}",
                 err=True,
@@ -342,20 +362,20 @@ def _verdict_line(verdict: VerdictReading) -> str:
 def _report(ledger: Ledger, store: Path) -> None:
     status = status_of(ledger)
     reading = Reading(ledger, store)
-    click.echo(
+    say(
         f"{counted(status.n_selected, 'feature')} selected after {status.iterations} iterations "
         f"(judge {status.judge}, alpha {status.alpha}, q {status.subspace_size}) "
         f"in {status.seconds:.1f} s of work; "
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        click.echo(_why_none(reading, status))
+        say(_why_none(reading, status))
     if reading.verdict is not None:
-        click.echo(_verdict_line(reading.verdict))
+        say(_verdict_line(reading.verdict))
     for stored in reading.best(SHOWN, only_selected=True):
         importance = reading.importance(stored)
         what = "never drawn" if importance < 0 else f"importance {importance:.4g}"
-        click.echo(f"  {reading.name(stored)}  ({what})")
+        say(f"  {reading.name(stored)}  ({what})")
     if reading.n_selected > SHOWN:
-        click.echo(f"  ... and {reading.n_selected - SHOWN} more")
-    click.echo(f"All features: srs-ooc features {ledger.run}")
+        say(f"  ... and {reading.n_selected - SHOWN} more")
+    say(f"All features: srs-ooc features {ledger.run}")

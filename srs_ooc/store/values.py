@@ -55,6 +55,11 @@ class ValuesReader:
         self._shape = Shape(self.n_items, manifest.n_features)
         self._chunk = values_chunk(self._shape, self._dtype.itemsize)
 
+    @property
+    def chunk_nbytes(self) -> int:
+        """Bytes of a chunk as decoded."""
+        return self._chunk[0] * self._chunk[1] * self._dtype.itemsize
+
     def columns(self, stored: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[Any]]]:
         """Yield values of stored features, decoding each chunk once.
 
