@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from srs_ooc.budget import cap_to_name
+from srs_ooc.budget import cap_to_name, resident_nbytes
 from srs_ooc.errors import BudgetError
 from srs_ooc.kernel.code import LONG_NBYTES, LONG_ROWS, max_codes
 from srs_ooc.sizes import MB, ceil_div, megabytes
@@ -170,6 +170,26 @@ def _writing_nbytes(shape: Shape) -> int:
 def smallest_cap(resident: int, needs: dict[str, int]) -> int:
     """Return the smallest cap that would do, in bytes, a whole number of megabytes."""
     return (ceil_div(resident + SLACK_NBYTES + max(needs.values()), MB) + 1) * MB
+
+
+def check_columns(cap: int, n_columns: int) -> None:
+    """Refuse a cap that cannot hold what so many columns take, before they are looked at.
+
+    Raises
+    ------
+    BudgetError
+        With the smallest cap that would do for a single row.
+    """
+    resident = resident_nbytes()
+    needs = stage_needs(n_columns, Shape(1, max(1, n_columns)), StoreForm())
+    stage = max(needs, key=needs.__getitem__)
+    least = smallest_cap(resident, needs)
+    if cap < least:
+        raise BudgetError(
+            f"--memory-mb {megabytes(cap):g} cannot hold an ingest of {n_columns} columns: the "
+            f"program itself takes {megabytes(resident):g} MB, and {stage} "
+            f"{megabytes(needs[stage]):g} MB. It takes at least --memory-mb {cap_to_name(least)}."
+        )
 
 
 def plan_ingest(
