@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,6 +15,7 @@ from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.source import Source
 
 _SHOWN = 5
+_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?=[^\n])")
 _SAMPLE_NBYTES, _CELL_NBYTES = 400, 100
 """Memory of a sample in both mappings, and of a cell of it, as Python objects."""
 MOST_LINE_NBYTES = 16 * MB
@@ -118,14 +120,14 @@ def _lines(
     rest = ""
     try:
         for piece in chain([first], pieces, [b""]):
-            *lines, rest = (rest + decoder.decode(piece, final=not piece)).split("\n")
+            *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
             if len(rest) > MOST_LINE_NBYTES:
                 raise InputError(
                     f"{source}: expected lines of at most {describe_nbytes(MOST_LINE_NBYTES)}, "
                     "found a longer one. Give a text table with a line for each sample."
                 )
             for line in lines:
-                yield "\n" if comment and line.startswith(comment) else line + "\n"
+                yield "\n" if comment and line.startswith(comment) else line
     except UnicodeDecodeError as error:
         raise InputError(
             f"{source}: expected UTF-8 text: {error.reason}. Convert the file."
