@@ -10,7 +10,6 @@ from srs_ooc.ledger import Ledger
 from srs_ooc.report.ranking import READING_NBYTES
 from srs_ooc.report.status import Status, status_of
 from srs_ooc.sizes import MB, counted, describe_nbytes
-from srs_ooc.spec.needs import LEDGER_NBYTES
 
 
 @click.command("status")
@@ -40,7 +39,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
       trees_nbytes              bytes of the trees kept; null if none are
     """
     budget = Budget(memory_mb * MB)
-    budget.grant("ledger and verdict", LEDGER_NBYTES + READING_NBYTES)
+    budget.grant("ledger and verdict", READING_NBYTES)
     budget.check()
     ledger = Ledger(run, writable=False)
     status = status_of(ledger)

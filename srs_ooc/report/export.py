@@ -22,7 +22,7 @@ from srs_ooc.store.reading import Categories, read_target
 from srs_ooc.store.values import ValuesReader
 from srs_ooc.terminal import no_formula
 
-_BLOCK_NBYTES = 4 * MB
+_BLOCK_NBYTES = MB
 _COLUMN_NBYTES = 400
 """Memory of a column of one row: its name, its number, its text."""
 

@@ -300,7 +300,8 @@ def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) ->
     tally = (12 if spec.concludes else 16) * spec.n_items(n)
     budget.grant(f"tallies of {n} features", tally + 6 * n + _KEPT_NBYTES * n_kept)
     budget.grant("ledger", LEDGER_NBYTES)
-    budget.grant("verdict and order", READING_NBYTES + LEAST_BATCH * _PLACE_NBYTES)
+    verdict = READING_NBYTES if spec.concludes else 0
+    budget.grant("verdict and order", verdict + LEAST_BATCH * _PLACE_NBYTES)
     budget.check()
     return budget.free_nbytes
 
