@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -99,6 +100,10 @@ def runs(features: np.ndarray, chunk_features: int) -> list[tuple[int, int, int]
     return [(*divmod(int(features[a]), chunk_features), b - a) for a, b in pairwise(edges)]
 
 
+def _is_before(until: float) -> bool:
+    return time.perf_counter() < until
+
+
 def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.ndarray]]:
     """Return the milliseconds of an iteration cold and cached, and the subspaces grown."""
     assert subject.store is not None
@@ -110,9 +115,8 @@ def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.nda
         for attempt in ("cold", "cached"):
             engine, begun = parts.engine(TransientLedger()), time.perf_counter()
             if attempt == "cold":
-                engine.advance(
-                    MOST_ITERATIONS, lambda b=begun: time.perf_counter() - b < PART_SECONDS
-                )
+                until = begun + PART_SECONDS
+                engine.advance(MOST_ITERATIONS, partial(_is_before, until))
                 n_done = engine.state.iteration
             else:
                 engine.advance(n_done)

@@ -22,7 +22,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.tree import ExtraTreeClassifier
 
-from srs_ooc.runs import Request, open_or_create, opened_engine
+from srs_ooc.fitting import engine_parts
+from srs_ooc.inputs import Inputs
+from srs_ooc.runs import Request, open_or_create, spec_of
 from srs_ooc.spec import Options
 from srs_ooc.synth.madelon import Madelon
 from srs_ooc.synth.output import write_table
@@ -58,7 +60,8 @@ def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> f
     request = Request(options, threads=threads, memory_mb=4000)
     ledger = open_or_create(store, run, request)
     try:
-        with opened_engine(ledger, store, CAP_NBYTES, threads) as engine:
+        with engine_parts(spec_of(ledger), store, Inputs(), CAP_NBYTES, threads) as parts:
+            engine = parts.engine(ledger)
             engine.advance(200)
             start, first = time.perf_counter(), engine.state.iteration
             while time.perf_counter() - start < WARM_SECONDS:

@@ -15,6 +15,7 @@ the difference from the first g, its error from the differences of single tables
 
 import argparse
 import tempfile
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -34,7 +35,7 @@ from srs_ooc.synth.output import write_table
 from srs_ooc.synth.problem import Problem
 from srs_ooc.synth.scenarios import Chain
 
-PROBLEMS = {  # name: table of a seed, q
+PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {  # name: table of a seed, q
     "madelon": (lambda seed: Madelon(1000, 50_000, 20, seed), 2500),
     "chain": (lambda seed: Chain(1000, 20_000, 3, seed, exact=False), 1000),
 }

@@ -77,23 +77,26 @@ def published_folder(target: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def published_file(target: Path) -> Iterator[Path]:
+def published_file(target: Path, *, replaces: bool = False) -> Iterator[Path]:
     """Yield an empty scratch file beside ``target``, renamed to it if the block succeeds.
 
-    The block writes to the path it is given. Otherwise as :func:`published_folder`.
+    The block writes to the path it is given. With ``replaces``, a file that is there is replaced.
+    Otherwise as :func:`published_folder`.
 
     Raises
     ------
     FileExistsError
-        If ``target`` exists, or another live process is publishing to it.
+        If ``target`` exists, when the block begins or ends, or another live process is publishing
+        to it.
     OSError
         If the parent cannot be written.
     """
-    scratch = _scratch_of(target)
-    with _held(scratch, target, os.O_RDWR | os.O_CREAT) as lock:
+    scratch = _scratch_of(target, replaces=replaces)
+    with _held(scratch, target, os.O_RDWR | os.O_CREAT, replaces=replaces) as lock:
         os.ftruncate(lock, 0)
         yield scratch
         os.fsync(lock)
+        _scratch_of(target, replaces=replaces)
         scratch.rename(target)
     sync_folder(target.parent)
 
@@ -106,14 +109,14 @@ def _refuse_foreign(scratch: Path) -> None:
         raise FileExistsError(f"{scratch} holds files of somebody else's; move it away")
 
 
-def _scratch_of(target: Path) -> Path:
-    if target.exists():
+def _scratch_of(target: Path, *, replaces: bool = False) -> Path:
+    if target.exists() and not replaces:
         raise FileExistsError(f"{target} exists")
     return target.with_name(target.name + SCRATCH_SUFFIX)
 
 
 @contextmanager
-def _held(scratch: Path, target: Path, flags: int) -> Iterator[int]:
+def _held(scratch: Path, target: Path, flags: int, *, replaces: bool = False) -> Iterator[int]:
     """Hold the lock of ``scratch`` during the block, and remove it if the block fails."""
     lock = try_lock(scratch, flags=flags)
     if lock is None:
@@ -123,7 +126,7 @@ def _held(scratch: Path, target: Path, flags: int) -> Iterator[int]:
         if not _is_at(lock, scratch):
             raise FileExistsError(f"{target} was written by another process meanwhile")
         try:
-            _scratch_of(target)
+            _scratch_of(target, replaces=replaces)
             yield lock
         except BaseException:
             with suppress(OSError):

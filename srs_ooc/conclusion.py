@@ -24,16 +24,15 @@ from srs_ooc.inputs import Inputs
 from srs_ooc.item_tests import MarginalTests
 from srs_ooc.ledger import Ledger
 from srs_ooc.ledger.trees import TreeWriter
+from srs_ooc.ledger.verify import REPLAYS_FOLDER
 from srs_ooc.records import Step
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.shares import exact_share
 from srs_ooc.spec import RunSpec
-from srs_ooc.store.manifest import read_manifest
 from srs_ooc.survey import Survey, bests, survey
 
 VERDICT, BESTS, CONCLUSION = "verdict", "replays", "conclusion"
 """Arrays of the ledger with the verdict and with what replays reached; the record about both."""
-REPLAYS_FOLDER = "replays"
 
 Watch = Callable[[Step], bool]
 """Told where the work stands after each tree; says whether to go on."""
@@ -238,7 +237,7 @@ def _best_of_replay(
     run.parent.mkdir(exist_ok=True)
     if not run.exists():
         Ledger.create(run, {"spec": spec.to_json()}, {})
-    replay = Ledger(run, writable=True)
+    replay = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     stage = f"replay {number} of {spec.replays}"
     try:
@@ -247,8 +246,7 @@ def _best_of_replay(
             closed = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
             if closed is None:
                 return None
-            manifest = read_manifest(setting.store)
-            p_values = MarginalTests(parts, setting.store, manifest).of_all()
+            p_values = MarginalTests(parts, setting.store, parts.manifest).of_all()
             return bests(closed[0], p_values)
     finally:
         replay.close()

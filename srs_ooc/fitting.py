@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,8 @@ from srs_ooc.spec import (
     work_nbytes,
 )
 from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.identity import read_same, same_store
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.reading import read_groups, read_strata, read_target
@@ -105,17 +106,23 @@ def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
 class EngineParts:
     """What engines that differ by ledger and seed alone may share, one after the other.
 
-    ``target_order``, int32 (n_rows,), is how a replay permutes the target.
+    ``manifest`` is of the run's store; ``target_order``, int32 (n_rows,), is how a replay permutes
+    the target.
     """
 
     spec: RunSpec
     sampler: SequentialRandomSubspace
     executor: Executor
-    n_features: int
+    manifest: Manifest
     source: Source
     learner: TreeLearner
     blocks: list[Block]
     target_order: NDArray[np.int32] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Features of the store."""
+        return self.manifest.n_features
 
     @property
     def n_rows(self) -> int:
@@ -177,8 +184,33 @@ def engine_parts(
 
     What the cap leaves goes first to more workers, then to threads that share a worker's tree where
     there are more cores, then to keeping the store mapped.
+
+    Raises
+    ------
+    StoreError
+        If the store is not the run's, when the parts are made, once they are, or when the block
+        ends: what was read in between counts only if nothing is raised.
+    BudgetError
+        If the cap cannot hold them.
     """
-    manifest = read_manifest(store)
+    with same_store(store, spec.store) as manifest, ExitStack() as stack:
+        parts = _parts_of(stack, spec, store, manifest, inputs, cap_nbytes, threads, saves, replay)
+        read_same(store, spec.store)  # what is open by now stays what it is
+        yield parts
+
+
+def _parts_of(
+    stack: ExitStack,
+    spec: RunSpec,
+    store: Path,
+    manifest: Manifest,
+    inputs: Inputs,
+    cap_nbytes: int,
+    threads: int | None,
+    saves: bool,
+    replay: int | None,
+) -> EngineParts:
+    """Make the parts of an engine; ``stack`` closes them."""
     shape = shape_of(manifest, inputs, spec.class_weight, spec.thresholds)
     budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
     n_columns = spec.subspace_size + spec.make_judge().n_extra_columns
@@ -199,7 +231,7 @@ def engine_parts(
         n_threads=n_threads,
         categorical=categorical_features(store, manifest),
     )
-    made = ValueTables(store, manifest) if shape.n_values else nullcontext()
+    values = stack.enter_context(ValueTables(store, manifest)) if shape.n_values else None
     blocks = [
         Block(
             n_columns, shape.n_rows, shape.code_nbytes, tiled=learner.tiled, n_values=shape.n_values
@@ -213,15 +245,13 @@ def engine_parts(
     sampler = SequentialRandomSubspace(
         n_candidates, spec.subspace_size, spec.alpha, candidates, spec.draw_block
     )
-    with made as values, ColumnStore(store, mapped=mapped) as columns, ReadAhead(columns) as ahead:
-        source = Source(columns, inputs.rows, families, values)
-        grow = partial(grow_subspace, source, learner, spec.trees_per_subspace)
-        executor = Executor(grow, blocks, ahead)
-        try:
-            n_features = manifest.n_features
-            yield EngineParts(spec, sampler, executor, n_features, source, learner, blocks, order)
-        finally:
-            executor.close()
+    columns = stack.enter_context(ColumnStore(store, manifest, mapped=mapped))
+    ahead = stack.enter_context(ReadAhead(columns))
+    source = Source(columns, inputs.rows, families, values)
+    grow = partial(grow_subspace, source, learner, spec.trees_per_subspace)
+    executor = Executor(grow, blocks, ahead)
+    stack.callback(executor.close)
+    return EngineParts(spec, sampler, executor, manifest, source, learner, blocks, order)
 
 
 def exchangeability(store: Path, manifest: Manifest, inputs: Inputs) -> Exchangeability:

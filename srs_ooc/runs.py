@@ -1,6 +1,5 @@
 """Runs: opening or creating one, and working on it."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from srs_ooc.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.ledger.trees import VALID
 from srs_ooc.records import Step
 from srs_ooc.responses import training_response
+from srs_ooc.run_store import PLACES, check_store, places_of, spec_of
 from srs_ooc.sizes import MB
 from srs_ooc.spec import (
     RANK,
@@ -136,7 +136,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
     meta = {
         "planned": None if planned is None else vars(planned),
         "spec": spec.to_json(),
-        "store": _whereabouts(store, run),
+        PLACES: places_of(store, run),
         "memory_mb": memory_mb,
         "iterations": default if request.iterations is None else request.iterations,
         UNTIL_STABLE: request.until_stable,
@@ -208,50 +208,6 @@ def _check_same_trees(ledger: Ledger, request: Request) -> None:
     )
 
 
-def _whereabouts(store: Path, run: Path) -> list[str]:
-    return [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())]
-
-
-def spec_of(ledger: Ledger) -> RunSpec:
-    """Return the identity of the run of an open ledger."""
-    return RunSpec.from_json(ledger.meta("spec"))
-
-
-def find_store(ledger: Ledger) -> Path:
-    """Return the store a run was made on: where it was, or at the same place beside the run.
-
-    Raises
-    ------
-    RunError
-        If it is at neither.
-    """
-    absolute, relative = ledger.meta("store")
-    places = [Path(absolute), Path(os.path.normpath(ledger.run.absolute() / relative))]
-    for place in places:
-        if place.exists():
-            return place
-    raise RunError(
-        f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, or go on "
-        f"once with `srs-ooc run STORE --out {ledger.run}`, which notes the new place."
-    )
-
-
-def check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
-    """Check that a run was made on this very store.
-
-    Raises
-    ------
-    RunError
-        If the fingerprints differ.
-    """
-    if spec_of(ledger).store != manifest.fingerprint:
-        raise RunError(
-            f"{ledger.run} is a run on another store than {store}: expected fingerprint "
-            f"{spec_of(ledger).store[:16]}, found {manifest.fingerprint[:16]}. Name its own store, "
-            "or another run."
-        )
-
-
 def work_on(
     ledger: Ledger,
     store: Path,
@@ -260,8 +216,19 @@ def work_on(
 ) -> None:
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
-    What the request gives of iterations and memory is kept for the next time.
+    What the request gives of iterations and memory is kept for the next time, as is the place of
+    the store.
+
+    Raises
+    ------
+    RunError, StoreError
+        If the store is not the run's, or is replaced while the work goes on; what was committed
+        before stays.
     """
+    check_store(ledger, read_manifest(store), store)
+    places = places_of(store, ledger.run)
+    if places != ledger.meta(PLACES):
+        ledger.set_meta(PLACES, places)
     for name in ("iterations", "memory_mb"):
         value = getattr(request, name)
         if value is not None and value != ledger.meta(name):
@@ -270,8 +237,6 @@ def work_on(
     until = max(int(ledger.meta("iterations")), ledger.progress().iteration)
     if is_done(ledger, until):
         return
-    ledger.set_meta("store", _whereabouts(store, ledger.run))
-    check_store(ledger, read_manifest(store), store)
     inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
     cap_nbytes = int(ledger.meta("memory_mb")) * MB
     setting = Setting(store, inputs, cap_nbytes, request.threads)

@@ -16,7 +16,7 @@ from srs_ooc.evidence.replays import Comparison
 from srs_ooc.fitting import EngineParts
 from srs_ooc.item_tests import MarginalTests, item_columns
 from srs_ooc.shares import exact_share
-from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.manifest import Manifest
 
 GROUPED = 250
 """Places of the ranking that are grouped."""
@@ -88,7 +88,7 @@ def survey(
     replays : float64 (n_replays, 2), optional
         Best score and best strength of each replay, where they judge.
     """
-    manifest = read_manifest(store)
+    manifest = parts.manifest
     tests = MarginalTests(parts, store, manifest)
     n_features, level = manifest.n_features, exact_share(parts.spec.fdr)
     p_values = tests.of_all()

@@ -47,7 +47,7 @@ def publish(request: pytest.FixtureRequest) -> Publisher:
 
 
 @pytest.fixture
-def writer(publish: Publisher, tmp_path: Path):  # type: ignore[no-untyped-def]
+def writer(publish: Publisher, tmp_path: Path):
     """A process that is half-way through publishing ``tmp_path / "out"``."""
     name = publish.__name__
     with subprocess.Popen(
@@ -198,3 +198,24 @@ def test_a_lock_is_exclusive_until_closed(tmp_path: Path) -> None:
     second = try_lock(tmp_path / "lock")
     assert second is not None
     os.close(second)
+
+
+def test_a_file_may_be_replaced_all_at_once(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.write_text("before")
+    with published_file(target, replaces=True) as scratch:
+        scratch.write_text("after")
+        assert target.read_text() == "before"
+    assert target.read_text() == "after"
+    with pytest.raises(KeyError), published_file(target, replaces=True) as scratch:
+        raise KeyError
+    assert entries(tmp_path) == ["out"]
+    assert target.read_text() == "after"
+
+
+def test_a_file_made_while_another_is_published_to_its_place_stays(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    with pytest.raises(FileExistsError), published_file(target):
+        target.write_text("theirs")
+    assert entries(tmp_path) == ["out"]
+    assert target.read_text() == "theirs"

@@ -1,6 +1,6 @@
 """The engine on exact tables needs as many iterations as the theory says (Section 4, real trees).
 
-benchmarks/theory_check.py is the same at length.
+benchmarks/research/theory_check.py is the same at length.
 """
 
 import numpy as np

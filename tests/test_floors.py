@@ -12,7 +12,7 @@ FLOORS = {
     1: ["atomic", "budget", "kernel", "theory"],
     2: ["store", "samplers", "learners", "evidence"],
     3: ["spec", "inputs", "ledger", "executors", "synth"],
-    4: ["engine", "closing", "responses"],
+    4: ["engine", "closing", "responses", "run_store"],
     5: ["fitting"],
     6: ["item_tests"],
     7: ["survey"],

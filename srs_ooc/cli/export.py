@@ -11,9 +11,7 @@ from srs_ooc.errors import RunError, UsageError
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.export import export_columns
 from srs_ooc.report.ranking import Reading
-from srs_ooc.runs import check_store
 from srs_ooc.sizes import MB
-from srs_ooc.store.manifest import read_manifest
 
 _FILE = click.Path(path_type=Path)
 
@@ -42,7 +40,6 @@ def export_command(
     """
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
-    check_store(ledger, read_manifest(store), store)
     reading = Reading(ledger, store, memory_mb * MB)
     ledger.close()
     if top and only_core:
@@ -55,6 +52,7 @@ def export_command(
             f"{reading.n_iterations} iterations. Export the best by rank with --top N."
         )
     n_features, positions = len(stored), reading.positions[stored].astype(np.int64)
+    manifest = reading.manifest
     del reading, stored  # its tallies
-    export_columns(store, positions, out, cap_nbytes=memory_mb * MB, safe=safe_csv)
-    say(f"{out}: {n_features} features of {read_manifest(store).n_rows} rows")
+    export_columns(store, positions, out, manifest, cap_nbytes=memory_mb * MB, safe=safe_csv)
+    say(f"{out}: {n_features} features of {manifest.n_rows} rows")

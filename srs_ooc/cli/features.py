@@ -16,7 +16,7 @@ from srs_ooc.cli.output import (
 )
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.ranking import FeatureRecord, Reading
-from srs_ooc.runs import find_store
+from srs_ooc.run_store import find_store
 from srs_ooc.sizes import MB, counted
 
 TABLE_ROWS = 50
@@ -78,8 +78,7 @@ def features_command(
     """
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
-    place = find_store(ledger) if store is None else store
-    reading = Reading(ledger, place, memory_mb * MB)
+    reading = Reading(ledger, find_store(ledger, store), memory_mb * MB)
     ledger.close()
     if why is not None:
         say(reading.explain(why))

@@ -10,10 +10,11 @@ import numpy as np
 from srs_ooc.budget import Budget
 from srs_ooc.cli.output import MEMORY_OPTION, say
 from srs_ooc.sizes import MB, describe_nbytes
-from srs_ooc.store.check import check_files, verify_checksums
+from srs_ooc.store.check import check_files
 from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names, array_pieces
+from srs_ooc.store.verify import verify_store
 
 READING_NBYTES = 8 * MB
 _FIRST_NAMES = 5
@@ -23,7 +24,7 @@ _FIRST_CLASSES = 20
 @click.command("inspect")
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-@click.option("--verify", is_flag=True, help="Read the data and compare every checksum.")
+@click.option("--verify", is_flag=True, help="Read all of it, as `srs-ooc verify` does.")
 @MEMORY_OPTION
 def inspect_command(store: Path, as_json: bool, verify: bool, memory_mb: int) -> None:
     """Say what is in STORE: shape, target, classes, missing values, sizes, first names.
@@ -45,15 +46,15 @@ def inspect_command(store: Path, as_json: bool, verify: bool, memory_mb: int) ->
       format, fingerprint       version of the layout; identity of the store
       source, inferred          where the table came from; what was inferred
       first_names               of the first features, in the order of the source
-      verified                  whether checksums were compared now
+      verified                  whether all of it was read and compared now
     """
     budget = Budget(memory_mb * MB)
     budget.grant("reading a store in pieces", READING_NBYTES)
     budget.check()
+    if verify:
+        verify_store(store)
     manifest = read_manifest(store)
     check_files(store, manifest)
-    if verify:
-        verify_checksums(store, manifest)
     facts = _facts(store, manifest, verify)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -127,7 +128,7 @@ def _show(store: Path, facts: dict[str, Any]) -> None:
         "fingerprint": facts["fingerprint"],
     }
     if facts["verified"]:
-        lines["verified"] = "every checksum agrees"
+        lines["verified"] = "every byte is as it was written"
     for key, value in lines.items():
         if value == "":
             continue

@@ -22,7 +22,8 @@ from srs_ooc.records import Step
 from srs_ooc.report.ranking import Reading
 from srs_ooc.report.status import Status, status_of
 from srs_ooc.report.verdict import VerdictReading
-from srs_ooc.runs import Request, default_run_path, find_store, is_done, open_or_create, work_on
+from srs_ooc.run_store import find_store
+from srs_ooc.runs import Request, default_run_path, is_done, open_or_create, work_on
 from srs_ooc.sizes import MB, counted, describe_nbytes
 from srs_ooc.spec import JUDGES, Options
 from srs_ooc.store.manifest import read_manifest
@@ -246,16 +247,19 @@ def run_command(
 @click.command("resume")
 @click.argument("run", type=_FILE)
 @with_options(WORK_OPTIONS)
+@click.option("--accept-loss", is_flag=True,
+              help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
 def resume_command(
     run: Path,
     iterations: int | None,
     memory_mb: int | None,
     until_stable: bool,
     threads: int | None,
+    accept_loss: bool,
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     process_nbytes()
-    ledger = Ledger(run, writable=True)
+    ledger = Ledger(run, writable=True, accept_loss=accept_loss)
     request = Request(
         iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
     )

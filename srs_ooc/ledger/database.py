@@ -1,17 +1,17 @@
 """The ledger: what is on disk of a run, in one SQLite database in the run's folder.
 
 A commit is one transaction that holds the whole state after an iteration; SQLite's write-ahead log
-makes it all or nothing, whatever kills the process. Creating and opening are different acts: a
-ledger that cannot be read is an error, never a fresh start (law 3).
+makes it all or nothing, whatever kills the process. Commits are counted, and how many there were is
+noted outside (:mod:`srs_ooc.ledger.note`), so that a lost log is found. Creating and opening are
+different acts: a ledger that cannot be read is an error, never a fresh start (law 3).
 """
 
 import json
 import os
 import sqlite3
 import time
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass, fields
 from io import BytesIO
 from pathlib import Path
@@ -20,9 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.atomic import published_folder, try_lock
+from srs_ooc.atomic import published_folder, sync_folder
 from srs_ooc.errors import RunError
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.ledger.connection import connect_reader, connect_writer
+from srs_ooc.ledger.lock import hold
+from srs_ooc.ledger.note import Noted, NoteWriter, check_note, read_note
 from srs_ooc.ledger.pages import (
     PAGE_ITEMS,
     PAGES_SCHEMA,
@@ -31,20 +34,20 @@ from srs_ooc.ledger.pages import (
     read_pages,
     write_pages,
 )
+from srs_ooc.ledger.records import COMMITS, FILE, RECORDS_SCHEMA, Records, checksum_of
 from srs_ooc.samplers.kept import KeptSet
 
 FORMAT = 1
-FILE = "ledger.sqlite"
 MAX_HISTORY = 10_000
 
-_SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE inputs (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
-CREATE TABLE arrays (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
+_SCHEMA = (
+    RECORDS_SCHEMA
+    + """
 CREATE TABLE history (
     iteration INTEGER PRIMARY KEY, n_selected INTEGER NOT NULL,
     seconds REAL NOT NULL, resident_nbytes INTEGER NOT NULL);
 """
+)
 _TALLY_COLUMNS = {"importance": 0, "n_drawn": 1, "n_better": 2}
 _KEPT_FEATURES, _KEPT_ENTERED = 3, 4
 
@@ -59,7 +62,7 @@ class Progress:
     peak_nbytes: int
 
 
-class Ledger:
+class Ledger(Records):
     """An open ledger.
 
     Parameters
@@ -68,29 +71,59 @@ class Ledger:
         The run's folder.
     writable : bool
         Take the run's lock, which dies with this process, and allow commits.
+    accept_loss : bool
+        Of a writer: go on from what is left where commits were lost.
+    part_of : Path, optional
+        The run that this one is a part of, for messages.
 
     Raises
     ------
     RunError
-        If there is no run, its ledger is damaged or of another version, or, for a writer, another
-        process holds it.
+        If there is no run, its ledger is damaged, lacks commits or is of another version, or, for a
+        writer, another process holds it.
     """
 
-    def __init__(self, run: Path, *, writable: bool) -> None:
-        self.run = run
-        if not (run / FILE).exists():
-            found = "a folder without a ledger" if run.is_dir() else "nothing there"
-            raise RunError(f"{run}: expected a run made by `srs-ooc run`, found {found}.")
-        self._lock = _hold(run) if writable else None
+    def __init__(
+        self,
+        run: Path,
+        *,
+        writable: bool,
+        accept_loss: bool = False,
+        part_of: Path | None = None,
+    ) -> None:
+        self.run, self.accepts_loss = run, accept_loss
+        _require(run)
+        self._held = ExitStack()
+        self._note: NoteWriter | None = None
+        try:
+            if writable:
+                self._held.callback(os.close, hold(run))
+            # Before the ledger, which a writer may take further meanwhile.
+            noted = None if accept_loss else read_note(run, part_of or run)
+            with self._translated():
+                # A writer would clear a damaged log away when it is closed.
+                self._database = self._held.enter_context(closing(connect_reader(run / FILE)))
+                _check_format(run, self.meta("format"))
+                counted, progress = self.commits_counted(), self.progress()
+            if not accept_loss:
+                check_note(run, part_of or run, noted, counted, progress.iteration)
+            self._written_kept, self._iteration = progress.n_kept, progress.iteration
+            self._commits = counted or 0
+            if writable:
+                self._open_for_writing(make_note=noted is None)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_for_writing(self, *, make_note: bool) -> None:
+        """Connect anew; open the note, or make it where there is none, or none that is to count."""
         with self._translated():
-            self._database = _connect(run / FILE, writable=writable)
-            version = self.meta("format")
-        if version != FORMAT:
-            raise RunError(
-                f"{run}: expected ledger format {FORMAT}, found {version!r}. "
-                "Use the srs-ooc version that wrote it."
-            )
-        self._written_kept = self.progress().n_kept
+            self._database.close()
+            self._database = self._held.enter_context(closing(connect_writer(self.run / FILE)))
+            start = Noted(self._commits, self._iteration) if make_note else None
+            self._note = self._held.enter_context(closing(NoteWriter(self.run, start)))
+            if make_note:
+                sync_folder(self.run)
 
     @staticmethod
     def create(run: Path, meta: dict[str, Any], inputs: dict[str, NDArray[Any]]) -> None:
@@ -107,97 +140,40 @@ class Ledger:
         """
         try:
             with published_folder(run) as scratch:
-                database = _connect(scratch / FILE, writable=True)
+                database = connect_writer(scratch / FILE)
                 database.executescript(_SCHEMA + PAGES_SCHEMA)
-                facts = {"format": FORMAT} | meta
+                facts = {"format": FORMAT, COMMITS: 0} | meta
                 facts["state"] = asdict(Progress(0, 0, 0.0, 0)) | {"pages": 0}
                 texts = [(name, json.dumps(value)) for name, value in facts.items()]
-                sealed = [(name, text, _crc(name, text.encode())) for name, text in texts]
+                sealed = [(name, text, checksum_of(name, text.encode())) for name, text in texts]
                 database.executemany("INSERT INTO meta VALUES (?, ?, ?)", sealed)
                 blobs = [(name, array.tobytes()) for name, array in inputs.items()]
-                filled = [(name, data, _crc(name, data)) for name, data in blobs]
+                filled = [(name, data, checksum_of(name, data)) for name, data in blobs]
                 database.executemany("INSERT INTO inputs VALUES (?, ?, ?)", filled)
                 database.close()
+                NoteWriter(scratch, Noted(0, 0)).close()
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise RunError(f"{run}: the run's folder could not be created: {reason}.") from error
 
     def close(self) -> None:
         """Close the database and let go of the lock."""
-        self._database.close()
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
-
-    def meta(self, name: str) -> Any:
-        """Return a fact kept at creation, or set since.
-
-        Raises
-        ------
-        RunError
-            If it is not there, or not as it was written.
-        """
-        with self._translated():
-            row = self._database.execute(
-                "SELECT value, crc FROM meta WHERE name = ?", (name,)
-            ).fetchone()
-            self._check(name, row, None if row is None else str(row[0]).encode())
-            return json.loads(row[0])
+        self._held.close()
 
     def set_meta(self, name: str, value: Any) -> None:
         """Keep a fact that is not part of the identity, such as the iterations asked for."""
-        text = json.dumps(value)
-        with self._translated():
-            self._database.execute(
-                "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
-                (name, text, _crc(name, text.encode())),
-            )
-
-    def input(self, name: str, dtype: str) -> NDArray[Any] | None:
-        """Return what an option's file contained, or None if it was not given."""
-        with self._translated():
-            row = self._database.execute(
-                "SELECT data, crc FROM inputs WHERE name = ?", (name,)
-            ).fetchone()
-        if row is None:
-            return None
-        self._check(name, row, row[0])
-        return np.frombuffer(row[0], dtype=dtype)
+        with self._counted():
+            self.put_meta(name, value)
 
     def write_arrays(self, name: str, arrays: dict[str, NDArray[Any]]) -> None:
         """Keep small arrays under ``name`` in one transaction, in place of those there were."""
         buffer = BytesIO()
         np.savez(buffer, **arrays)  # type: ignore[arg-type]
         data = buffer.getvalue()
-        with self._translated():
+        with self._counted():
             self._database.execute(
-                "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?)", (name, data, _crc(name, data))
-            )
-
-    def read_arrays(self, name: str) -> dict[str, NDArray[Any]] | None:
-        """Return what :meth:`write_arrays` kept, or None if there is nothing.
-
-        Raises
-        ------
-        RunError
-            If it is not as it was written.
-        """
-        with self._translated():
-            row = self._database.execute(
-                "SELECT data, crc FROM arrays WHERE name = ?", (name,)
-            ).fetchone()
-        if row is None:
-            return None
-        self._check(name, row, row[0])
-        with np.load(BytesIO(row[0])) as arrays:
-            return dict(arrays)
-
-    def _check(self, name: str, row: Any, data: bytes | None) -> None:
-        if data is None or _crc(name, data) != row[1]:
-            found = "none" if data is None else "one whose checksum differs"
-            raise RunError(
-                f"{self.run / FILE}: expected a record {name!r} as it was written, found {found}. "
-                "The ledger is damaged; restore it from a copy. Nothing was started afresh."
+                "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?)",
+                (name, data, checksum_of(name, data)),
             )
 
     def progress(self) -> Progress:
@@ -207,7 +183,7 @@ class Ledger:
 
     def load(self, tally: Tally, kept: KeptSet) -> Progress:
         """Fill empty ``tally`` and ``kept`` from one consistent commit; return where it stands."""
-        with self._translated(), self._transaction("BEGIN"):
+        with self.reading():
             progress = self.progress()
             if checksums_digest(self._database) != self.meta("state")["pages"]:
                 raise RunError(
@@ -257,17 +233,17 @@ class Ledger:
         """
         start = time.monotonic()
         changed = range(self._written_kept // PAGE_ITEMS, -(-kept.n // PAGE_ITEMS))
-        with self._translated(), self._transaction("BEGIN IMMEDIATE"):
+        with self._counted(progress.iteration):
             for name, array in tally.columns():
                 write_pages(self._database, _TALLY_COLUMNS[name], array, pages.tolist())
             if kept.n > self._written_kept:
                 write_pages(self._database, _KEPT_FEATURES, kept.features, changed)
                 write_pages(self._database, _KEPT_ENTERED, kept.entered, changed)
             state = asdict(progress) | {"pages": checksums_digest(self._database)}
-            self.set_meta("state", state)
+            self.put_meta("state", state)
             self._record_history(progress, resident_nbytes)
             for name, value in (facts or {}).items():
-                self.set_meta(name, value)
+                self.put_meta(name, value)
         self._written_kept = kept.n
         return time.monotonic() - start
 
@@ -289,63 +265,31 @@ class Ledger:
         yield from self._database.execute("SELECT * FROM history ORDER BY iteration")
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[None]:
-        self._database.execute(begin)
-        try:
-            yield
-        except BaseException:
-            self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, json.JSONDecodeError) as error:
-            raise RunError(
-                f"{self.run / FILE}: the ledger could not be used: {error}. If the disk is full, "
-                "make room and resume; if the file is damaged, restore it from a copy. Nothing was "
-                "started afresh."
-            ) from error
+    def _counted(self, iteration: int | None = None) -> Iterator[None]:
+        """Write in the block in one transaction, count it, and note it once it is on disk."""
+        assert self._note is not None, "open for writing"
+        with self._translated():
+            with self._transaction("BEGIN IMMEDIATE"):
+                yield
+                self.put_meta(COMMITS, self._commits + 1)
+            self._commits += 1
+            self._iteration = self._iteration if iteration is None else iteration
+            self._note.write(Noted(self._commits, self._iteration))
 
 
-def _crc(name: str, data: bytes) -> int:
-    return zlib.crc32(data, zlib.crc32(name.encode()))
+def _require(run: Path) -> None:
+    try:
+        is_there, is_folder = (run / FILE).exists(), run.is_dir()
+    except OSError as error:
+        raise RunError(f"{run}: could not be looked into: {error.strerror}.") from error
+    if not is_there:
+        found = "a folder without a ledger" if is_folder else "nothing there"
+        raise RunError(f"{run}: expected a run made by `srs-ooc run`, found {found}.")
 
 
-def is_held(run: Path) -> bool:
-    """Return whether a living process is working on the run."""
-    lock = try_lock(run, flags=os.O_RDONLY)
-    if lock is None:
-        return True
-    os.close(lock)
-    return False
-
-
-def _hold(run: Path) -> int:
-    # A reader asking whether the run is held takes the lock for an instant: ask a few times.
-    for _ in range(5):
-        lock = try_lock(run, flags=os.O_RDONLY)
-        if lock is not None:
-            return lock
-        time.sleep(0.02)
-    raise RunError(
-        f"{run} is being worked on by another process. Wait for it, or stop it; "
-        f"`srs-ooc status {run}` shows it."
-    )
-
-
-def _connect(file: Path, *, writable: bool) -> sqlite3.Connection:
-    mode = "rwc" if writable else "ro"
-    database = sqlite3.connect(
-        f"{file.absolute().as_uri()}?mode={mode}",
-        uri=True,
-        isolation_level=None,
-        timeout=10,
-        cached_statements=32,
-    )
-    if writable:
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = FULL")
-    return database
+def _check_format(run: Path, version: Any) -> None:
+    if version != FORMAT:
+        raise RunError(
+            f"{run}: expected ledger format {FORMAT}, found {version!r}. "
+            "Use the srs-ooc version that wrote it."
+        )

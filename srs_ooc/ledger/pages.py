@@ -6,7 +6,7 @@ Every page carries a CRC-32, so a damaged one is found when it is read.
 
 import sqlite3
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ CREATE TABLE pages (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE checksums (id INTEGER PRIMARY KEY, crc INTEGER NOT NULL);
 """
 _ID_STRIDE = 1 << 32
+N_TALLY, N_COLUMNS = 3, 5
+"""Columns of a tally, one item for each it counts, and all columns: those of the kept follow."""
 
 
 def write_pages(
@@ -75,9 +77,62 @@ def read_page(
     with database.blobopen("pages", "data", row, readonly=True) as blob:
         data = blob.read(items.nbytes)
     if len(data) != items.nbytes or zlib.crc32(data) != checksum[0]:
-        raise RunError(
-            f"page {page} of array {column} of the ledger is damaged: expected CRC-32 "
-            f"{checksum[0]}, found {zlib.crc32(data)}. Restore the run's folder from a copy, "
-            "or start the run again in another one."
-        )
+        raise _damaged(row, f"CRC-32 {checksum[0]}", str(zlib.crc32(data)))
     items[...] = np.frombuffer(data, dtype=items.dtype)
+
+
+def page_checks(database: sqlite3.Connection, n_kept: int) -> Iterator[int]:
+    """Read every page and compare its checksum; yield the bytes of each that is as it was written.
+
+    ``n_kept`` is the length of the columns of the kept features. That of the tallies is not known
+    here: their last page may end anywhere before the zeros that fill it, at the same item in all of
+    them.
+
+    Raises
+    ------
+    RunError
+        If a page is missing or damaged.
+    """
+    query = "SELECT max(id % ?) FROM checksums WHERE id < ?"
+    (last,) = database.execute(query, (_ID_STRIDE, N_TALLY * _ID_STRIDE)).fetchone()
+    lengths: set[int] | None = None
+    query = "SELECT c.id, c.crc, p.id FROM checksums c LEFT JOIN pages p ON p.id = c.id ORDER BY 1"
+    for row, crc, held in database.execute(query):
+        column, page = divmod(int(row), _ID_STRIDE)
+        if held is None or not 0 <= column < N_COLUMNS:
+            raise _damaged(row, "a page", "none" if held is None else "one of no known array")
+        with database.blobopen("pages", "data", row, readonly=True) as blob:
+            data = blob.read()
+        possible = _lengths(data, crc)
+        if column >= N_TALLY:
+            possible &= {max(0, min(PAGE_ITEMS, n_kept - page * PAGE_ITEMS))}
+        elif page < last:
+            possible &= {PAGE_ITEMS, 0}
+        elif possible != {0}:  # a run with a verdict has no column of wins
+            lengths = possible if lengths is None else lengths & possible
+            possible = lengths
+        if not possible:
+            raise _damaged(row, f"CRC-32 {crc}", "other bytes")
+        yield len(data)
+
+
+def _lengths(data: bytes, crc: int) -> set[int]:
+    """Return how many items a page may have: what follows them is zero, and their CRC-32 is so."""
+    size = len(data) // PAGE_ITEMS
+    if zlib.crc32(data) == crc:
+        return {PAGE_ITEMS}
+    least = -(-len(data.rstrip(b"\0")) // size)
+    found, running = set(), zlib.crc32(data[: least * size])
+    for n_items in range(least, PAGE_ITEMS):
+        if running == crc:
+            found.add(n_items)
+        running = zlib.crc32(data[n_items * size : (n_items + 1) * size], running)
+    return found
+
+
+def _damaged(row: int, expected: str, found: str) -> RunError:
+    column, page = divmod(row, _ID_STRIDE)
+    return RunError(
+        f"page {page} of array {column} of the ledger is damaged: expected {expected}, found "
+        f"{found}. Restore the run's folder from a copy, or start the run again in another one."
+    )

@@ -11,7 +11,6 @@ JSON, and the arrays one after another.
 """
 
 import json
-import os
 import struct
 import zlib
 from contextlib import suppress
@@ -22,12 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.atomic import published_file
 from srs_ooc.errors import RunError
 from srs_ooc.kernel.forest import Trees
 from srs_ooc.kernel.forest_reference import ALL_CODES, How
 from srs_ooc.ledger.trees import TreeReader
 from srs_ooc.store.boundaries import boundaries
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.identity import read_same
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import Categories
 
@@ -38,6 +39,7 @@ _CRC = struct.Struct("<I")
 CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
 _NAME_NBYTES = 300
+_PIECE_NBYTES = 1 << 20
 SPLIT_NBYTES = 6
 """Bytes a split takes at least in the file of trees, its share of leaves included."""
 _WORK_NBYTES = 24 << 20
@@ -104,6 +106,27 @@ def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
     return SplitTable(features, names, keys, thresholds, header)
 
 
+def check_splits(file: Path) -> int:
+    """Compare the checksum of a file of thresholds, in pieces of 1 MB; return the bytes read.
+
+    Raises
+    ------
+    RunError
+        If it is damaged.
+    """
+    try:
+        with file.open("rb") as stream:
+            magic, expected = stream.read(len(MAGIC)), stream.read(_CRC.size)
+            crc, nbytes = 0, len(magic) + len(expected)
+            while piece := stream.read(_PIECE_NBYTES):
+                crc, nbytes = zlib.crc32(piece, crc), nbytes + len(piece)
+    except OSError as error:
+        raise _damaged(file, error.strerror or str(error)) from error
+    if magic != _EARLIER and (magic != MAGIC or expected != _CRC.pack(crc)):
+        raise _damaged(file, "other bytes")
+    return nbytes
+
+
 def _damaged(file: Path, found: str) -> RunError:
     return RunError(
         f"{file}: expected the thresholds of a run's trees, found {found}. Remove the file; it is "
@@ -115,21 +138,21 @@ def make_splits(
     run: Path,
     trees: TreeReader,
     store: Path,
+    manifest: Manifest,
     center: float | None = None,
     scale: float | None = None,
 ) -> SplitTable:
     """Look the thresholds of a run's trees up in its store, and keep them in its folder.
 
     The folder is left as it is if it cannot be written. ``center`` and ``scale`` are those of
-    :class:`srs_ooc.kernel.response.Response`.
+    :class:`srs_ooc.kernel.response.Response`; ``manifest`` is the store's.
 
     Raises
     ------
     RunError, StoreError
-        If trees or store are damaged.
+        If trees or store are damaged, or the store was replaced meanwhile.
     """
     keys, features, facts = _used_keys(trees)
-    manifest = read_manifest(store)
     thresholds = boundaries(store, manifest, keys >> CODE_BITS, keys & ((1 << CODE_BITS) - 1))
     positions, names = read_array(store, manifest, "positions"), Names(store, manifest)
     categories = Categories(store, manifest)
@@ -144,18 +167,19 @@ def make_splits(
     }
     found = tuple(names[int(positions[feature])] for feature in features.tolist())
     table = SplitTable(features, found, keys, thresholds, facts)
+    read_same(store, manifest.fingerprint)
     with suppress(OSError):
         _write(run / SPLITS_FILE, table)
     return table
 
 
-def most_splits(trees: TreeReader, store: Path) -> tuple[int, int]:
+def most_splits(trees: TreeReader, store: Path, manifest: Manifest) -> tuple[int, int]:
     """Return bounds on the different splits of a run's trees and on the features they use.
 
     A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
     more different ones than codes in the store.
     """
-    n_codes = read_array(store, read_manifest(store), "n_codes")
+    n_codes = read_array(store, manifest, "n_codes")
     n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
     return n_keys, min(n_keys, len(n_codes))
 
@@ -200,13 +224,6 @@ def _write(file: Path, table: SplitTable) -> None:
     body = b"".join([*(array.tobytes() for array in arrays), names])
     sizes = {"n_keys": len(table.keys), "n_features": len(table.features)}
     line = json.dumps(table.facts | sizes).encode() + b"\n"
-    scratch = file.with_name(f"{file.name}.{os.getpid()}.partial")
-    try:
-        with scratch.open("wb") as stream:
-            stream.write(MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
-            stream.write(body)
-            stream.flush()
-            os.fsync(stream.fileno())
-        scratch.replace(file)
-    finally:
-        scratch.unlink(missing_ok=True)
+    with published_file(file, replaces=True) as scratch, scratch.open("wb") as stream:
+        stream.write(MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
+        stream.write(body)

@@ -14,6 +14,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -185,10 +186,49 @@ class TreeReader:
             raise self._damaged(number) from error
 
     def _damaged(self, number: int) -> RunError:
-        return RunError(
-            f"{self.path}: the record of tree {number + 1} is damaged. Restore the run's folder "
-            "from a copy, or start the run again in another one."
+        return _damaged(self.path, number)
+
+
+def check_trees(path: Path, nbytes: int, n_trees: int) -> None:
+    """Check every record of a file of trees up to byte ``nbytes``, in pieces of 256 kB.
+
+    Raises
+    ------
+    RunError
+        If the file is short or a record damaged, or there are not ``n_trees`` of them.
+    """
+    _check(path, nbytes)
+    number, place = 0, len(MAGIC)
+    try:
+        with path.open("rb") as file:
+            file.seek(place)
+            while place < nbytes:
+                length, expected = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
+                place += _HEAD.size + length
+                if not length or place > nbytes or _crc_of(file, length, number) != expected:
+                    raise _damaged(path, number)
+                number += 1
+    except OSError as error:
+        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
+    if number != n_trees:
+        raise RunError(
+            f"{path}: expected {n_trees} trees, found {number}. Restore the run's folder from a "
+            "copy, or start the run again in another one."
         )
+
+
+def _crc_of(file: BinaryIO, length: int, number: int) -> int:
+    crc = number & 0xFFFFFFFF
+    while length and (piece := file.read(min(length, BATCH_NBYTES))):
+        crc, length = zlib.crc32(piece, crc), length - len(piece)
+    return crc
+
+
+def _damaged(path: Path, number: int) -> RunError:
+    return RunError(
+        f"{path}: the record of tree {number + 1} is damaged. Restore the run's folder "
+        "from a copy, or start the run again in another one."
+    )
 
 
 def _whole_records(data: bytes) -> tuple[list[tuple[int, int]], int]:

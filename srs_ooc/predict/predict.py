@@ -22,9 +22,10 @@ from srs_ooc.predict.tables import (
     most_table_nbytes,
 )
 from srs_ooc.responses import training_response
-from srs_ooc.runs import check_store, find_store, spec_of
+from srs_ooc.run_store import find_store, spec_of
 from srs_ooc.sizes import MB
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.identity import same_store
+from srs_ooc.store.manifest import Manifest, read_manifest
 
 MOST_ROWS = 8192
 """Rows of a panel at most: more would not make it faster."""
@@ -88,17 +89,18 @@ def predict(
         splits = load_splits(run, trees)
         if splits is None:
             splits = _looked_up(ledger, trees, store, data, memory_nbytes)
-        is_training = data.is_dir() and read_manifest(data).fingerprint == spec_of(ledger).store
+        manifest = read_manifest(data) if data.is_dir() else None
+        is_training = manifest is not None and manifest.fingerprint == spec_of(ledger).store
     finally:
         ledger.close()
-    _check_data(data, splits, row_ids)
+    _check_data(data, manifest, splits, row_ids)
     table: Table
-    if is_training:
-        table = TrainingStoreTable(data, splits)
-    elif data.is_dir():
-        table = StoreTable(data, splits)
-    else:
+    if manifest is None:
         table = CsvTable(data, splits, row_ids)
+    elif is_training:
+        table = TrainingStoreTable(data, manifest, splits)
+    else:
+        table = StoreTable(data, manifest, splits)
     n_rows = _panel_rows(table, splits, memory_nbytes)
     try:
         id_name = row_ids or splits.facts["row_id_name"] or "row_id"
@@ -112,9 +114,10 @@ def predict(
         ) from error
 
 
-def _check_data(data: Path, splits: SplitTable, row_ids: str | None) -> None:
-    if data.is_dir():
-        manifest = read_manifest(data)
+def _check_data(
+    data: Path, manifest: Manifest | None, splits: SplitTable, row_ids: str | None
+) -> None:
+    if manifest is not None:
         if row_ids is not None:
             raise UsageError(
                 f"--row-ids: expected with a CSV file, found the store {data}, which has row ids "
@@ -136,21 +139,20 @@ def _check_data(data: Path, splits: SplitTable, row_ids: str | None) -> None:
 def _looked_up(
     ledger: Ledger, trees: TreeReader, store: Path | None, data: Path, cap_nbytes: int
 ) -> SplitTable:
-    place = find_store(ledger) if store is None else store
-    check_store(ledger, read_manifest(place), place)
-    n_keys, n_used = most_splits(trees, place)
-    manifest = read_manifest(place)
-    applying = (
-        most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
-        + most_table_nbytes(data, manifest, n_used)
-        + 24 * len(manifest.classes)
-    )
-    budget = Budget(cap_nbytes, other_nbytes=applying)
-    budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
-    budget.check()
-    spec, inputs = spec_of(ledger), Inputs(None, ledger.input("rows", "<i4"))
-    response = training_response(place, read_manifest(place), inputs, spec.class_weight)
-    return make_splits(ledger.run, trees, place, response.center, response.scale)
+    place, spec = find_store(ledger, store), spec_of(ledger)
+    with same_store(place, spec.store) as manifest:
+        n_keys, n_used = most_splits(trees, place, manifest)
+        applying = (
+            most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
+            + most_table_nbytes(data, manifest, n_used)
+            + 24 * len(manifest.classes)
+        )
+        budget = Budget(cap_nbytes, other_nbytes=applying)
+        budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
+        budget.check()
+        inputs = Inputs(None, ledger.input("rows", "<i4"))
+        response = training_response(place, manifest, inputs, spec.class_weight)
+        return make_splits(ledger.run, trees, place, manifest, response.center, response.scale)
 
 
 def _panel_rows(table: Table, splits: SplitTable, cap_nbytes: int) -> int:

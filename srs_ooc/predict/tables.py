@@ -29,6 +29,7 @@ from srs_ooc.store.formats.csv import CsvStream, check_utf8
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.formats.problems import raise_problem
 from srs_ooc.store.formats.source import Source
+from srs_ooc.store.identity import read_same
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import Categories, read_target
@@ -308,9 +309,8 @@ class StoreTable:
         If a column is missing; if the store keeps no values or is damaged.
     """
 
-    def __init__(self, path: Path, splits: SplitTable) -> None:
-        self._path, self._splits = path, splits
-        self._manifest = read_manifest(path)
+    def __init__(self, path: Path, manifest: Manifest, splits: SplitTable) -> None:
+        self._path, self._manifest, self._splits = path, manifest, splits
         found = Names(path, self._manifest).find(list(splits.names))
         absent = [n for n, source in zip(splits.names, found.tolist(), strict=True) if source < 0]
         if absent:
@@ -355,7 +355,7 @@ class StoreTable:
         order = np.argsort(self._stored)
         is_same = self._manifest.target_name == self._splits.facts["target_name"]
         values = np.empty((len(order), n_rows))
-        for first, ids, labels in _row_facts(self._path, n_rows):
+        for first, ids, labels in _row_facts(self._path, self._manifest, n_rows):
             stop = first + len(ids)
             for i, row, part in self._reader.columns(self._stored[order]):
                 low, high = max(first, row), min(stop, row + len(part))
@@ -365,13 +365,14 @@ class StoreTable:
                 if codes is not None:
                     _translate(column[: len(ids)], codes)
             yield Panel(values, ids, labels if is_same else None)
+        read_same(self._path, self._manifest.fingerprint)
 
 
 class TrainingStoreTable:
     """The very store a run was made on: its codes, to be compared with the codes of splits."""
 
-    def __init__(self, path: Path, splits: SplitTable) -> None:
-        self._path, self._manifest = path, read_manifest(path)
+    def __init__(self, path: Path, manifest: Manifest, splits: SplitTable) -> None:
+        self._path, self._manifest = path, manifest
         self._features = splits.features.astype(np.uint32)
         self.most_rows = self._manifest.n_rows
 
@@ -393,8 +394,8 @@ class TrainingStoreTable:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
         n_used, code_nbytes = len(self._features), self._manifest.code_nbytes
         values = np.empty((n_used, n_rows))
-        with ColumnStore(self._path, mapped=False) as store:
-            for first, ids, labels in _row_facts(self._path, n_rows):
+        with ColumnStore(self._path, self._manifest, mapped=False) as store:
+            for first, ids, labels in _row_facts(self._path, self._manifest, n_rows):
                 rows = np.arange(first, first + len(ids), dtype=np.int32)
                 block = Block(max(1, n_used), len(rows), code_nbytes, tiled=False)
                 if n_used:
@@ -402,11 +403,13 @@ class TrainingStoreTable:
                 values[:, : len(rows)] = block.as_columns(n_used)
                 values[values == self._manifest.missing_code] = np.nan
                 yield Panel(values, ids, labels)
+        read_same(self._path, self._manifest.fingerprint)
 
 
-def _row_facts(path: Path, n_rows: int) -> Iterator[tuple[int, list[str], list[str]]]:
+def _row_facts(
+    path: Path, manifest: Manifest, n_rows: int
+) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield (first row, row ids, labels) of a store, ``n_rows`` at a time."""
-    manifest = read_manifest(path)
     ids = iter(Names(path, manifest, "row_ids"))
     target = read_target(path, manifest)
     for first in range(0, manifest.n_rows, n_rows):

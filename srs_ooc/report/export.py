@@ -13,9 +13,11 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.atomic import published_file
 from srs_ooc.budget import Budget
 from srs_ooc.errors import StoreError, UsageError
 from srs_ooc.sizes import MB
+from srs_ooc.store.identity import same_store
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names, array_pieces
 from srs_ooc.store.reading import Categories, read_target
@@ -31,6 +33,7 @@ def export_columns(
     store: Path,
     positions: NDArray[np.integer[Any]],
     out: Path,
+    manifest: Manifest | None = None,
     *,
     cap_nbytes: int | None = None,
     safe: bool = False,
@@ -50,6 +53,8 @@ def export_columns(
         Source positions of the wanted features, in the order wanted.
     out : Path
         The CSV file to make, compressed if named ``.gz``; it appears complete or not at all.
+    manifest : Manifest, optional
+        Of the store that the positions are of, where it was read already.
     cap_nbytes : int, optional
         Cap on the memory of the whole process.
     safe : bool
@@ -61,13 +66,14 @@ def export_columns(
     BudgetError
         If the cap cannot hold a row and what it takes to read.
     StoreError
-        If the store is damaged or keeps no values, or ``out`` cannot be written.
+        If the store is damaged, replaced meanwhile, or keeps no values, or ``out`` cannot be
+        written.
     UsageError
         If ``out`` exists, or a position is outside the table.
     """
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
-    manifest = read_manifest(store)
+    manifest = read_manifest(store) if manifest is None else manifest
     wanted = np.asarray(positions, np.int64)
     if len(wanted) and not 0 <= wanted.min() <= wanted.max() < manifest.n_features:
         raise UsageError(
@@ -84,26 +90,24 @@ def export_columns(
         budget.grant(f"target of {manifest.n_rows} rows", 16 * manifest.n_rows)
         budget.grant("rows on their way", 3 * _BLOCK_NBYTES)
         budget.check()
-    scratch = out.with_name(f".{out.name}.{os.getpid()}.partial")
     try:
-        with tempfile.TemporaryFile(dir=out.parent) as columns:
+        with (
+            published_file(out) as scratch,
+            same_store(store, manifest.fingerprint),
+            tempfile.TemporaryFile(dir=out.parent) as columns,
+        ):
             _gather(columns.fileno(), values, store, manifest, wanted)
-            with scratch.open("xb") as raw, _as_text(raw, compressed=out.suffix == ".gz") as file:
+            with scratch.open("wb") as raw, _as_text(raw, compressed=out.suffix == ".gz") as file:
                 _write_rows(file, columns.fileno(), store, manifest, wanted, safe=safe)
-            with scratch.open("rb") as written:
-                os.fsync(written.fileno())
-        os.link(scratch, out)  # unlike a rename, refuses to overwrite
-    except FileExistsError:
+    except FileExistsError as error:
         raise UsageError(
-            f"{out}: expected a path that is free, found a file. Choose another."
+            f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
         ) from None
     except OSError as error:
         raise StoreError(
             f"{out}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists, can be written, and has room."
         ) from error
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def _as_text(raw: BinaryIO, *, compressed: bool) -> TextIO:

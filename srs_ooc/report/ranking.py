@@ -13,7 +13,7 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.kernel.tree import IMPORTANCE_BITS
 from srs_ooc.ledger import Ledger
 from srs_ooc.report.verdict import VerdictReading, explain
-from srs_ooc.runs import spec_of
+from srs_ooc.run_store import check_store, spec_of
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.sizes import MB
 from srs_ooc.spec import RunSpec
@@ -85,10 +85,18 @@ class Reading:
         Iterations read, and features selected by then.
     positions : uint32 (n_features,)
         Source position of each stored feature.
+    manifest : Manifest
+        Of the store.
+
+    Raises
+    ------
+    RunError
+        If the run was not made on this store, or is damaged.
     """
 
     def __init__(self, ledger: Ledger, store: Path, cap_nbytes: int | None = None) -> None:
-        manifest = read_manifest(store)
+        self.manifest = manifest = read_manifest(store)
+        check_store(ledger, manifest, store)
         spec = spec_of(ledger)
         room = None if cap_nbytes is None else _room(ledger, spec, manifest, cap_nbytes)
         self._batch = LEAST_BATCH if room is None else room // _PLACE_NBYTES

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from srs_ooc.ledger import Ledger, is_held
 from srs_ooc.ledger.trees import VALID
 from srs_ooc.report.verdict import VerdictReading
-from srs_ooc.runs import is_done, spec_of
+from srs_ooc.run_store import spec_of
+from srs_ooc.runs import is_done
 from srs_ooc.sizes import megabytes
 
 

@@ -10,7 +10,7 @@ from srs_ooc.conclusion import CONCLUSION, VERDICT
 from srs_ooc.evidence.verdict import CORE, TIERS, fewest_features
 from srs_ooc.kernel.tree import IMPORTANCE_BITS
 from srs_ooc.ledger import Ledger
-from srs_ooc.runs import spec_of
+from srs_ooc.run_store import spec_of
 from srs_ooc.shares import exact_share
 from srs_ooc.sizes import counted
 from srs_ooc.spec import RunSpec

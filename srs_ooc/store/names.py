@@ -8,8 +8,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.store.layout import Shape, dtype_of, require_file, small_file, verify_file
+from srs_ooc.store.array_checks import ArrayCheck
+from srs_ooc.store.layout import (
+    Shape,
+    cannot_read,
+    dtype_of,
+    require_file,
+    small_file,
+    verify_file,
+)
 from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.validation import damaged
 
 _BLOCK, _BLOCK_NBYTES = 1 << 14, 1 << 20
 PIECE_ITEMS = 1 << 17
@@ -17,15 +26,32 @@ PIECE_ITEMS = 1 << 17
 
 
 def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
-    """Map a small array of a store, read-only, after comparing its checksum.
+    """Map a small array of a store, read-only, after checking its bytes and what they say.
 
     Parameters and errors as :func:`map_array`; also a StoreError if its bytes are not those that
-    were written.
+    were written, or its items cannot be.
+    """
+    mapped = map_array(path, manifest, name)
+    verify_array(path, manifest, name)
+    return mapped
+
+
+def verify_array(path: Path, manifest: Manifest, name: str) -> int:
+    """Read a small array; check its checksum and its items; return the bytes read.
+
+    Raises
+    ------
+    StoreError
+        If its bytes are not those that were written, its items cannot be, or it cannot be read.
     """
     file = small_file(path, name).relative_to(path).as_posix()
-    mapped = map_array(path, manifest, name)
-    verify_file(path, file, manifest.checksums[file])
-    return mapped
+    check = ArrayCheck(name, vars(manifest))
+    try:
+        n_read = verify_file(path, file, manifest.checksums[file], check)
+        check.end()
+    except ValueError as error:
+        raise damaged(path / file, error) from error
+    return n_read
 
 
 def map_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
@@ -45,16 +71,45 @@ def map_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
     StoreError
         If its file is missing or not of the size expected.
     """
-    if name.endswith("_bytes"):
-        offsets = map_array(path, manifest, name.removesuffix("bytes") + "offsets")
-        length = max(1, int(offsets[-1]))
-    elif name == "categories_offsets":
-        length = int(map_array(path, manifest, "categories_first")[-1]) + 1
-    else:
-        length = Shape(manifest.n_rows, manifest.n_features).length_of(name)
+    length = length_of(path, manifest, name)
     dtype, file = dtype_of(name), small_file(path, name)
     require_file(file, length * dtype.itemsize)
-    return np.memmap(file, dtype, "r", shape=(length,))
+    try:
+        return np.memmap(file, dtype, "r", shape=(length,))
+    except OSError as error:
+        raise cannot_read(file, error) from error
+
+
+def length_of(path: Path, manifest: Manifest, name: str) -> int:
+    """Return the items of a small array: as its manifest says, or, in format 2, another array.
+
+    Raises
+    ------
+    StoreError
+        As :func:`map_array`.
+    """
+    if name in manifest.lengths:
+        return manifest.lengths[name]
+    if name.endswith("_bytes"):
+        offsets = map_array(path, manifest, name.removesuffix("bytes") + "offsets")
+        return max(1, int(offsets[-1]))
+    if name == "categories_offsets":
+        return int(map_array(path, manifest, "categories_first")[-1]) + 1
+    return Shape(manifest.n_rows, manifest.n_features).length_of(name)
+
+
+def text_of(data: bytes, file: Path) -> str:
+    """Return UTF-8 as text.
+
+    Raises
+    ------
+    StoreError
+        If it is none; ``file`` is where it was read.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise damaged(file, error) from error
 
 
 def array_pieces(
@@ -90,6 +145,7 @@ class Names:
     """
 
     def __init__(self, path: Path, manifest: Manifest, which: str = "names") -> None:
+        self._file = small_file(path, f"{which}_bytes")
         self._n = len(read_array(path, manifest, f"{which}_offsets")) - 1
         read_array(path, manifest, f"{which}_bytes")
         files = [small_file(path, f"{which}_{part}") for part in ("offsets", "bytes")]
@@ -105,7 +161,7 @@ class Names:
         return np.frombuffer(os.pread(self._offsets, 8 * count, 8 * start), "<u8")
 
     def __getitem__(self, index: int) -> str:
-        return self.encoded(index).decode()
+        return text_of(self.encoded(index), self._file)
 
     def encoded(self, index: int) -> bytes:
         """Return text ``index`` in UTF-8."""
@@ -116,7 +172,7 @@ class Names:
 
     def __iter__(self) -> Iterator[str]:
         for text in self.texts():
-            yield text.decode()
+            yield text_of(text, self._file)
 
     def texts(self) -> Iterator[bytes]:
         """Yield every text in UTF-8, in bounded memory."""

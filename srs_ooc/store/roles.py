@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from srs_ooc.errors import InputError, UsageError
 from srs_ooc.kernel.parse import IGNORED, ROW_ID, TARGET
 from srs_ooc.store.kinds import FREE
+from srs_ooc.store.layout import ROW_COLUMNS
 from srs_ooc.store.publishing import IngestOptions
-from srs_ooc.store.table import ROW_COLUMNS, stored_positions
+from srs_ooc.store.table import stored_positions
 from srs_ooc.store.texts import TextSpool
 
 _SHOWN = 5

@@ -14,9 +14,6 @@ from srs_ooc.store.layout import Shape
 ORDER_KEY = key_of(Purpose.STORE_ORDER)
 """Key of the random order of features on disk: a constant, so equal tables give equal stores."""
 
-ROW_COLUMNS = ("weights", "strata", "groups")
-"""What a store may know of its rows besides target and row ids."""
-
 _BLOCK = 1 << 16
 
 Progress = Callable[[str, int, int], None]

@@ -65,7 +65,8 @@ def test_only_pages_that_were_touched_need_writing(run):
     kept.add(np.array([np.setdiff1d(np.arange(50), kept.features)[0]], np.uint32), 2)
     ledger.commit(Progress(2, kept.n, 0.0, 0), tally, np.array([2]), kept, 0)
     ledger.close()
-    assert_same(*loaded(run)[1:], tally, kept)
+    _, found_tally, found_kept = loaded(run)
+    assert_same(found_tally, found_kept, tally, kept)
 
 
 def test_a_commit_that_fails_leaves_the_one_before(run, monkeypatch):

@@ -214,8 +214,12 @@ def test_thresholds_are_kept_until_there_are_more_trees(folder, tmp_path):
         assert "splits.bin" in message
         assert "Remove" in message
     file.unlink()
+    left_by_a_kill = run / "splits.bin.partial"
+    left_by_a_kill.write_bytes(whole[:100])
     again, _ = predicted(folder, "test.csv", tmp_path / "f.csv", *options, run=run)
     assert again == more
+    assert file.read_bytes() == whole
+    assert not left_by_a_kill.exists()
 
 
 def test_trees_that_never_split_predict_the_shares_of_the_training_rows(folder, tmp_path):

@@ -2,6 +2,9 @@
 
 import csv
 import math
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -90,3 +93,40 @@ def test_a_store_of_codes_only_says_so(tmp_path):
     store, _ = make_store(tmp_path, keep_values=False)
     with pytest.raises(StoreError, match="keeps only codes"):
         export_columns(store, np.array([5]), tmp_path / "out.csv")
+
+
+KILLED = """
+import os, signal, sys
+import numpy as np
+from pathlib import Path
+from srs_ooc.report import export
+export._row_blocks = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+export.export_columns(Path(sys.argv[1]), np.array([0, 1]), Path(sys.argv[2]))
+"""
+
+
+def test_what_a_killed_export_left_is_cleared_by_the_next(tmp_path):
+    store, values = make_store(tmp_path)
+    out = tmp_path / "out.csv"
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", KILLED, store, out], check=False)
+        assert done.returncode == -signal.SIGKILL
+    assert len(listing(tmp_path)) == 3  # what two of them left is one file
+    export_columns(store, np.array([0, 1]), out)
+    assert listing(tmp_path) == ["out.csv", "t.csv", "t.zarr"]
+    np.testing.assert_array_equal(read_back(out)[1], values[:, [0, 1]])
+
+
+def test_a_file_made_while_columns_are_exported_is_not_written_over(tmp_path, monkeypatch):
+    store, _ = make_store(tmp_path)
+    out, gather = tmp_path / "out.csv", export._gather
+
+    def gather_and_make(*arguments):
+        gather(*arguments)
+        out.write_text("mine")
+
+    monkeypatch.setattr(export, "_gather", gather_and_make)
+    with pytest.raises(UsageError, match="free"):
+        export_columns(store, np.array([5]), out)
+    assert out.read_text() == "mine"
+    assert listing(tmp_path) == ["out.csv", "t.csv", "t.zarr"]

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from srs_ooc.kernel.code import code_columns
 from srs_ooc.seeds import Purpose, derive_array, key_of
-from srs_ooc.store.check import verify_checksums
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.ingest import IngestOptions, ingest_csv
-from srs_ooc.store.manifest import chunk_file, read_manifest
+from srs_ooc.store.layout import chunk_file
+from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.verify import verify_store
 
 DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -70,7 +71,7 @@ def assert_holds(store: Path, names: list[str], values: np.ndarray, labels: list
     raw = b"".join((store / chunk_file(i)).read_bytes() for i in range(manifest.n_chunks))
     assert raw[: codes.nbytes] == codes.tobytes()
     assert set(raw[codes.nbytes :]) <= {255}
-    verify_checksums(store, manifest)
+    verify_store(store)
 
 
 @given(

@@ -13,7 +13,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.store import read_ahead
 from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.manifest import chunk_file
+from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.read_ahead import MOST_WAITING, SAMPLE, ReadAhead
 
 N_ROWS, N_FEATURES = 5000, 400

@@ -13,10 +13,9 @@ from srs_ooc.errors import InputError, UsageError
 from srs_ooc.kernel.code import BOOLEAN, INTEGER, NUMERIC
 from srs_ooc.kernel.parse import Texts, hash_text
 from srs_ooc.report.export import export_columns
-from srs_ooc.store.check import verify_checksums
 from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.kinds import FREE, NAMES, ForcedKinds
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import (
     read_categories,
@@ -28,6 +27,7 @@ from srs_ooc.store.reading import (
 )
 from srs_ooc.store.texts import TextSpool, texts_of
 from srs_ooc.store.values import ValuesReader
+from srs_ooc.store.verify import verify_store
 
 TABLE = """id,site,chrom,flag,count,x,one,w,batch,sex,who,y
 r1,lung,1,0,7,0.5,3,1,a,m,p1,1.5
@@ -38,12 +38,12 @@ r5,lung,1,,9,1,3,4,b,m,p3,7
 """
 
 
-def ingest(folder: Path, text: str = TABLE, **options) -> tuple[Path, object]:
+def ingest(folder: Path, text: str = TABLE, **options) -> tuple[Path, Manifest]:
     path, store = folder / "t.csv", folder / f"{len(list(folder.iterdir()))}.zarr"
     path.write_text(text)
     options = {"memory_nbytes": 4_000_000_000} | options  # of this process, which is large
     manifest = ingest_csv(path, store, IngestOptions(**options))
-    verify_checksums(store, manifest)
+    verify_store(store)
     return store, manifest
 
 

@@ -1,4 +1,5 @@
 // Filling a block: columns of the store, mapped or read, laid out as columns or as tiles of features.
+#include "bus_guard.hpp"
 #include "hash.hpp"
 #include "trees.hpp"
 
@@ -183,7 +184,6 @@ void keep_rows(const Request &request, int64_t n, const Code **columns, std::vec
 // Copy the decoys of a tile that also holds other columns, rows permuted, and point `columns` there.
 template <typename Code>
 void permute_decoys(const Request &request, int64_t first, int64_t n, const Code **columns, std::vector<Code> &permuted) {
-    permuted.resize(static_cast<size_t>(TILE * request.n_kept));
     for (int64_t i = 0; i < n; ++i) {
         const int64_t family = request.family(first + i);
         if (family == 0) continue;
@@ -194,31 +194,52 @@ void permute_decoys(const Request &request, int64_t first, int64_t n, const Code
     }
 }
 
-template <typename Code, typename Source> void fill(const Request &request, Source source) {
-    std::vector<Code> kept(request.rows ? static_cast<size_t>(TILE * request.n_kept) : 0), permuted;
-    const std::vector<Code> empty(request.tiled ? static_cast<size_t>(request.n_kept) : 0);
+// The family of all items of a tile, or -1 where they are of several: items of a family are mostly together.
+inline int64_t family_of_tile(const Request &request, int64_t first, int64_t n) {
+    for (int64_t i = 1; i < n; ++i)
+        if (request.family(first + i) != request.family(first)) return -1;
+    return request.family(first);
+}
+
+inline int64_t tile_size(const Request &request, int64_t first) { return std::min<int64_t>(request.n_items - first, TILE); }
+
+// Whether decoys are copied before they are laid out.
+inline bool copies_decoys(const Request &request, int64_t family) { return family < 0 || (family > 0 && !request.tiled); }
+
+// Room of a gather, made before it: no memory is taken while mapped files are read.
+template <typename Code> struct Room {
+    explicit Room(const Request &request)
+        : kept(request.rows ? static_cast<size_t>(TILE * request.n_kept) : 0), empty(request.tiled ? static_cast<size_t>(request.n_kept) : 0) {
+        bool any = false;
+        for (int64_t first = 0; first < request.n_items && !any; first += TILE)
+            any = copies_decoys(request, family_of_tile(request, first, tile_size(request, first)));
+        permuted.resize(any ? static_cast<size_t>(TILE * request.n_kept) : 0);
+    }
+    std::vector<Code> kept, permuted;
+    const std::vector<Code> empty;
+};
+
+template <typename Code, typename Source> void fill(const Request &request, Source &source, Room<Code> &room) {
     const Code *columns[2][TILE];
     auto *out = reinterpret_cast<Code *>(request.out);
     const auto load = [&](int64_t first, const Code **target) {
-        const int64_t n = request.n_items - first < TILE ? request.n_items - first : TILE;
+        const int64_t n = tile_size(request, first);
         source.load(first, n, reinterpret_cast<const uint8_t **>(target));
-        for (int64_t i = n; i < TILE; ++i) target[i] = empty.data();
+        for (int64_t i = n; i < TILE; ++i) target[i] = room.empty.data();
         return n;
     };
     const bool ahead = Source::in_place && !request.rows;
     if (request.n_items > 0) load(0, columns[0]);
     for (int64_t first = 0, turn = 0; first < request.n_items; first += TILE, turn ^= 1) {
         const Code **now = columns[turn], **next = columns[turn ^ 1];
-        const int64_t n = request.n_items - first < TILE ? request.n_items - first : TILE;
+        const int64_t n = tile_size(request, first);
         const bool more = first + TILE < request.n_items;
         if (first > 0 && !ahead) load(first, now);
         if (more && ahead) load(first + TILE, next);
-        if (request.rows) keep_rows(request, n, now, kept);
-        int64_t family = request.family(first); // of the whole tile: items of a family are mostly together
-        for (int64_t i = 1; i < n; ++i)
-            if (request.family(first + i) != family) family = -1;
-        if (family < 0 || (family > 0 && !request.tiled)) {
-            permute_decoys(request, first, n, now, permuted);
+        if (request.rows) keep_rows(request, n, now, room.kept);
+        int64_t family = family_of_tile(request, first, n);
+        if (copies_decoys(request, family)) {
+            permute_decoys(request, first, n, now, room.permuted);
             family = 0;
         }
         Code *target = out + first * request.n_kept;
@@ -233,9 +254,22 @@ template <typename Code, typename Source> void fill(const Request &request, Sour
     }
 }
 
-template <typename Source> void fill_any(const Request &request, Source source) {
-    if (request.code_nbytes == 1) fill<uint8_t>(request, std::move(source));
-    else fill<uint16_t>(request, std::move(source));
+template <typename Code> void fill_mapped(const Request &request, const uint64_t *addresses, size_t n_chunks) {
+    Room<Code> room(request);
+    Mapped source(request, addresses);
+    if (srs::guarded([&] { fill<Code>(request, source, room); })) return;
+    const int64_t chunk_nbytes = request.chunk_features * request.n_rows * request.code_nbytes;
+    std::string which = "a chunk file";
+    for (size_t i = 0; i < n_chunks; ++i)
+        if (srs::bus_guard.address - addresses[i] < static_cast<uint64_t>(chunk_nbytes)) which = "chunk file " + std::to_string(i);
+    throw std::runtime_error(which + ": expected " + std::to_string(chunk_nbytes) +
+                             " bytes, found that it was cut short, or cannot be read");
+}
+
+template <typename Code> void fill_read(const Request &request, const int32_t *descriptors) {
+    Room<Code> room(request);
+    Files source(request, descriptors);
+    fill<Code>(request, source, room);
 }
 
 Request make_request(Vector<const uint32_t> &items, int64_t n_features, Vector<const int32_t> &families,
@@ -275,14 +309,16 @@ void gather_mapped(Vector<const uint64_t> addresses, Vector<const uint32_t> item
                    Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows, int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
     const Request request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled, out, addresses.size());
     nb::gil_scoped_release released;
-    fill_any(request, Mapped(request, addresses.data()));
+    if (code_nbytes == 1) fill_mapped<uint8_t>(request, addresses.data(), addresses.size());
+    else fill_mapped<uint16_t>(request, addresses.data(), addresses.size());
 }
 
 void gather_files(Vector<const int32_t> descriptors, Vector<const uint32_t> items, int64_t n_features,
                    Vector<const int32_t> families, int64_t chunk_features, int64_t n_rows, Vector<const int32_t> rows, int64_t code_nbytes, bool tiled, Vector<uint8_t> out) {
     const Request request = make_request(items, n_features, families, chunk_features, n_rows, rows, code_nbytes, tiled, out, descriptors.size());
     nb::gil_scoped_release released;
-    fill_any(request, Files(request, descriptors.data()));
+    if (code_nbytes == 1) fill_read<uint8_t>(request, descriptors.data());
+    else fill_read<uint16_t>(request, descriptors.data());
 }
 
 // ---- reading ahead -----------------------------------------------------------------------------

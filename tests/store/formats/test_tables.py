@@ -11,9 +11,11 @@ import zarr
 import srs_ooc
 from srs_ooc.cli import main
 from srs_ooc.errors import BudgetError, InputError
-from srs_ooc.store.check import verify_checksums
+from srs_ooc.store import spool
 from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.memory import IngestPlan
 from srs_ooc.store.names import Names
+from srs_ooc.store.verify import verify_store
 
 RNG = np.random.default_rng(3)
 VALUES = RNG.normal(size=(31, 12)) * (RNG.random((31, 12)) < 0.5)
@@ -32,7 +34,7 @@ def holds(store: Path, values=VALUES, names=NAMES, labels=LABELS, dtype="float64
     assert [manifest.classes[c] for c in group["target"][:]] == labels
     assert manifest.values_dtype == dtype
     assert manifest.n_missing_cells == np.isnan(values).sum()
-    verify_checksums(store, manifest)
+    verify_store(store)
 
 
 def csv_checksums(folder: Path) -> dict:
@@ -125,17 +127,15 @@ def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
     """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
     monkeypatch.setattr("srs_ooc.store.table_columns._PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
-    from srs_ooc.store import table_stages
-
-    real, rows = table_stages.open_panels, []
+    real, rows = spool.open_panels, []
 
     def open_panels(path, n_features, n_rows, panel_rows):
         rows.append(min(panel_rows, 10))
         return real(path, n_features, n_rows, rows[-1])
 
-    monkeypatch.setattr(table_stages, "open_panels", open_panels)
+    monkeypatch.setattr("srs_ooc.store.table_stages.open_panels", open_panels)
     if on_disk:
-        monkeypatch.setattr(table_stages.IngestPlan, "has_room", lambda *_: False)
+        monkeypatch.setattr(IngestPlan, "has_room", lambda *_: False)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
     assert rows == [10 if on_disk else 0]

@@ -5,7 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "figure2.py"
+import pytest
+
+pytestmark = [pytest.mark.research, pytest.mark.slow]
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "research" / "figure2.py"
 
 
 def figure(folder, iterations, steps, judge="probe"):

@@ -13,7 +13,7 @@ probability 1 / (M + 1), independently. What the best rule expects, one that see
 false, is found backwards (dynamic programming) on thresholds a factor 1.1 apart. Falling back pays
 V1 / a, when no place below is left.
 
-    python benchmarks/level_bound.py [--below 150] [--expected 10]
+    python benchmarks/research/level_bound.py [--below 150] [--expected 10]
 """
 
 import argparse

@@ -77,7 +77,8 @@ def core_after(times: float) -> Cut:
 
     def cut(rankings: Sequence[Ranking]) -> NDArray[np.uint32]:
         (ranking,) = rankings
-        return ranking.items[ranking.verdict(LEVEL, times).tiers == CORE]
+        in_core: NDArray[np.bool_] = ranking.verdict(LEVEL, times).tiers == CORE
+        return ranking.items[in_core]
 
     return cut
 

@@ -49,9 +49,9 @@ class ArrayCache:
 
     def put(self, table: TableKey, step: str, arrays: Arrays) -> None:
         """Keep what a step gave; the file appears complete or not at all."""
-        path = self._path(table, step)
+        path, named = self._path(table, step), dict[str, Any](arrays)
         path.parent.mkdir(parents=True, exist_ok=True)
         scratch = path.with_suffix(f".{os.getpid()}.part")
         with scratch.open("wb") as stream:
-            np.savez(stream, **arrays)
+            np.savez(stream, **named)
         scratch.replace(path)

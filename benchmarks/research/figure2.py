@@ -9,7 +9,8 @@ relevant, like madelon; it does not say how many rows (1,000 here).
 One run per setting is advanced in steps and read after each. Runs and points are kept in the
 folder, so the same command goes on where it was stopped, also to more iterations.
 
-    python benchmarks/figure2.py --folder FOLDER [--judge probe] [--iterations 10000] [--p 50000]
+    python benchmarks/research/figure2.py --folder FOLDER [--judge probe] [--iterations 10000]
+        [--p 50000]
 
 writes FOLDER/figure2-JUDGE.csv and FOLDER/figure2-JUDGE.png.
 """
@@ -22,6 +23,8 @@ import sys
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
 from measured import find_srs_ooc, srs_ooc
 from selection_parts.ours import RUN_OPTIONS, is_selected, records
@@ -113,6 +116,8 @@ class Figure:
         scores = score(truth, [position_of(record["name"]) for record in found], ())
         core = [position_of(record["name"]) for record in found if record["tier"] == "core"]
         core_f1 = None if self.judge == "probe" else score(truth, core, ()).f1
+        assert scores.power is not None
+        assert scores.f1 is not None
         return Point(
             q_share, alpha, step, len(found), scores.power, scores.false_share, scores.f1, core_f1
         )

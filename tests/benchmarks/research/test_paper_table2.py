@@ -5,6 +5,8 @@ import json
 import pytest
 from paper_table2 import METHODS, Protocol, better, read_results, report, scores
 
+pytestmark = pytest.mark.research
+
 LINES = [{"key": "madelon/0/ET K=1/9", "accuracy": 0.5}, {"key": "orl/0/ET K=1/9", "accuracy": 0.7}]
 
 

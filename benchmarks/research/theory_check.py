@@ -6,7 +6,7 @@ alpha = 1. Beside its mean: the theory of Section 4 (simplified trees, `srs_ooc.
 the exact mean for real trees (`srs_ooc.theory.real_trees`). A 99% interval is 2.58 standard errors
 either side of the engine's mean. Prints a markdown table; three to four minutes on one core.
 
-    python benchmarks/theory_check.py [--runs 3000]
+    python benchmarks/research/theory_check.py [--runs 3000]
 """
 
 import argparse
@@ -98,7 +98,8 @@ def measure(case: Case, folder: Path, n_runs: int) -> Iterator[Row]:
     problem = kind(max(2, n_rows), case.n_features, case.n_relevant, 0, True)
     store = folder / f"{'-'.join(map(str, vars(case).values()))}.zarr"
     write_table(problem, store)
-    relevant = set(np.flatnonzero(np.isin(stored_positions(case.n_features), problem.positions)))
+    is_relevant = np.isin(stored_positions(case.n_features), problem.positions)
+    relevant = set(np.flatnonzero(is_relevant).tolist())
     distribution = getattr(examples, case.scenario)(case.n_relevant)
     sizes = (case.n_features, case.subspace_size)
     for alpha in ("0", "1"):

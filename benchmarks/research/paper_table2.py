@@ -15,8 +15,8 @@ ones: compare the order of methods and the size of differences.
 Repeat by repeat, over all tables; every result is appended to a file, and what is there already is
 not computed again. After `--minutes` no more are begun, and the repeats that are whole are told.
 
-    python benchmarks/paper_table2.py --data FOLDER [--repeats 5] [--iterations 2000] [--trees 100]
-        [--thresholds rank] [--minutes 18]
+    python benchmarks/research/paper_table2.py --data FOLDER [--repeats 5] [--iterations 2000]
+        [--trees 100] [--thresholds rank] [--minutes 18]
 """
 
 import argparse
@@ -34,11 +34,14 @@ from pathlib import Path
 from statistics import mean, stdev
 
 import numpy as np
-from measured import find_srs_ooc
 from scipy.stats import ttest_rel
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from srs_ooc.kernel.tree import THRESHOLDS
+
+sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
+
+from measured import find_srs_ooc
 
 TABLES = ["arcene", "madelon", "isolet", "orl", "prostate_ge", "tox_171"]
 SRS = [(q, alpha) for q in ("0.01", "0.05", "0.1") for alpha in ("0", "0.5", "1")]
@@ -88,9 +91,8 @@ class Halves:
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             run, out = Path(name) / "a.run", Path(name) / "out.csv"
             options = ("--q", self.share(q), "--alpha", alpha, "--iterations", iterations)
-            more = ("--rows", self.folder / "rows", "--seed", seed, "--save-trees")
-            more = (*more, "--thresholds", thresholds)
-            srs_ooc("run", self.store, "--out", run, *options, *more)
+            rows = ("--rows", self.folder / "rows", "--seed", seed, "--save-trees")
+            srs_ooc("run", self.store, "--out", run, *options, *rows, "--thresholds", thresholds)
             said = srs_ooc("predict", run, self.folder / "test.csv", out, "--json")
         return float(json.loads(said)["accuracy"])
 

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from level_bound import best_below, bound
 
+pytestmark = pytest.mark.research
+
 
 @pytest.mark.parametrize("n_below", [1, 2, 7])
 def test_without_tests_the_best_rule_is_that_of_counting(n_below):

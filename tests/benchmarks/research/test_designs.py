@@ -31,7 +31,9 @@ from srs_ooc.records import Outcome
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "designs.py"
+pytestmark = pytest.mark.research
+
+SCRIPT = Path(__file__).parents[3] / "benchmarks" / "research" / "designs.py"
 N_ROWS, P = 72, 120
 SMALL = ("--quick", "--problems", "shift", "--tag", "here")
 

@@ -12,15 +12,18 @@ Every design begins with the package's own engine, decoys, tally and ranking; it
 kernel, groups and counting are used as they are. Importances that the kernel does not tally (of
 large nodes, of rows left out) are computed from the recorded trees.
 
-    python benchmarks/designs.py --cache FOLDER [--minutes 60] [--problems ...] [--designs ...]
-        [--seeds 3] [--tag TAG] [--quick] [--report]
+    python benchmarks/research/designs.py --cache FOLDER [--minutes 60] [--problems ...]
+        [--designs ...] [--seeds 3] [--tag TAG] [--quick] [--report]
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
 from designs_parts.cache import ArrayCache, TableKey
 from designs_parts.catalogue import GROUPS, Design
