@@ -1,6 +1,7 @@
 """The memory budget: a cap on the whole process, and what is granted under it."""
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -13,6 +14,11 @@ PROCESS_NBYTES = 56 * MB
 
 GROWTH_NBYTES = 8 * MB
 """What a process may still load and leave unreturned after its budget is drawn up."""
+
+
+NAMED_NBYTES = 4 * MB
+"""What the program's own size may differ by from one start to the next; a cap that is named holds
+so much more than the work needs, so that it works when it is given."""
 
 
 def resident_nbytes() -> int:
@@ -34,6 +40,21 @@ def peak_resident_nbytes() -> int:
         return resident_nbytes()
 
 
+@cache
+def process_nbytes() -> int:
+    """Return what this process takes for itself, no less than published.
+
+    Measured once, when it is first asked for, before there is work: all stages of a command then
+    count with the same size, as memory that one stage frees is used again by the next.
+    """
+    return max(PROCESS_NBYTES, resident_nbytes() + GROWTH_NBYTES)
+
+
+def cap_to_name(n_bytes: int) -> int:
+    """Return the cap to name in MB where the work was found to need ``n_bytes`` in all."""
+    return ceil_div(n_bytes + NAMED_NBYTES, MB)
+
+
 @dataclass(frozen=True)
 class Lease:
     """Memory granted: what for, and how much."""
@@ -51,18 +72,20 @@ class Budget:
     cap_nbytes : int
         Cap on the peak resident memory of the whole process.
     process_nbytes : int, optional
-        What the process itself takes; this one's, and no less than published, if not given.
+        What the process itself takes; :func:`process_nbytes` if not given.
+    other_nbytes : int
+        What another stage of the same command needs besides the process. It grants nothing, but a
+        cap that is named holds it too.
     """
 
     cap_nbytes: int
     process_nbytes: int | None = None
+    other_nbytes: int = 0
     leases: list[Lease] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        process = self.process_nbytes
-        if process is None:
-            process = max(PROCESS_NBYTES, resident_nbytes() + GROWTH_NBYTES)
-        self.grant("interpreter and libraries", process)
+        own = process_nbytes() if self.process_nbytes is None else self.process_nbytes
+        self.grant("interpreter and libraries", own)
 
     @property
     def free_nbytes(self) -> int:
@@ -90,9 +113,11 @@ class Budget:
         if self.free_nbytes >= 0:
             return
         parts = ", ".join(f"{lease.purpose} {lease.n_bytes / MB:.1f}" for lease in self.leases)
-        needed = ceil_div(sum(lease.n_bytes for lease in self.leases), MB)
+        needed = sum(lease.n_bytes for lease in self.leases)
+        most = max(needed, self.leases[0].n_bytes + self.other_nbytes)
         raise BudgetError(
             f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, "
-            f"which needs {needed} MB ({parts}). "
-            f"The smallest cap that works is --memory-mb {needed}."
+            f"which needs {ceil_div(needed, MB)} MB ({parts}). The smallest cap that works, "
+            f"{NAMED_NBYTES // MB} MB for differences between starts included, is "
+            f"--memory-mb {cap_to_name(most)}."
         )

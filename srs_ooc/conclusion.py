@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.budget import PROCESS_NBYTES, peak_resident_nbytes
+from srs_ooc.budget import peak_resident_nbytes
 from srs_ooc.engine import Engine
 from srs_ooc.evidence.marginal import strength
 from srs_ooc.evidence.ranking import best_items
@@ -145,8 +145,7 @@ def conclude(
         replays = _replay(ledger, spec, setting, until, watch)
         if replays is None:
             return
-    # The process was measured when the run's own engine was made; freed memory is used again.
-    with engine_parts(spec, *where, process_nbytes=PROCESS_NBYTES) as parts:
+    with engine_parts(spec, *where) as parts:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
         found = survey(parts, state, setting.store, key, replays)
     verdict = judge(spec, state, found)
@@ -246,7 +245,7 @@ def _best_of_replay(
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     stage = f"replay {number} of {spec.replays}"
     try:
-        with engine_parts(spec, *where, replay=number, process_nbytes=PROCESS_NBYTES) as parts:
+        with engine_parts(spec, *where, replay=number) as parts:
             seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
             closed = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
             if closed is None:

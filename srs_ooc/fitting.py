@@ -173,12 +173,10 @@ def engine_parts(
     *,
     saves: bool = False,
     replay: int | None = None,
-    process_nbytes: int | None = None,
 ) -> Iterator[EngineParts]:
     """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
 
-    ``replay`` (from 1) permutes the target, within strata and by whole groups. ``process_nbytes``
-    is as for :class:`Budget`.
+    ``replay`` (from 1) permutes the target, within strata and by whole groups.
 
     What the cap leaves goes first to more workers, then to threads that share a worker's tree where
     there are more cores, then to keeping the store mapped.
@@ -192,9 +190,7 @@ def engine_parts(
         If the cap cannot hold them.
     """
     with same_store(store, spec.store) as manifest, ExitStack() as stack:
-        parts = _parts_of(
-            stack, spec, store, manifest, inputs, cap_nbytes, threads, saves, replay, process_nbytes
-        )
+        parts = _parts_of(stack, spec, store, manifest, inputs, cap_nbytes, threads, saves, replay)
         read_same(store, spec.store)  # what is open by now stays what it is
         yield parts
 
@@ -209,11 +205,10 @@ def _parts_of(
     threads: int | None,
     saves: bool,
     replay: int | None,
-    process_nbytes: int | None,
 ) -> EngineParts:
     """Make the parts of an engine; ``stack`` closes them."""
     shape = shape_of(manifest, inputs, spec.learner.class_weight, spec.learner.thresholds)
-    budget = plan_memory(spec, shape, cap_nbytes, process_nbytes, saves=saves)
+    budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
     n_columns = spec.n_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)

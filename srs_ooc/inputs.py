@@ -3,13 +3,17 @@
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.errors import UsageError
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.names import PIECE_ITEMS, Names, array_pieces
+from srs_ooc.store.side_files import find_all
+
+_Position = TypeVar("_Position", np.int32, np.uint32)
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Inputs:
             return None
         included = np.ones(n_features, dtype=np.bool_)
         included[self.excluded] = False
-        return np.flatnonzero(included).astype(np.uint32)
+        return _positions(included, np.uint32)
 
 
 def resolve(
@@ -43,8 +47,11 @@ def resolve(
     rows_file: Path | None,
     *,
     exclude_missing: bool,
+    room_nbytes: int = 0,
 ) -> Inputs:
     """Read the files of ``--exclude`` and ``--rows`` against the store at ``path``.
+
+    With more ``room_nbytes`` of memory the files are read fewer times; what is found is the same.
 
     Raises
     ------
@@ -53,47 +60,36 @@ def resolve(
     """
     excluded = np.zeros(manifest.n_features, dtype=np.bool_)
     if exclude_file is not None:
-        sources = _find(exclude_file, Names(path, manifest, "names"), "feature")
-        positions = read_array(path, manifest, "positions")
-        excluded |= np.isin(positions, sources)
+        named = find_all(exclude_file, Names(path, manifest, "names"), "feature", room_nbytes)
+        for start, positions in array_pieces(path, manifest, "positions"):
+            excluded[start : start + len(positions)] = named[positions]
+        del named
     if exclude_missing:
-        excluded |= _has_missing(path, manifest)
+        for start, n_missing in array_pieces(path, manifest, "n_missing"):
+            excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
     if excluded.all():
         raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
     rows = None
     if rows_file is not None:
-        found = _find(rows_file, Names(path, manifest, "row_ids"), "row id")
-        rows = np.unique(found).astype(np.int32)
-    stored = np.flatnonzero(excluded).astype(np.uint32)
+        found = find_all(rows_file, Names(path, manifest, "row_ids"), "row id", room_nbytes)
+        rows = _positions(found, np.int32)
+    stored = _positions(excluded, np.uint32)
     return Inputs(stored if len(stored) else None, rows)
+
+
+def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:
+    """Return where ``mask`` holds, without positions of 8 bytes for all of it at once."""
+    out, n = np.empty(np.count_nonzero(mask), dtype), 0
+    for start in range(0, len(mask), PIECE_ITEMS):
+        some = start + np.flatnonzero(mask[start : start + PIECE_ITEMS])
+        out[n : n + len(some)] = some
+        n += len(some)
+    return out
 
 
 def digest(array: NDArray[np.generic] | None, what: str) -> str | None:
     """Return a short text that identifies an input, or None if it was not given."""
     if array is None:
         return None
-    return f"{len(array)} {what} (sha256 {hashlib.sha256(array.tobytes()).hexdigest()[:16]})"
-
-
-def _has_missing(path: Path, manifest: Manifest) -> NDArray[np.bool_]:
-    return np.asarray(read_array(path, manifest, "n_missing"), dtype=np.uint32) > 0
-
-
-def _find(file: Path, names: Names, what: str) -> NDArray[np.int64]:
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise UsageError(f"{file}: could not be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{file}: expected UTF-8 text with one {what} a line: {error}.") from error
-    wanted = [line.strip() for line in lines if line.strip()]
-    if not wanted:
-        raise UsageError(f"{file}: expected one {what} a line, found none.")
-    found = names.find(wanted)
-    absent = [text for text, position in zip(wanted, found, strict=True) if position < 0]
-    if absent:
-        raise UsageError(
-            f"{file}: expected every line to be a {what} of the store, found {len(absent)} that "
-            f"are not (first: {absent[0]!r}). `srs-ooc inspect` shows what the store holds."
-        )
-    return found
+    sha256 = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+    return f"{len(array)} {what} (sha256 {sha256[:16]})"

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from srs_ooc.budget import process_nbytes
 from srs_ooc.conclusion import Setting, Watch, conclude, is_concluded
 from srs_ooc.errors import RunError, UsageError
 from srs_ooc.fitting import check_exchangeable, engine_parts, plan_memory, shape_of
@@ -23,6 +24,7 @@ from srs_ooc.spec import (
     check_same,
     settle,
 )
+from srs_ooc.spec.needs import LEDGER_NBYTES
 from srs_ooc.store.check import check_files
 from srs_ooc.store.manifest import Manifest, read_manifest
 
@@ -112,6 +114,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         request.exclude_file,
         request.rows_file,
         exclude_missing=request.exclude_missing,
+        room_nbytes=_room_nbytes(request),
     )
     options = _with_digests(request.options, asked)
     if run.exists():
@@ -158,6 +161,7 @@ def settle_new(store: Path, request: Request) -> tuple[RunSpec, Shape, Inputs, i
         request.exclude_file,
         request.rows_file,
         exclude_missing=request.exclude_missing,
+        room_nbytes=_room_nbytes(request),
     )
     options = _with_digests(request.options, asked)
     saves = bool(request.save_trees)
@@ -184,6 +188,12 @@ def _settled(
         check_exchangeable(store, manifest, asked)
     plan_memory(spec, shape, memory_mb * MB, saves=saves)
     return spec, shape, memory_mb
+
+
+def _room_nbytes(request: Request) -> int:
+    """Return what the cap leaves for reading files of names, before there is other work."""
+    cap_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
+    return cap_mb * MB - process_nbytes() - LEDGER_NBYTES
 
 
 def _check_same_trees(ledger: Ledger, request: Request) -> None:

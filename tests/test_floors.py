@@ -8,8 +8,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "srs_ooc"
 
 FLOORS = {
-    0: ["errors", "seeds", "sizes", "records", "shares"],
-    0.5: ["state"],
+    0: ["errors", "seeds", "sizes", "records", "shares", "terminal"],
+    0.5: ["state", "params"],
     1: ["atomic", "budget", "kernel", "theory"],
     1.5: ["evidence"],
     2: ["store", "samplers"],

@@ -86,11 +86,11 @@ def test_a_run_killed_at_many_random_moments_ends_with_the_same_result(store, wh
 def test_an_interrupted_run_says_how_to_go_on_and_does(store, whole, tmp_path, number, status):
     run = tmp_path / "interrupted.run"
     process = start(store, run, threads=2)
-    while not run.exists():
+    while not run.exists() or json_of("status", run, "--json")["iterations"] == 0:
+        assert process.poll() is None
         time.sleep(0.01)
-    time.sleep(0.4)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=3600)
     assert process.returncode == status
     assert f"srs-ooc resume {run}" in errors.decode()
     assert 0 < json_of("status", run, "--json")["iterations"] < ITERATIONS
@@ -112,9 +112,9 @@ def test_a_second_process_on_a_run_is_refused_and_readers_are_not(store, tmp_pat
     run = tmp_path / "held.run"
     process = start(store, run, threads=1)
     try:
-        while not run.exists():
+        while not run.exists() or json_of("status", run, "--json")["state"] != "running":
+            assert process.poll() is None
             time.sleep(0.01)
-        time.sleep(0.2)
         assert "another process" in error_of("resume", run)
         assert json_of("status", run, "--json")["state"] == "running"
         assert len(json_of("features", run, "--json", "--top", 3)) == 3

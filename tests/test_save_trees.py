@@ -49,7 +49,9 @@ def n_read(run):
 
 def test_a_killed_run_goes_on_to_the_same_tree_file(store, tmp_path):
     """Law 1, SIGKILL at random moments, with other numbers of workers; bytes beyond are cut off."""
+    begun = time.monotonic()
     srs_ooc(*command(store, tmp_path / "whole.run", 1))
+    lasting = time.monotonic() - begun  # on this machine, now
     whole = tree_bytes(tmp_path / "whole.run")
     random.seed(5)
     run, kills, cut = tmp_path / "killed.run", 0, 0
@@ -61,7 +63,7 @@ def test_a_killed_run_goes_on_to_the_same_tree_file(store, tmp_path):
             stderr=subprocess.PIPE,
         )
         try:
-            _, errors = process.communicate(timeout=random.uniform(0.5, 2.6))
+            _, errors = process.communicate(timeout=lasting * random.uniform(0.06, 0.3))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.communicate()

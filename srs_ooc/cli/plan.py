@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
-from srs_ooc.cli.output import echo_json
+from srs_ooc.cli.output import echo_json, say
 from srs_ooc.cli.run import only_store
 from srs_ooc.errors import UsageError
 from srs_ooc.plan.degrees import DegreeTime
@@ -79,7 +79,7 @@ def plan_command(
     if as_json:
         echo_json(plan_values(plan))
     else:
-        click.echo("\n".join(plan_lines(plan)))
+        say("\n".join(plan_lines(plan)))
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,10 @@ from typing import Any
 
 import click
 
+from srs_ooc.budget import process_nbytes
+from srs_ooc.cli.config import read_config
 from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_options
+from srs_ooc.cli.output import say
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.errors import UsageError
 from srs_ooc.ledger import Ledger
@@ -43,56 +45,13 @@ WORK_OPTIONS = [
 ]  # fmt: skip
 
 
-def _read_config(context: click.Context, _: click.Parameter, file: Path | None) -> Path | None:
-    """Make the file's values the defaults of the other options, so that flags win."""
-    if file is None:
-        return None
-    try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{file}: could not be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{file}: expected a TOML file of options: {error}.") from error
-    by_flag = {
-        flag.removeprefix("--").replace("-", "_"): parameter
-        for parameter in context.command.params
-        if isinstance(parameter, click.Option)
-        for flag in parameter.opts
-    }
-    unknown = sorted(set(values) - set(by_flag))
-    if unknown:
-        raise UsageError(
-            f"{file}: expected long option names with underscores, found {', '.join(unknown)}. "
-            f"Known: {', '.join(sorted(by_flag))}."
-        )
-    for name, value in values.items():
-        _check_type(file, name, value, by_flag[name])
-    context.default_map = {str(by_flag[name].name): value for name, value in values.items()}
-    return file
-
-
-def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None:
-    """Refuse a value that conversion to the option's type would change."""
-    expected: tuple[type, ...] = (str, int, float)
-    if option.is_flag:
-        expected = (bool,)
-    elif isinstance(option.type, click.Path):
-        expected = (str,)
-    elif isinstance(option.type, click.types.IntParamType):
-        expected = (int,)
-    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
-        names = {bool: "true or false", int: "a whole number", str: "text"}
-        wanted = names[expected[0]] if len(expected) == 1 else "text or a number"
-        raise UsageError(f"{file}: {name}: expected {wanted}, found {value!r}.")
-
-
 @click.command("run")
 @click.argument("store", required=False, type=FILE)
 @with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
 @click.option("--save-trees/--no-save-trees", default=None,
               help="Keep every tree in the run's folder, for `srs-ooc predict`; settled when the "
               "run is created.  [default: no]")  # fmt: skip
-@click.option("--config", type=FILE, is_eager=True, expose_value=False, callback=_read_config,
+@click.option("--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
 @click.option(
     "--out",
@@ -117,6 +76,7 @@ def run_command(
 
     The same command again goes on with the run where it was interrupted, or prints its result.
     """
+    process_nbytes()  # of the program alone, before there is work
     store = only_store() if store is None else store
     read_manifest(store)
     request = Request(
@@ -135,7 +95,7 @@ def run_command(
     ledger = open_or_create(store, run, request, planned_run)
     if is_new and iterations is None:
         planned = ledger.meta("planned")
-        click.echo(
+        say(
             f"--iterations not given: {planned['iterations']:,} ({planned['reason']}). "
             "`srs-ooc plan` says more; `srs-ooc resume RUN --iterations TOTAL` goes on.",
             err=True,
@@ -157,6 +117,7 @@ def resume_command(
     accept_loss: bool,
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
+    process_nbytes()
     ledger = Ledger(run, writable=True, accept_loss=accept_loss)
     request = Request(
         iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
@@ -216,10 +177,10 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
                 progress.close()
         stopped_at = ledger.progress().iteration
         if stopped_at > until:
-            click.echo(f"already at {stopped_at} iterations; nothing to do", err=True)
+            say(f"already at {stopped_at} iterations; nothing to do", err=True)
         if signals.received is not None and not is_done(ledger, until):
             what = "; the verdict is not there yet" if stopped_at >= until else ""
-            click.echo(
+            say(
                 f"stopped after {stopped_at} of {until} iterations{what}; nothing is lost. "
                 f"Go on with: srs-ooc resume {ledger.run}",
                 err=True,
@@ -267,20 +228,20 @@ def _report(ledger: Ledger, store: Path) -> None:
     status = status_of(ledger)
     spec = spec_of(ledger)
     reading = Reading(ledger, store)
-    click.echo(
+    say(
         f"{counted(status.n_selected, 'feature')} selected after {status.iterations} iterations "
         f"(judge {spec.judge}, alpha {float(spec.alpha)}, q {spec.subspace_size}) "
         f"in {status.seconds:.1f} s of work; "
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:
-        click.echo(_why_none(reading, status))
+        say(_why_none(reading, status))
     if reading.verdict is not None:
-        click.echo(_verdict_line(reading.verdict))
+        say(_verdict_line(reading.verdict))
     for stored in reading.best(SHOWN, only_selected=True):
         importance = reading.importance(stored)
         what = "never drawn" if importance < 0 else f"importance {importance:.4g}"
-        click.echo(f"  {reading.name(stored)}  ({what})")
+        say(f"  {reading.name(stored)}  ({what})")
     if reading.n_selected > SHOWN:
-        click.echo(f"  ... and {reading.n_selected - SHOWN} more")
-    click.echo(f"All features: srs-ooc features {ledger.run}")
+        say(f"  ... and {reading.n_selected - SHOWN} more")
+    say(f"All features: srs-ooc features {ledger.run}")

@@ -5,16 +5,19 @@ from typing import Any
 
 import click
 
-from srs_ooc.cli.output import echo_json
+from srs_ooc.budget import Budget
+from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
 from srs_ooc.ledger import Ledger
+from srs_ooc.report.ranking import READING_NBYTES
 from srs_ooc.report.status import Status, status_of, values_of
-from srs_ooc.sizes import describe_nbytes
+from srs_ooc.sizes import MB, describe_nbytes
 
 
 @click.command("status")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-def status_command(run: Path, as_json: bool) -> None:
+@MEMORY_OPTION
+def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     """Show where RUN stands: state, iterations, features selected, memory, time.
 
     \b
@@ -33,6 +36,9 @@ def status_command(run: Path, as_json: bool) -> None:
       store                     where the store is
       trees_nbytes              bytes of the trees kept; null if none are
     """
+    budget = Budget(memory_mb * MB)
+    budget.grant("ledger and verdict", READING_NBYTES)
+    budget.check()
     ledger = Ledger(run, writable=False)
     status = status_of(ledger)
     ledger.close()
@@ -40,7 +46,7 @@ def status_command(run: Path, as_json: bool) -> None:
         echo_json(values_of(status))
         return
     for name, value in _lines(status):
-        click.echo(f"{name:<12}{value}")
+        say(f"{name:<12}{value}")
 
 
 def _lines(status: Status) -> list[tuple[str, str]]:

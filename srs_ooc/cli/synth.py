@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from srs_ooc.cli.output import say
 from srs_ooc.errors import UsageError
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _write(problem: "Problem", out: Path) -> None:
 
     write_table(problem, out)
     n_relevant = len(problem.truth().relevant)
-    click.echo(
+    say(
         f"{out}: {problem.n_rows:,} rows, {problem.n_features:,} features, {n_relevant} relevant. "
         f"Truth: {truth_path(out)}"
     )

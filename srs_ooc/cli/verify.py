@@ -5,8 +5,9 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.errors import UsageError
+from srs_ooc.cli.output import say
 from srs_ooc.ledger.records import FILE
+from srs_ooc.ledger.verify import verify_run
 from srs_ooc.sizes import counted, describe_nbytes
 from srs_ooc.store.verify import Verified, verify_store
 
@@ -15,26 +16,33 @@ from srs_ooc.store.verify import Verified, verify_store
 @click.argument("path", metavar="STORE|RUN", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 def verify_command(path: Path, as_json: bool) -> None:
-    """Read every byte of a store that any command could use, and compare.
+    """Read every byte of a store or a run that any command could use, and compare.
 
     Says what was read; the first damage ends it, with the file named and exit status 2.
 
     \b
     Keys of --json:
-      files                     number of files read, by what they hold
+      files                     what was read, by what it is, and how many
       nbytes                    bytes read
-      knows_places              false for a store of format 2: its chunks of values were
+      knows_places              of a store; false in format 2: its chunks of values were
                                 checked, but two that have traded places are not found
     """
     if (path / FILE).is_file():
-        _verify_run(path)
+        _verify_run(path, as_json=as_json)
         return
     found = verify_store(path)
-    click.echo(json.dumps(vars(found), indent=2) if as_json else _described(path, found))
+    say(json.dumps(vars(found), indent=2) if as_json else _described(path, found))
 
 
-def _verify_run(run: Path) -> None:
-    raise UsageError(f"{run}: expected a store, found a run. Checking runs is not there yet.")
+def _verify_run(run: Path, *, as_json: bool) -> None:
+    checked = list(verify_run(run))
+    nbytes = sum(part.nbytes for part in checked)
+    if as_json:
+        files = {part.what: part.count for part in checked}
+        say(json.dumps({"files": files, "nbytes": nbytes}, indent=2))
+        return
+    parts = ", ".join(f"{part.count:,} {part.what}" for part in checked)
+    say(f"{run}: {describe_nbytes(nbytes)} read, all as written ({parts})")
 
 
 def _described(store: Path, found: Verified) -> str:

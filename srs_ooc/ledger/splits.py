@@ -40,6 +40,8 @@ CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
 _NAME_NBYTES = 300
 _PIECE_NBYTES = 1 << 20
+SPLIT_NBYTES = 6
+"""Bytes a split takes at least in the file of trees, its share of leaves included."""
 _WORK_NBYTES = 24 << 20
 
 
@@ -171,15 +173,19 @@ def make_splits(
     return table
 
 
-def making_nbytes(trees: TreeReader, store: Path, manifest: Manifest) -> int:
-    """Return the bytes that :func:`make_splits` needs at most.
+def most_splits(trees: TreeReader, store: Path, manifest: Manifest) -> tuple[int, int]:
+    """Return bounds on the different splits of a run's trees and on the features they use.
 
     A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
     more different ones than codes in the store.
     """
     n_codes = read_array(store, manifest, "n_codes")
-    n_keys = min(trees.nbytes // 6, int(np.sum(n_codes, dtype=np.int64)))
-    n_used = min(n_keys, len(n_codes))
+    n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
+    return n_keys, min(n_keys, len(n_codes))
+
+
+def making_nbytes(n_keys: int, n_used: int) -> int:
+    """Return the bytes that :func:`make_splits` needs for so many splits on so many features."""
     return 6 * 8 * n_keys + _NAME_NBYTES * n_used + _WORK_NBYTES
 
 

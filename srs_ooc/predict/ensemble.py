@@ -10,17 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.kernel.forest import Trees, add_shares
-from srs_ooc.ledger.splits import CODE_BITS, SplitTable, has_threshold
-from srs_ooc.ledger.trees import TreeReader
+from srs_ooc.ledger.splits import CODE_BITS, SPLIT_NBYTES, SplitTable, has_threshold
+from srs_ooc.ledger.trees import BATCH_NBYTES, TreeReader
 
 NODE_NBYTES = 160
 """Allowance for a decoded node, its copies and what is looked up for it."""
+
+
+RECORD_NBYTES_PER_ROW = 18
+"""Bytes that the record of one tree takes at most for each row it was grown on."""
 
 
 def ensemble_nbytes(splits: SplitTable) -> int:
     """Return the bytes that trees and thresholds need in memory, however many trees there are."""
     table = 24 * len(splits.keys) + 8 * len(splits.features)
     return NODE_NBYTES * int(splits.facts["largest"]) + table
+
+
+def most_ensemble_nbytes(trees: TreeReader, n_keys: int, n_used: int, n_training_rows: int) -> int:
+    """Return a bound on :func:`ensemble_nbytes` before it is known how many nodes trees have."""
+    record = RECORD_NBYTES_PER_ROW * n_training_rows
+    n_nodes = 2 * min(trees.nbytes, BATCH_NBYTES + record) // SPLIT_NBYTES
+    return NODE_NBYTES * n_nodes + 24 * n_keys + 8 * n_used
 
 
 def probabilities(

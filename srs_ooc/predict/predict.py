@@ -6,15 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srs_ooc.atomic import published_file
-from srs_ooc.budget import Budget
+from srs_ooc.budget import Budget, process_nbytes
 from srs_ooc.errors import UsageError
 from srs_ooc.inputs import Inputs
 from srs_ooc.kernel.response import TARGET_BITS
 from srs_ooc.ledger import Ledger, TreeReader
-from srs_ooc.ledger.splits import SplitTable, load_splits, make_splits, making_nbytes
-from srs_ooc.predict.ensemble import ensemble_nbytes, probabilities
+from srs_ooc.ledger.splits import SplitTable, load_splits, make_splits, making_nbytes, most_splits
+from srs_ooc.predict.ensemble import ensemble_nbytes, most_ensemble_nbytes, probabilities
 from srs_ooc.predict.scores import Scores, TargetScores
-from srs_ooc.predict.tables import CsvTable, StoreTable, Table, TrainingStoreTable
+from srs_ooc.predict.tables import (
+    CsvTable,
+    StoreTable,
+    Table,
+    TrainingStoreTable,
+    most_table_nbytes,
+)
 from srs_ooc.responses import training_response
 from srs_ooc.run_store import find_store, spec_of
 from srs_ooc.sizes import MB
@@ -76,12 +82,13 @@ def predict(
     """
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
     try:
         trees = TreeReader(ledger)
         splits = load_splits(run, trees)
         if splits is None:
-            splits = _looked_up(ledger, trees, store, memory_nbytes)
+            splits = _looked_up(ledger, trees, store, data, memory_nbytes)
         manifest = read_manifest(data) if data.is_dir() else None
         is_training = manifest is not None and manifest.fingerprint == spec_of(ledger).store
     finally:
@@ -130,12 +137,18 @@ def _check_data(
 
 
 def _looked_up(
-    ledger: Ledger, trees: TreeReader, store: Path | None, cap_nbytes: int
+    ledger: Ledger, trees: TreeReader, store: Path | None, data: Path, cap_nbytes: int
 ) -> SplitTable:
     place, spec = find_store(ledger, store), spec_of(ledger)
     with same_store(place, spec.store) as manifest:
-        budget = Budget(cap_nbytes)
-        budget.grant("looking thresholds up", making_nbytes(trees, place, manifest))
+        n_keys, n_used = most_splits(trees, place, manifest)
+        applying = (
+            most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
+            + most_table_nbytes(data, manifest, n_used)
+            + 24 * len(manifest.classes)
+        )
+        budget = Budget(cap_nbytes, other_nbytes=applying)
+        budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
         budget.check()
         inputs = Inputs(None, ledger.input("rows", "<i4"))
         response = training_response(place, manifest, inputs, spec.learner.class_weight)

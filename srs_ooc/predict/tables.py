@@ -30,7 +30,7 @@ from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.formats.problems import raise_problem
 from srs_ooc.store.formats.source import Source
 from srs_ooc.store.identity import read_same
-from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import Categories, read_target
 from srs_ooc.store.values import ValuesReader
@@ -100,6 +100,28 @@ def _translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
     """Turn numbers of texts into the codes of these texts, in place; NaN stays."""
     there = ~np.isnan(values)
     values[there] = codes[values[there].astype(np.int64)]
+
+
+def most_table_nbytes(data: Path, training: Manifest, n_used: int) -> int:
+    """Return a bound on what the table in ``data`` needs, a row included, before it is opened.
+
+    ``training`` is the manifest of the store that trees were grown on, of whose features they use
+    at most ``n_used``.
+    """
+    row = 2 * block_nbytes(n_used + 1, 1, training.code_nbytes) + 9 * n_used + 2 * TEXT_NBYTES
+    if data.is_dir():
+        manifest = read_manifest(data)
+        block = 2 * block_nbytes(1, manifest.n_rows, training.code_nbytes)
+        return row + 24 * manifest.n_features + TEXT_NBYTES * n_used + (8 << 20) + block
+    n_columns = 0
+
+    def count(names: Texts) -> None:
+        nonlocal n_columns
+        n_columns += len(names.ends)
+
+    CsvStream(Source.file(data), TextForm(), count)
+    texts = 2 * CATEGORY_NBYTES if training.kind_counts.get("categorical") else 0
+    return row + 16 * n_columns + TEXT_NBYTES * n_used + texts
 
 
 class CsvTable:

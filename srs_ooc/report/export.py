@@ -1,6 +1,7 @@
 """Selected columns as CSV: row id, the columns' real values, and the target label."""
 
 import csv
+import errno
 import gzip
 import io
 import os
@@ -13,19 +14,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.atomic import published_file
+from srs_ooc.budget import Budget
 from srs_ooc.errors import StoreError, UsageError
 from srs_ooc.sizes import MB
 from srs_ooc.store.identity import same_store
 from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.names import Names, array_pieces
 from srs_ooc.store.reading import Categories, read_target
 from srs_ooc.store.values import ValuesReader
+from srs_ooc.terminal import no_formula
 
-_BLOCK_NBYTES = 8 * MB
+_BLOCK_NBYTES = MB
+_COLUMN_NBYTES = 400
+"""Memory of a column of one row: its name, its number, its text."""
 
 
 def export_columns(
-    store: Path, positions: NDArray[np.integer[Any]], out: Path, manifest: Manifest | None = None
+    store: Path,
+    positions: NDArray[np.integer[Any]],
+    out: Path,
+    manifest: Manifest | None = None,
+    *,
+    cap_nbytes: int | None = None,
+    safe: bool = False,
 ) -> None:
     """Write columns of a store to a CSV file.
 
@@ -44,9 +55,16 @@ def export_columns(
         The CSV file to make, compressed if named ``.gz``; it appears complete or not at all.
     manifest : Manifest, optional
         Of the store that the positions are of, where it was read already.
+    cap_nbytes : int, optional
+        Cap on the memory of the whole process.
+    safe : bool
+        Texts that a spreadsheet would take for formulas are marked, see
+        :func:`srs_ooc.terminal.no_formula`.
 
     Raises
     ------
+    BudgetError
+        If the cap cannot hold a row and what it takes to read.
     StoreError
         If the store is damaged, replaced meanwhile, or keeps no values, or ``out`` cannot be
         written.
@@ -64,6 +82,14 @@ def export_columns(
             "together."
         )
     values = ValuesReader(store, manifest)
+    if cap_nbytes is not None:
+        budget = Budget(cap_nbytes)
+        budget.grant("a chunk of values", 3 * values.chunk_nbytes)
+        budget.grant(f"a row of {len(wanted)} columns", _COLUMN_NBYTES * len(wanted))
+        budget.grant(f"{manifest.n_features} places", manifest.n_features)
+        budget.grant(f"target of {manifest.n_rows} rows", 16 * manifest.n_rows)
+        budget.grant("rows on their way", 3 * _BLOCK_NBYTES)
+        budget.check()
     try:
         with (
             published_file(out) as scratch,
@@ -72,7 +98,7 @@ def export_columns(
         ):
             _gather(columns.fileno(), values, store, manifest, wanted)
             with scratch.open("wb") as raw, _as_text(raw, compressed=out.suffix == ".gz") as file:
-                _write_rows(file, columns.fileno(), store, manifest, wanted)
+                _write_rows(file, columns.fileno(), store, manifest, wanted, safe=safe)
     except FileExistsError as error:
         raise UsageError(
             f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
@@ -98,8 +124,7 @@ def _gather(
 ) -> None:
     """Write the columns one after another, as float64, to a scratch file."""
     wanted = np.sort(positions)
-    stored = np.flatnonzero(np.isin(read_array(store, manifest, "positions"), wanted))
-    source = read_array(store, manifest, "positions")[stored].astype(np.int64)
+    stored, source = _stored(store, manifest, wanted)
     order = np.argsort(positions, kind="stable")
     first = np.searchsorted(wanted, source)
     last = np.searchsorted(wanted, source, side="right")
@@ -112,8 +137,29 @@ def _gather(
                 written += os.pwrite(handle, data[written:], offset + written)
 
 
+def _stored(
+    store: Path, manifest: Manifest, wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the stored positions of sources, ascending, and the source of each."""
+    is_wanted = np.zeros(manifest.n_features, np.bool_)
+    is_wanted[wanted] = True
+    parts = []
+    for start, piece in array_pieces(store, manifest, "positions"):
+        sources = piece.astype(np.int64)
+        here = np.flatnonzero(is_wanted[sources])
+        parts.append(np.stack([start + here, sources[here]]))
+    stored, source = np.concatenate(parts, axis=1)
+    return stored, source
+
+
 def _write_rows(
-    file: TextIO, handle: int, store: Path, manifest: Manifest, positions: NDArray[np.int64]
+    file: TextIO,
+    handle: int,
+    store: Path,
+    manifest: Manifest,
+    positions: NDArray[np.int64],
+    *,
+    safe: bool,
 ) -> None:
     names = Names(store, manifest, "names")
     writer = csv.writer(file, lineterminator="\n")
@@ -123,7 +169,8 @@ def _write_rows(
         id_name = "row_id"
         while id_name in header or id_name == manifest.target_name:
             id_name = "_" + id_name
-    writer.writerow([id_name, *header, manifest.target_name])
+    show = no_formula if safe else str
+    writer.writerow(map(show, [id_name, *header, manifest.target_name]))
     del header
     target, classes = read_target(store, manifest), manifest.classes
     ids = iter(Names(store, manifest, "row_ids"))
@@ -134,20 +181,24 @@ def _write_rows(
         start += len(block)
         for row, item in zip(block, targets, strict=True):
             cells = [
-                _text(value) if texts is None or value != value else texts[int(value)]  # noqa: PLR0124
+                _text(value) if texts is None or value != value else show(texts[int(value)])  # noqa: PLR0124
                 for value, texts in zip(row.tolist(), categories, strict=True)
             ]
-            writer.writerow([next(ids), *cells, classes[item] if classes else _text(item)])
+            label = show(classes[item]) if classes else _text(item)
+            writer.writerow([show(next(ids)), *cells, label])
 
 
 def _categories(
     store: Path, manifest: Manifest, positions: NDArray[np.int64]
 ) -> list[list[str] | None]:
     """Return the categories of the columns at source positions; None where one has none."""
-    sources = np.asarray(read_array(store, manifest, "positions"), np.int64)
-    order = np.argsort(sources)
+    if not manifest.kind_counts.get("categorical"):
+        return [None] * len(positions)
+    stored, source = _stored(store, manifest, positions)
+    order = np.argsort(source)
+    places = order[np.searchsorted(source, positions, sorter=order)]
     categories = Categories(store, manifest)
-    return [categories.of(int(order[position])) for position in positions.tolist()]
+    return [categories.of(feature) for feature in stored[places].tolist()]
 
 
 def _row_blocks(handle: int, n_rows: int, n_columns: int) -> Iterator[NDArray[np.float64]]:
@@ -156,9 +207,21 @@ def _row_blocks(handle: int, n_rows: int, n_columns: int) -> Iterator[NDArray[np
         stop = min(start + step, n_rows)
         block = np.empty((stop - start, n_columns))
         for column in range(n_columns):
-            data = os.pread(handle, 8 * (stop - start), 8 * (column * n_rows + start))
+            data = _read(handle, 8 * (stop - start), 8 * (column * n_rows + start))
             block[:, column] = np.frombuffer(data)
         yield block
+
+
+def _read(handle: int, n_bytes: int, offset: int) -> bytes:
+    """Read all the bytes asked for, however many a single call gives."""
+    parts: list[bytes] = []
+    while n_bytes:
+        part = os.pread(handle, n_bytes, offset)
+        if not part:
+            raise OSError(errno.EIO, "the scratch file ended early")
+        parts.append(part)
+        n_bytes, offset = n_bytes - len(part), offset + len(part)
+    return b"".join(parts)
 
 
 def _text(value: float) -> str:

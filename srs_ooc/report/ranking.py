@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.budget import Budget
 from srs_ooc.errors import UsageError
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.kernel.tree import IMPORTANCE_BITS
@@ -16,11 +17,21 @@ from srs_ooc.run_store import check_store, spec_of
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.search import TALLY
+from srs_ooc.sizes import MB
+from srs_ooc.spec import RunSpec
+from srs_ooc.spec.needs import LEDGER_NBYTES
 from srs_ooc.state import Stateful
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.names import Names, array_pieces
 
 _PIECE = 1 << 13
+LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20
+"""Features that are ordered at a time."""
+READING_NBYTES = 6 * MB
+"""Allowance for the verdict and the lines on their way."""
+_PLACE_NBYTES = 2 * 64
+"""Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
+_KEPT_NBYTES = 32
 MEMBERS_SHOWN = 5
 
 
@@ -63,6 +74,13 @@ class Reading:
         Open for reading.
     store : Path
         The run's store.
+    cap_nbytes : int, optional
+        Cap on the memory of the whole process, where this is the work of a command.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the tallies.
 
     Attributes
     ----------
@@ -79,10 +97,12 @@ class Reading:
         If the run was not made on this store, or is damaged.
     """
 
-    def __init__(self, ledger: Ledger, store: Path) -> None:
+    def __init__(self, ledger: Ledger, store: Path, cap_nbytes: int | None = None) -> None:
         self.manifest = manifest = read_manifest(store)
         check_store(ledger, manifest, store)
         spec = spec_of(ledger)
+        room = None if cap_nbytes is None else _room(ledger, spec, manifest, cap_nbytes)
+        self._batch = LEAST_BATCH if room is None else room // _PLACE_NBYTES
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
         self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
@@ -93,21 +113,55 @@ class Reading:
         self.verdict = VerdictReading.of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self._kept.n if self.verdict is None else self.verdict.n_selected
-        self.positions = read_array(store, manifest, "positions").view(np.uint32)
+        self.positions = np.empty(manifest.n_features, np.uint32)
+        for start, piece in array_pieces(store, manifest, "positions"):
+            self.positions[start : start + len(piece)] = piece
         self._names = Names(store, manifest, "names")
 
-    def order(self) -> NDArray[np.integer]:
-        """Return the stored positions of all features by rank.
+    def ordered(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield the stored positions of all features by rank, a batch at a time.
 
         Features of the closing stage first, by its rank; importance descending, ties by source
-        position, features never drawn last.
+        position, features never drawn last. Each batch takes a pass over the tallies, so that
+        memory does not grow with the number of features.
         """
-        importances = -self._importances(slice(len(self.positions)))
-        if self.verdict is None:
-            return np.lexsort((self.positions, importances))
-        places = np.full(len(self.positions), len(self.verdict.features), np.uint32)
-        places[self.verdict.features] = np.arange(len(self.verdict.features))
-        return np.lexsort((self.positions, importances, places))
+        is_past = np.zeros(len(self.positions), np.bool_)
+        if self.verdict is not None:
+            is_past[self.verdict.features] = True
+            yield self.verdict.features
+        while len(batch := self._next_batch(is_past)):
+            is_past[batch] = True
+            yield batch
+
+    def _next_batch(self, is_past: NDArray[np.bool_]) -> NDArray[np.uint32]:
+        size = min(max(self._batch, LEAST_BATCH), MOST_BATCH)
+        best, scores = np.zeros(0, np.uint32), np.zeros(0)
+        worst = np.inf
+        for start in range(0, len(is_past), _PIECE):
+            piece = slice(start, min(start + _PIECE, len(is_past)))  # not the decoys behind
+            found = -self._importances(piece)
+            new = np.flatnonzero(~is_past[piece] & (found <= worst))
+            best = np.concatenate([best, (start + new).astype(np.uint32)])
+            scores = np.concatenate([scores, found[new]])
+            if len(best) >= 2 * size:
+                best, scores = self._first(best, scores, size)
+                worst = float(scores[-1])
+        return self._first(best, scores, size)[0]
+
+    def _first(
+        self, members: NDArray[np.uint32], scores: NDArray[np.float64], size: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        order = np.lexsort((self.positions[members], scores))[:size]
+        return members[order], scores[order]
+
+    def top(self, n: int) -> NDArray[np.uint32]:
+        """Return the stored positions of the ``n`` features ranked first."""
+        batches: list[NDArray[np.uint32]] = []
+        for batch in self.ordered():
+            batches.append(batch[: n - sum(map(len, batches))])
+            if sum(map(len, batches)) >= n:
+                break
+        return np.concatenate(batches)
 
     def best(self, limit: int, *, only_selected: bool) -> list[int]:
         """Return the stored positions of the ``limit`` features that :meth:`order` puts first.
@@ -161,17 +215,33 @@ class Reading:
 
     def records(self, among: NDArray[np.integer] | None = None) -> Iterator[FeatureRecord]:
         """Yield the lines of features by stored position, all unless given, best first."""
-        order = self.order()
-        ranks = np.arange(len(order))
+        is_wanted = None
         if among is not None:
-            is_wanted = np.zeros(len(order), np.bool_)
+            is_wanted = np.zeros(len(self.positions), np.bool_)
             is_wanted[among] = True
-            ranks = np.flatnonzero(is_wanted[order])
-        entered = np.zeros(len(order), dtype=np.uint32)  # 0: never
-        entered[self._kept.features] = self._kept.entered
-        for rank in ranks:
-            stored = int(order[rank])
-            yield self._record(int(rank) + 1, stored, int(entered[stored]) or None)
+            n_left = len(among)
+        by_feature = np.argsort(self._kept.features)
+        rank = 0
+        for batch in self.ordered():
+            wanted = np.ones(len(batch), np.bool_) if is_wanted is None else is_wanted[batch]
+            places = np.flatnonzero(wanted)
+            entered = self._entered(batch[places], by_feature)
+            for place, when in zip(places.tolist(), entered.tolist(), strict=True):
+                yield self._record(rank + place + 1, int(batch[place]), when or None)
+            rank += len(batch)
+            if is_wanted is not None and not (n_left := n_left - len(places)):
+                return
+
+    def _entered(
+        self, features: NDArray[np.uint32], by_feature: NDArray[np.intp]
+    ) -> NDArray[np.uint32]:
+        """Return after which iteration each entered F; 0 where it did not."""
+        if not self._kept.n:
+            return np.zeros(len(features), np.uint32)
+        places = np.searchsorted(self._kept.features, features, sorter=by_feature)
+        places = by_feature[np.minimum(places, self._kept.n - 1)]
+        is_in = self._kept.features[places] == features
+        return np.where(is_in, self._kept.entered[places], np.uint32(0))
 
     def record(self, rank: int, stored: int) -> FeatureRecord:
         """Return the line of one stored feature, whose rank is known."""
@@ -233,6 +303,19 @@ class Reading:
     def importance(self, stored: int) -> float:
         """Return a feature's importance, -1 where never drawn."""
         return float(self._importances(slice(stored, stored + 1))[0])
+
+
+def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) -> int:
+    """Return what the cap leaves for ordering features, having checked that it holds the rest."""
+    n, n_kept = manifest.n_features, ledger.progress().n_kept
+    budget = Budget(cap_nbytes)
+    tally = (12 if spec.concludes else 16) * spec.n_items(n)
+    budget.grant(f"tallies of {n} features", tally + 6 * n + _KEPT_NBYTES * n_kept)
+    budget.grant("ledger", LEDGER_NBYTES)
+    verdict = READING_NBYTES if spec.concludes else 0
+    budget.grant("verdict and order", verdict + LEAST_BATCH * _PLACE_NBYTES)
+    budget.check()
+    return budget.free_nbytes
 
 
 def _no_verdict(option: str) -> UsageError:

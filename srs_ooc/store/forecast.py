@@ -7,16 +7,16 @@ from pathlib import Path
 
 import psutil
 
-from srs_ooc.errors import UsageError
-from srs_ooc.store.formats.csv import CsvStream, estimate, has_row_names
+from srs_ooc.errors import BudgetError, UsageError
+from srs_ooc.kernel.parse import Texts
+from srs_ooc.store.formats.csv import CsvStream, estimate, has_row_names, rows_at_most
 from srs_ooc.store.formats.opening import is_other, open_file
 from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.source import Source
 from srs_ooc.store.layout import Shape
-from srs_ooc.store.memory import smallest_cap, stage_needs
+from srs_ooc.store.memory import check_columns, smallest_cap, stage_needs
 from srs_ooc.store.publishing import IngestOptions, load_libraries
 from srs_ooc.store.table import StoreForm
-from srs_ooc.store.texts import TextSpool
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: b
             unpacked = sum(file.stat().st_size for file in Path(folder).iterdir())
         else:
             unpacked = 0
-            n_columns, n_rows, work = _look(table, Path(folder), options)
+            n_columns, n_rows, work = _look(table, options)
             known, scratch = False, 8
     n_features, n_rows = (n_rows, n_columns - 1) if by_features else (n_columns, n_rows)
     shape = Shape(max(1, n_rows), max(1, n_features))
@@ -91,12 +91,21 @@ def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: b
     )
 
 
-def _look(table: Path, folder: Path, options: IngestOptions) -> tuple[int, int, int]:
+def _look(table: Path, options: IngestOptions) -> tuple[int, int, int]:
     """Return columns, rows (about) and the memory of decompressing of a text table."""
     source = Source.file(table)
-    with TextSpool(folder, "header") as header:
-        row_names = has_row_names(source, options.text)
-        CsvStream(source, options.text, header.append, row_names=row_names)
-        n_columns = len(header)
-    n_rows = estimate(source, options.text, n_columns).n_rows
+    n_columns = 0
+
+    def count(names: Texts) -> None:
+        nonlocal n_columns
+        n_columns += len(names.ends)
+
+    CsvStream(source, options.text, count)
+    try:
+        check_columns(options.memory_nbytes, n_columns)
+    except BudgetError:  # nor does the cap hold a look at the rows
+        n_rows = rows_at_most(source, n_columns) or 1
+    else:
+        n_columns += has_row_names(source, options.text)
+        n_rows = estimate(source, options.text, n_columns).n_rows
     return n_columns, n_rows, 2 * PieceReader(source).decoder_nbytes

@@ -12,6 +12,7 @@ import psutil
 from numpy.typing import NDArray
 
 from srs_ooc.atomic import published_folder
+from srs_ooc.budget import cap_to_name
 from srs_ooc.errors import BudgetError, InputError, StoreError
 from srs_ooc.kernel.parse import CATEGORIES, TEXTS, TableReader, TextCoder
 from srs_ooc.sizes import MB, describe_nbytes, megabytes
@@ -36,7 +37,7 @@ from srs_ooc.store.kept_columns import kept_columns
 from srs_ooc.store.kinds import cells_of
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.memory import IngestPlan, plan_ingest, smallest_cap
+from srs_ooc.store.memory import IngestPlan, check_columns, plan_ingest, smallest_cap
 from srs_ooc.store.publishing import IngestOptions, load_libraries, words_for_the_disk
 from srs_ooc.store.roles import Roles, check_distinct, check_kinds, choose_roles
 from srs_ooc.store.row_columns import KeptRows
@@ -137,7 +138,7 @@ class _Ingest:
     def run(self) -> Manifest:
         self._stamp = stamp_of(self._source.path)
         self._check_decoder()
-        self._has_row_names = has_row_names(self._source, self._options.text)
+        self._has_row_names = has_row_names(self._source, self._options.text, self._check_columns)
         stream = CsvStream(
             self._source,
             self._options.text,
@@ -146,6 +147,7 @@ class _Ingest:
         )
         if self._has_row_names and self._options.row_ids is None:
             self._options = replace(self._options, row_ids=ROW_NAMES)
+        self._check_columns(len(self._header))
         roles = choose_roles(self._source, self._header, self._options)
         plan = self._plan(roles, stream)
         check_distinct(
@@ -164,6 +166,9 @@ class _Ingest:
     def _where(self, row: int) -> str:
         return f"{self._source}, line {self._lines[row : row + 1][0]}"
 
+    def _check_columns(self, n_columns: int) -> None:
+        check_columns(self._options.memory_nbytes, n_columns)
+
     def _form(self, values_dtype: str) -> StoreForm:
         kept = values_dtype if self._options.keep_values else None
         return StoreForm(self._options.code_dtype, kept)
@@ -177,8 +182,8 @@ class _Ingest:
             raise BudgetError(
                 f"--memory-mb {megabytes(cap):g} cannot hold this ingest: the program itself takes "
                 f"{megabytes(resident):g} MB, and decompressing {self._source} "
-                f"{megabytes(nbytes):g} MB. It takes at least --memory-mb {least // MB}, and a "
-                "little more for the table; or decompress the file first."
+                f"{megabytes(nbytes):g} MB. It takes at least --memory-mb {cap_to_name(least)}, "
+                "and a little more for the table; or decompress the file first."
             )
 
     def _plan(self, roles: Roles, stream: CsvStream) -> IngestPlan:

@@ -11,8 +11,9 @@ import numpy as np
 import psutil
 
 from srs_ooc.atomic import published_folder
+from srs_ooc.budget import cap_to_name, resident_nbytes
 from srs_ooc.errors import BudgetError, InputError, StoreError, UsageError
-from srs_ooc.sizes import MB, describe_nbytes, megabytes
+from srs_ooc.sizes import describe_nbytes, megabytes
 from srs_ooc.store.formats import Table
 from srs_ooc.store.formats.covariates import CovariateTable
 from srs_ooc.store.formats.csv import CsvStream, estimate
@@ -90,7 +91,9 @@ def ingest_features_as_rows(
         stamp = stamp_of(source.path)
         wanted = samples.wanted(options)
         pheno = Source.file(samples.path)
-        table_of_samples = read_samples(pheno, options.text, samples.id_name, wanted)
+        table_of_samples = read_samples(
+            pheno, options.text, samples.id_name, wanted, _room_nbytes(options) // 3
+        )
         with contextlib.ExitStack() as stack:
             spools = [stack.enter_context(TextSpool(scratch, name)) for name in ("samples", "rows")]
             stream = open_stream(source, options.text, spools[0])
@@ -100,7 +103,7 @@ def ingest_features_as_rows(
             matched = [sample for sample in ids if sample in found]
             _check_matched(source, table_of_samples, samples, ids, matched)
             kept = np.array([sample in found for sample in ids])
-            kinds = options.kinds.by_name()
+            kinds = options.kinds.by_name(_room_nbytes(options) // 2)
             room = _check_room(source, stream, folder, len(kept), options, kinds)
 
             def tell(done: int, total: int) -> None:
@@ -129,6 +132,11 @@ def ingest_features_as_rows(
             manifest = work.run(apart, {"format": features.format, **origin}, wording, locate)
         shutil.rmtree(scratch)
     return manifest
+
+
+def _room_nbytes(options: IngestOptions) -> int:
+    """Return what the cap leaves beside the program."""
+    return max(0, options.memory_nbytes - resident_nbytes() - SLACK_NBYTES)
 
 
 def _check_matched(
@@ -190,7 +198,7 @@ def _check_room(
         raise BudgetError(
             f"--memory-mb {megabytes(cap):g} cannot hold this ingest: the program itself takes "
             f"{megabytes(resident):g} MB, and reading features of {n_samples} samples "
-            f"{megabytes(needs['reading']):g} MB. Give at least --memory-mb {least // MB}."
+            f"{megabytes(needs['reading']):g} MB. Give at least --memory-mb {cap_to_name(least)}."
         )
     needed = 8 * n_samples * estimate(source, options.text, n_samples + 1).n_rows
     free = shutil.disk_usage(folder).free

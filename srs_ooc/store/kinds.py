@@ -5,14 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import InputError, UsageError
+from srs_ooc.errors import BudgetError, InputError, UsageError
 from srs_ooc.kernel.code import BOOLEAN, CATEGORICAL, CONSTANT, INTEGER, NUMERIC
 from srs_ooc.kernel.parse import CATEGORIES, ONLY_NUMBERS, UNKNOWN, hash_text
+from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.texts import TextSpool
 
 KINDS = {
@@ -31,7 +32,11 @@ FREE = 255
 ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
 """What the cells of features of these forced kinds may hold, besides missing values."""
 
-_PAIRS_AT_A_TIME = 1 << 15
+_PAIRS_AT_A_TIME = 1 << 13
+_NAME_NBYTES = 300
+"""Memory of a name and its kind that are held."""
+MOST_LINE_NBYTES = MB
+"""A line of a file of kinds is no longer."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,26 @@ class ForcedKinds:
                     )
         return out
 
-    def by_name(self) -> dict[bytes, int]:
-        """Return the kind forced of each name, held in memory."""
+    def by_name(self, room_nbytes: int) -> dict[bytes, int]:
+        """Return the kind forced of each name, held in memory.
+
+        Raises
+        ------
+        BudgetError
+            If they take more than ``room_nbytes``.
+        """
         out: dict[bytes, int] = {}
+        taken = 0
         for pairs in self._blocks():
             for name, kind in pairs.items():
+                taken += 2 * len(name) + _NAME_NBYTES
+                if taken > room_nbytes:
+                    raise BudgetError(
+                        f"{self.file or '--kind'}: the first {len(out) + 1} names of features take "
+                        f"{describe_nbytes(taken)}, and the cap leaves "
+                        f"{describe_nbytes(room_nbytes)} for them. Give more with --memory-mb, or "
+                        "name fewer."
+                    )
                 if name in out:
                     raise _twice(name)
                 out[name] = kind
@@ -148,7 +168,7 @@ def pair_of(text: str) -> tuple[str, str]:
 def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.reader(stream)
+            rows = csv.reader(_bounded(stream, file))
             is_first = True
             for row in rows:
                 if row and not (is_first and [cell.strip() for cell in row] == ["name", "kind"]):
@@ -159,6 +179,16 @@ def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
             f"{file}: expected a CSV file of names and kinds, could not read it: {error}. "
             "Check the path."
         ) from error
+
+
+def _bounded(stream: TextIO, file: Path) -> Iterator[str]:
+    while line := stream.readline(MOST_LINE_NBYTES + 1):
+        if len(line) > MOST_LINE_NBYTES:
+            raise InputError(
+                f"{file}: expected a name and a kind a line, found a line of more than "
+                f"{describe_nbytes(MOST_LINE_NBYTES)}. Give a CSV file."
+            )
+        yield line
 
 
 def _pair(row: list[str], where: str) -> tuple[str, str]:

@@ -8,9 +8,12 @@ from typing import Any
 import numpy as np
 
 from srs_ooc.errors import InputError
+from srs_ooc.store.formats.npy_header import read_header
 from srs_ooc.store.texts import TextSpool, texts_of
 
 _BLOCK = 1 << 14
+MOST_ITEM_NBYTES = 1 << 20
+"""An item of a file is no longer, and no more than so much is held at a time."""
 _HOLDERS = (list, tuple, dict, set, np.ndarray)
 
 
@@ -119,9 +122,7 @@ def _file_blocks(path: Path) -> Iterator[list[Any]]:
         if path.suffix == ".npy":
             yield from _npy_blocks(path)
             return
-        with path.open(encoding="utf-8-sig") as file:
-            while block := [line.removesuffix("\n") for line in islice(file, _BLOCK)]:
-                yield block
+        yield from _text_blocks(path)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path}: expected a text file with one item a line, or a .npy file, could not read "
@@ -129,17 +130,43 @@ def _file_blocks(path: Path) -> Iterator[list[Any]]:
         ) from error
 
 
+def _text_blocks(path: Path) -> Iterator[list[Any]]:
+    """Yield the lines of a text file, some at a time: so many lines or characters."""
+    with path.open(encoding="utf-8-sig") as file:
+        block, size, number = [], 0, 0
+        while line := file.readline(MOST_ITEM_NBYTES + 1):
+            number += 1
+            if len(line) > MOST_ITEM_NBYTES:
+                raise InputError(
+                    f"{path}, line {number}: expected one item a line, found a line of more than "
+                    f"{MOST_ITEM_NBYTES} characters. Give a text file with an item a line."
+                )
+            block.append(line.removesuffix("\n"))
+            size += len(line)
+            if len(block) == _BLOCK or size > MOST_ITEM_NBYTES:
+                yield block
+                block, size = [], 0
+        if block:
+            yield block
+
+
 def _npy_blocks(path: Path) -> Iterator[list[Any]]:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)  # for its shape
-    if array.ndim != 1:
+    header = read_header(path, str(path))
+    if len(header.shape) != 1:
         raise InputError(
-            f"{path}: expected a one-dimensional array, found the shape {array.shape}. "
+            f"{path}: expected a one-dimensional array, found the shape {header.shape}. "
             "Save one item for each row or column."
         )
-    size = array.dtype.itemsize
-    for start in range(0, len(array), _BLOCK):
-        count = min(_BLOCK, len(array) - start)
-        yield np.fromfile(path, array.dtype, count, offset=array.offset + start * size).tolist()
+    size, (n_items,) = header.dtype.itemsize, header.shape
+    if size > MOST_ITEM_NBYTES:
+        raise InputError(
+            f"{path}: expected items of at most {MOST_ITEM_NBYTES} bytes, found {size}. Save "
+            "shorter texts."
+        )
+    step = max(1, min(_BLOCK, MOST_ITEM_NBYTES // max(size, 1)))
+    for start in range(0, n_items, step):
+        count = min(step, n_items - start)
+        yield np.fromfile(path, header.dtype, count, offset=header.offset + start * size).tolist()
 
 
 def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[int], str]) -> None:

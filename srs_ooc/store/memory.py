@@ -2,18 +2,22 @@
 
 from dataclasses import dataclass
 
+from srs_ooc.budget import cap_to_name, resident_nbytes
 from srs_ooc.errors import BudgetError
 from srs_ooc.kernel.code import LONG_NBYTES, LONG_ROWS, max_codes
 from srs_ooc.sizes import MB, ceil_div, megabytes
 from srs_ooc.store.layout import VALUES_CHUNK_NBYTES, Shape, values_chunk
 from srs_ooc.store.table import StoreForm
 
-SLACK_NBYTES = 12 * MB
+SLACK_NBYTES = 13 * MB
 """Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
 
 PANEL_NBYTES = 64 * MB
 BATCH_NBYTES = 64 * MB
 """More memory than this gains nothing, unless rows or features are very long."""
+
+THREAD_NBYTES = 8 * MB
+"""What the allocator keeps for each further thread of the last stage."""
 
 PIECE_NBYTES = 2 * MB
 """Features of which rows are left out are read in pieces of so many bytes."""
@@ -123,7 +127,8 @@ def batch_nbytes(
     sorting = n_threads * _coding_nbytes(shape.n_rows, form)
     compressing = n_threads * 6 * VALUES_CHUNK_NBYTES  # and pieces of what is read
     ranges = 2 * 8 * batch * form.n_ranges(shape)
-    return batch * shape.n_rows * per_cell + sorting + compressing + ranges + n_threads * apart
+    threads = n_threads * apart + (n_threads - 1) * THREAD_NBYTES
+    return batch * shape.n_rows * per_cell + sorting + compressing + ranges + threads
 
 
 def _coding_nbytes(n_rows: int, form: StoreForm) -> int:
@@ -167,6 +172,26 @@ def smallest_cap(resident: int, needs: dict[str, int]) -> int:
     return (ceil_div(resident + SLACK_NBYTES + max(needs.values()), MB) + 1) * MB
 
 
+def check_columns(cap: int, n_columns: int) -> None:
+    """Refuse a cap that cannot hold what so many columns take, before they are looked at.
+
+    Raises
+    ------
+    BudgetError
+        With the smallest cap that would do for a single row.
+    """
+    resident = resident_nbytes()
+    needs = stage_needs(n_columns, Shape(1, max(1, n_columns)), StoreForm())
+    stage = max(needs, key=needs.__getitem__)
+    least = smallest_cap(resident, needs)
+    if cap < least:
+        raise BudgetError(
+            f"--memory-mb {megabytes(cap):g} cannot hold an ingest of {n_columns} columns: the "
+            f"program itself takes {megabytes(resident):g} MB, and {stage} "
+            f"{megabytes(needs[stage]):g} MB. It takes at least --memory-mb {cap_to_name(least)}."
+        )
+
+
 def plan_ingest(
     cap: int, resident: int, n_columns: int, shape: Shape, form: StoreForm
 ) -> IngestPlan:
@@ -197,7 +222,7 @@ def plan_ingest(
             f"features by {shape.n_rows} rows: the program itself takes "
             f"{megabytes(resident):g} MB, working room {megabytes(SLACK_NBYTES):g} MB, and "
             f"{stage} {megabytes(needs[stage]):g} MB. The smallest cap that would do is "
-            f"--memory-mb {least // MB}."
+            f"--memory-mb {cap_to_name(least)}."
         )
     spare = cap - resident - SLACK_NBYTES
     row_nbytes = 8 * shape.n_features

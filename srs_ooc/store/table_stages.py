@@ -24,7 +24,7 @@ from srs_ooc.store.kinds import FREE
 from srs_ooc.store.labels import check_items, item_blocks, spool_items, texts_given
 from srs_ooc.store.layout import Shape
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.memory import IngestPlan, plan_ingest, table_nbytes
+from srs_ooc.store.memory import IngestPlan, check_columns, plan_ingest, table_nbytes
 from srs_ooc.store.publishing import IngestOptions
 from srs_ooc.store.roles import Roles, check_distinct, check_kinds, choose_roles
 from srs_ooc.store.row_columns import KeptRows, Wording, shown
@@ -92,6 +92,7 @@ class TableIngest:
         """
         self._locate = locate or self._in_row
         n_rows, n_columns = self._table.shape
+        check_columns(self._options.memory_nbytes, n_columns)
         inferred = self._name_columns(apart.names, n_columns) | apart.inferred
         has_target = "target" not in apart.columns
         roles = choose_roles(self._what, self._header, self._options, has_target=has_target)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.errors import InputError
 from srs_ooc.kernel.parse import TextCoder, split_texts, text_cost
+from srs_ooc.sizes import describe_nbytes
 from srs_ooc.store.row_columns import KeptRows, RowColumn, Wording, shown
 from srs_ooc.store.scratch_array import ScratchArray, blocks_of
 
@@ -106,17 +107,23 @@ class _Settling:
             numbers = coder.code(blob, ends)
             codes.append(numbers)
             if len(coder) > MAX_CLASSES + 1 or len(numbers) < len(ends):
-                if task == "auto":
-                    return []
                 row = min(len(numbers), len(ends) - 1)
+                seen = [*coder.texts(), list(split_texts(blob, ends))[row]]
+                if task == "auto" and self._are_numbers(seen):
+                    return []
                 raise self._error(
                     start + row,
-                    f"a target of at most {MAX_CLASSES} classes",
+                    f"a target of at most {MAX_CLASSES} classes, their labels of at most "
+                    f"{describe_nbytes(_CODER_NBYTES // 4)} in all",
                     f"more ({shown(list(split_texts(blob, ends))[row])} is one)",
                     "Name a column of class labels with --target, or say --task regression.",
                 )
             start += len(ends)
         return coder.texts()
+
+    def _are_numbers(self, texts: list[bytes]) -> bool:
+        there = (text for text in texts if not self._wording.is_missing(text))
+        return all(self._wording.number(text) is not None for text in there)
 
     def _find_task(self, labels: list[bytes]) -> tuple[str, str]:
         if not labels:

@@ -64,6 +64,11 @@ class ValuesReader:
         """Chunk files of the array."""
         return ceil_div(self._n_features, self._chunk[0]) * self._n_across
 
+    @property
+    def chunk_nbytes(self) -> int:
+        """Bytes of a chunk as decoded."""
+        return self._chunk[0] * self._chunk[1] * self._dtype.itemsize
+
     def columns(self, stored: NDArray[np.int64]) -> Iterator[tuple[int, int, NDArray[Any]]]:
         """Yield values of stored features, decoding each chunk once.
 

@@ -167,8 +167,12 @@ def _skim(source: Source, form: TextForm, n_columns: int) -> tuple[CsvStream, Ta
     return stream, TableReader(slots, stream.dialect, place=stream.place)
 
 
-def has_row_names(source: Source, form: TextForm) -> bool:
+def has_row_names(
+    source: Source, form: TextForm, check: Callable[[int], None] = lambda n_columns: None
+) -> bool:
     """Tell whether the first row has one field more than the header, as R writes row names.
+
+    ``check`` is told how many fields there are before memory is taken for each.
 
     Raises
     ------
@@ -184,6 +188,7 @@ def has_row_names(source: Source, form: TextForm) -> bool:
         n_columns += len(names.ends)
 
     stream = CsvStream(source, form, count)
+    check(n_columns)
     reader = TableReader(np.full(n_columns, IGNORED, np.int32), stream.dialect, place=stream.place)
     for data, start in stream.body():
         reader.feed(data, start)

@@ -1,9 +1,9 @@
 """``.npy`` and ``.npz`` files: read piece by piece, never whole."""
 
+import io
 import lzma
 import os
 import shutil
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +17,7 @@ from srs_ooc.errors import BudgetError, InputError, StoreError
 from srs_ooc.kernel.parse import TextCoder
 from srs_ooc.sizes import MB, describe_nbytes, megabytes
 from srs_ooc.store.formats.arrays import SparseTable, check_shape
+from srs_ooc.store.formats.npy_header import BAD_HEADER, read_header
 from srs_ooc.store.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.store.labels import item_blocks
 
@@ -24,9 +25,9 @@ _PIECE_NBYTES = 2 * MB
 _LONG_NBYTES = 1 << 14
 """Rows beyond this are not read whole for one cell of each."""
 _N_CELLS = 1 << 14
+_SHOWN = 10
 _MAIN_KEYS = ("X", "x", "data", "arr_0")
 _SPARSE_KEYS = {"data", "shape", "format"}
-_BAD_HEADER = (ValueError, EOFError, OSError, SyntaxError, TypeError, tokenize.TokenError)
 _BAD_ARCHIVE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -41,8 +42,8 @@ _BAD_ARCHIVE = (
 class NpyTable:
     """A ``.npy`` file: row by row in C order, column by column in Fortran order.
 
-    The array is mapped to learn its shape; its cells are read, not mapped: pages of a map count as
-    resident memory until the system takes them back.
+    Its cells are read, not mapped: pages of a map count as resident memory until the system takes
+    them back.
 
     Raises
     ------
@@ -57,20 +58,15 @@ class NpyTable:
     pool: TextCoder | None = None
 
     def __init__(self, path: Path, what: str) -> None:
-        try:
-            array = np.load(path, mmap_mode="r", allow_pickle=False)
-        except _BAD_HEADER as error:
-            raise InputError(
-                f"{what}: expected a .npy file of numbers, could not read it: {error}. "
-                "Get the file again, or save it again without objects."
-            ) from error
-        check_shape(array.shape, what)
-        check_dtype(array.dtype, what)
-        self.by_rows = bool(array.flags.c_contiguous)
-        self.shape: tuple[int, int] = (int(array.shape[0]), int(array.shape[1]))
+        header = read_header(path, what)
+        check_shape(header.shape, what)
+        check_dtype(header.dtype, what)
+        # Of one row or column both orders are the same.
+        self.by_rows = not header.is_fortran or header.shape[0] == 1
+        self.shape: tuple[int, int] = (header.shape[0], header.shape[1])
         self._path, self._what = path, what
-        self.narrow = is_narrow(array.dtype)
-        self._dtype, self._offset = array.dtype, int(array.offset)
+        self.narrow = is_narrow(header.dtype)
+        self._dtype, self._offset = header.dtype, header.offset
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""
@@ -169,7 +165,8 @@ def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | Spars
         with zipfile.ZipFile(path) as archive:
             sizes = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
             if sizes.keys() >= _SPARSE_KEYS:
-                return _open_sparse(path, what, sum(e.file_size for e in sizes.values()), cap)
+                n_bytes = sum(entry.file_size for entry in sizes.values())
+                return _open_sparse(path, what, n_bytes + 24 * _largest(archive), cap)
             entry = sizes[_main_key(list(sizes), what)]
             copy = scratch / "matrix.npy"
             _check_room(what, entry.file_size, scratch)
@@ -180,6 +177,14 @@ def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | Spars
             f"{what}: expected a .npz file, found damage: {error}. Get the file again."
         ) from error
     return NpyTable(copy, what)
+
+
+def _largest(archive: zipfile.ZipFile) -> int:
+    """Return the larger dimension of a sparse matrix, for each of which SciPy keeps places."""
+    with archive.open("shape.npy") as file:
+        data = file.read(1 << 12)
+    shape = np.load(io.BytesIO(data), allow_pickle=False)
+    return max(0, *map(int, shape.tolist()))
 
 
 def _check_room(what: str, nbytes: int, scratch: Path) -> None:
@@ -198,7 +203,9 @@ def _main_key(keys: list[str], what: str) -> str:
         if key in keys:
             return key
     raise InputError(
-        f"{what}: expected one matrix, or one named X, found {', '.join(keys)}. Save it alone."
+        f"{what}: expected one matrix, or one named X, found "
+        f"{', '.join(key[:40] for key in keys[:_SHOWN])}{', ...' * (len(keys) > _SHOWN)}. Save it "
+        "alone."
     )
 
 
@@ -214,7 +221,7 @@ def _open_sparse(path: Path, what: str, nbytes: int, cap: int) -> SparseTable:
         )
     try:
         matrix = scipy.sparse.load_npz(path)
-    except (*_BAD_HEADER, *_BAD_ARCHIVE) as error:
+    except (*BAD_HEADER, *_BAD_ARCHIVE) as error:
         raise InputError(
             f"{what}: expected a sparse matrix saved by SciPy, could not read it: {error}. "
             "Get the file again."

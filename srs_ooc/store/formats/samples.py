@@ -1,17 +1,25 @@
 """A sample table: what is known of each sample, by its id."""
 
+import codecs
 import csv
-import io
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from srs_ooc.errors import InputError
+from srs_ooc.errors import BudgetError, InputError
+from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.formats.dialect import TextForm
 from srs_ooc.store.formats.pieces import PieceReader
 from srs_ooc.store.formats.source import Source
 
 _SHOWN = 5
+_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?=[^\n])")
+_SAMPLE_NBYTES, _CELL_NBYTES = 400, 100
+"""Memory of a sample in both mappings, and of a cell of it, as Python objects."""
+MOST_LINE_NBYTES = 16 * MB
+"""A line of a sample table is no longer."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,11 @@ class Samples:
 
 
 def read_samples(
-    source: Source, form: TextForm, id_name: str, wanted: Sequence[tuple[str, str]]
+    source: Source,
+    form: TextForm,
+    id_name: str,
+    wanted: Sequence[tuple[str, str]],
+    room_nbytes: int,
 ) -> Samples:
     """Read ids and columns of a sample table, a line for each sample.
 
@@ -48,9 +60,13 @@ def read_samples(
         Column of the ids.
     wanted : sequence of (str, str)
         For each other column the option that names it, and its name.
+    room_nbytes : int
+        Memory that the samples may take.
 
     Raises
     ------
+    BudgetError
+        If they take more.
     InputError
         If a column is not there, a row is ragged, or an id occurs twice.
     """
@@ -70,7 +86,16 @@ def read_samples(
         places.append(header.index(name))
     cells: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
+    taken = 0
     for row in filled:
+        named = [row[place] for place in places if place < len(row)]
+        taken += _SAMPLE_NBYTES + sum(_CELL_NBYTES + 4 * len(cell) for cell in named)
+        if taken > room_nbytes:
+            raise BudgetError(
+                f"{source}, line {rows.line_num}: the samples up to here take "
+                f"{describe_nbytes(taken)}, and the cap leaves {describe_nbytes(room_nbytes)}. "
+                "Give more with --memory-mb, or only the lines of samples that the table has."
+            )
         where = f"{source}, line {rows.line_num}"
         if len(row) != len(header):
             raise InputError(
@@ -90,12 +115,25 @@ def read_samples(
 def _lines(
     source: Source, first: bytes, pieces: Iterator[bytes], comment: str | None
 ) -> Iterator[str]:
+    """Yield lines one at a time, with their ends; a file is never held whole."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    rest = ""
     try:
-        text = (first + b"".join(pieces)).decode()
+        for piece in chain([first], pieces, [b""]):
+            *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
+            if len(rest) > MOST_LINE_NBYTES:
+                raise InputError(
+                    f"{source}: expected lines of at most {describe_nbytes(MOST_LINE_NBYTES)}, "
+                    "found a longer one. Give a text table with a line for each sample."
+                )
+            for line in lines:
+                yield "\n" if comment and line.startswith(comment) else line
     except UnicodeDecodeError as error:
-        raise InputError(f"{source}: expected UTF-8 text: {error}. Convert the file.") from None
-    for line in io.StringIO(text, newline=""):
-        yield "\n" if comment and line.startswith(comment) else line
+        raise InputError(
+            f"{source}: expected UTF-8 text: {error.reason}. Convert the file."
+        ) from None
+    if rest:
+        yield "\n" if comment and rest.startswith(comment) else rest
 
 
 def unmatched(samples: Samples, ids: list[str]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ SMALL = ("--quick", "--problems", "shift", "--tag", "here")
 
 def run(cache, *arguments):
     command = [sys.executable, str(SCRIPT), "--cache", str(cache), *SMALL, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
 
 
 def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):

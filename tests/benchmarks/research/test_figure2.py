@@ -17,7 +17,7 @@ def figure(folder, iterations, steps, judge="probe"):
     command += ["--judge", judge]
     command += ["--iterations", str(iterations), "--steps", str(steps)]
     command += ["--shares", "0.05", "--alphas", "0", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stderr
     with (folder / f"figure2-{judge}.csv").open(newline="") as file:
         return list(csv.DictReader(file)), done.stderr
