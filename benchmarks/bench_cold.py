@@ -27,12 +27,12 @@ from pathlib import Path
 import numpy as np
 from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
-from srs_ooc.fitting import engine_parts
-from srs_ooc.inputs import Inputs
-from srs_ooc.ledger import TransientLedger
-from srs_ooc.plan.subject import Subject, subject_of_store
-from srs_ooc.runs import Request
-from srs_ooc.spec import Options
+from srs_ooc.planning.subject import Subject, subject_of_store
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.session import Request
+from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, read_manifest
 
 READERS = (1, 4, 16)

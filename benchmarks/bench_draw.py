@@ -22,13 +22,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.tree import ExtraTreeClassifier
 
-from srs_ooc.fitting import engine_parts
-from srs_ooc.inputs import Inputs
-from srs_ooc.runs import Request, open_or_create, spec_of
-from srs_ooc.spec import Options
-from srs_ooc.synth.madelon import Madelon
-from srs_ooc.synth.output import write_table
-from srs_ooc.synth.problem import columns
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.session import Request, open_or_create, spec_of
+from srs_ooc.runs.spec import Options
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.output import write_table
+from srs_ooc.synthetic.problem import columns
 
 PEER_PASSES = 4
 WARM_SECONDS = 1.5

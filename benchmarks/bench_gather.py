@@ -27,11 +27,11 @@ from pathlib import Path
 import numpy as np
 from cold_store import chunk_files, drop_cache
 
-from srs_ooc.kernel.block import Block
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.layout import chunk_file
-from srs_ooc.synth.madelon import Madelon
-from srs_ooc.synth.output import write_table
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.output import write_table
+from srs_ooc.trees.block import Block
 
 DRAWS = 40
 

@@ -1,8 +1,8 @@
 """What a new part must pass: for a table format, :func:`check_table`.
 
 A format is one file in ``srs_ooc/store/formats`` with a class that has the shape of
-:class:`srs_ooc.store.formats.Table`, and a line in ``opening.py``. Its test makes a small table in
-the format and calls :func:`check_table` with what the table should hold.
+:class:`srs_ooc.ingestion.formats.Table`, and a line in ``opening.py``. Its test makes a small table
+in the format and calls :func:`check_table` with what the table should hold.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.parse import TextCoder
-from srs_ooc.store.formats import Table
-from srs_ooc.store.labels import text_of
+from srs_ooc.ingestion.formats import Table
+from srs_ooc.ingestion.labels import text_of
+from srs_ooc.ingestion.parse import TextCoder
 
 _POOL_NBYTES = 1_000_000
 

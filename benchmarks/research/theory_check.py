@@ -19,16 +19,16 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.engine import Engine
-from srs_ooc.fitting import engine_parts, shape_of
-from srs_ooc.inputs import Inputs
-from srs_ooc.ledger import TransientLedger
-from srs_ooc.sizes import MB
-from srs_ooc.spec import Options, settle
+from srs_ooc.base.sizes import MB
+from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.runs.engine import Engine
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import engine_parts, shape_of
+from srs_ooc.runs.spec import Options, settle
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.table import stored_positions
-from srs_ooc.synth.output import write_table
-from srs_ooc.synth.scenarios import Chain, Clique, Marginal, Scenario
+from srs_ooc.synthetic.output import write_table
+from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal, Scenario
 from srs_ooc.theory import examples
 from srs_ooc.theory.real_trees import real_tree_time
 from srs_ooc.theory.settings import Setting

@@ -11,8 +11,8 @@ from typing import NoReturn
 import click
 
 from srs_ooc import __version__
-from srs_ooc.errors import SrsOocError
-from srs_ooc.terminal import visible
+from srs_ooc.base.errors import SrsOocError
+from srs_ooc.base.terminal import visible
 
 COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),

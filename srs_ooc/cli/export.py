@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 import numpy as np
 
-from srs_ooc.budget import process_nbytes
+from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.sizes import MB
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
-from srs_ooc.errors import RunError, UsageError
-from srs_ooc.ledger import Ledger
-from srs_ooc.report.export import export_columns
-from srs_ooc.report.ranking import Reading
-from srs_ooc.sizes import MB
+from srs_ooc.results.export import export_columns
+from srs_ooc.results.ranking import Reading
+from srs_ooc.runs.ledger import Ledger
 
 _FILE = click.Path(path_type=Path)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.budget import process_nbytes
+from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.output import (
     MEMORY_OPTION,
     SAFE_OPTION,
@@ -14,10 +15,9 @@ from srs_ooc.cli.output import (
     stream_json,
     stream_table,
 )
-from srs_ooc.ledger import Ledger
-from srs_ooc.report.ranking import FeatureRecord, Reading
-from srs_ooc.run_store import find_store
-from srs_ooc.sizes import MB, counted
+from srs_ooc.results.ranking import FeatureRecord, Reading
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import find_store
 
 TABLE_ROWS = 50
 _COLUMNS = {

@@ -5,19 +5,20 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.budget import cap_to_name
+from srs_ooc.base.budget import cap_to_name
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.cli.output import say
-from srs_ooc.errors import InputError, UsageError
-from srs_ooc.sizes import MB, describe_nbytes
-from srs_ooc.store.forecast import Forecast, forecast
-from srs_ooc.store.formats.dialect import TextForm
-from srs_ooc.store.ingest_features import SampleTable, ingest_features_as_rows
-from srs_ooc.store.ingest_table import ingest_any
-from srs_ooc.store.kinds import ForcedKinds, describe_counts, pair_of
+from srs_ooc.ingestion.feature_tables import SampleTable, ingest_features_as_rows
+from srs_ooc.ingestion.forced_kinds import ForcedKinds, pair_of
+from srs_ooc.ingestion.forecast import Forecast, forecast
+from srs_ooc.ingestion.formats.dialect import TextForm
+from srs_ooc.ingestion.publishing import IngestOptions
+from srs_ooc.ingestion.table_stages import Apart
+from srs_ooc.ingestion.tables import ingest_any
+from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.publishing import IngestOptions
-from srs_ooc.store.table_stages import Apart
 
 
 @click.command("ingest")

@@ -7,9 +7,9 @@ from typing import Any
 import click
 import numpy as np
 
-from srs_ooc.budget import Budget
+from srs_ooc.base.budget import Budget
+from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, say
-from srs_ooc.sizes import MB, describe_nbytes
 from srs_ooc.store.check import check_files
 from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import Manifest, read_manifest

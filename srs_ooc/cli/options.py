@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from srs_ooc.params import Choice, Flag, Kind, Option, Whole
-from srs_ooc.spec import declared, owner_of
+from srs_ooc.base.params import Choice, Flag, Kind, Option, Whole
+from srs_ooc.runs.spec import declared, owner_of
 
 FILE = click.Path(path_type=Path)
 Decorator = Callable[[Any], Any]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
+from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.output import echo_json, say
-from srs_ooc.predict.predict import predict
-from srs_ooc.sizes import MB, counted
+from srs_ooc.ensemble.predict import predict
 
 _FILE = click.Path(path_type=Path)
 

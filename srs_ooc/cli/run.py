@@ -10,22 +10,22 @@ from typing import Any
 
 import click
 
-from srs_ooc.budget import process_nbytes
+from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.records import Step
+from srs_ooc.base.sizes import counted
 from srs_ooc.cli.config import read_config
 from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import say
 from srs_ooc.cli.progress import RunProgress
-from srs_ooc.errors import UsageError
-from srs_ooc.ledger import Ledger
-from srs_ooc.plan.expect import planned_run
-from srs_ooc.records import Step
-from srs_ooc.report.ranking import Reading
-from srs_ooc.report.status import Status, status_of
-from srs_ooc.report.verdict import VerdictReading
-from srs_ooc.run_store import find_store, spec_of
-from srs_ooc.runs import Request, default_run_path, is_done, open_or_create, work_on
-from srs_ooc.sizes import counted
-from srs_ooc.spec import Options
+from srs_ooc.planning.expect import planned_run
+from srs_ooc.results.ranking import Reading
+from srs_ooc.results.status import Status, status_of
+from srs_ooc.results.verdict import VerdictReading
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import find_store, spec_of
+from srs_ooc.runs.session import Request, default_run_path, is_done, open_or_create, work_on
+from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import read_manifest
 
 SHOWN = 20

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from srs_ooc.budget import Budget
+from srs_ooc.base.budget import Budget
+from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
-from srs_ooc.ledger import Ledger
-from srs_ooc.report.ranking import READING_NBYTES
-from srs_ooc.report.status import Status, status_of, values_of
-from srs_ooc.sizes import MB, describe_nbytes
+from srs_ooc.results.ranking import READING_NBYTES
+from srs_ooc.results.status import Status, status_of, values_of
+from srs_ooc.runs.ledger import Ledger
 
 
 @click.command("status")

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from srs_ooc.base.errors import UsageError
 from srs_ooc.cli.output import say
-from srs_ooc.errors import UsageError
 from srs_ooc.theory.settings import SCENARIOS, Setting
 from srs_ooc.theory.summary import Extras, compare
 from srs_ooc.theory.table1 import Cell, Row, rows

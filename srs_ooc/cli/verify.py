@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+from srs_ooc.base.sizes import counted, describe_nbytes
 from srs_ooc.cli.output import say
-from srs_ooc.ledger.records import FILE
-from srs_ooc.ledger.verify import verify_run
-from srs_ooc.sizes import counted, describe_nbytes
+from srs_ooc.runs.ledger.records import FILE
+from srs_ooc.runs.ledger.verify import verify_run
 from srs_ooc.store.verify import Verified, verify_store
 
 

@@ -5,10 +5,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Outcome, Probe
+from srs_ooc.base.seeds import Purpose, below, derive
+from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.records import Outcome, Probe
-from srs_ooc.seeds import Purpose, below, derive
-from srs_ooc.shares import exact_share
 
 
 class Judge(Protocol):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any, Self
 
-from srs_ooc.errors import UsageError
-from srs_ooc.params import Params, Share, Whole, option
-from srs_ooc.shares import exact_share
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.params import Params, Share, Whole, option
+from srs_ooc.base.shares import exact_share
 
 MOST_DECOYS, MOST_KEPT, MOST_REPLAYS = 16, 1000, 9999
 

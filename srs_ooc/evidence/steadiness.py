@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.state import Saved, State
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.records import Outcome
-from srs_ooc.state import Saved, State
 
 FIRST = 1000
 """Iterations before the first look."""

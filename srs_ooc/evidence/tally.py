@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from srs_ooc.records import Outcome
-from srs_ooc.state import Pages, Saved, State, n_pages, touch
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.state import Pages, Saved, State, n_pages, touch
 
 
 class Tally:

@@ -6,8 +6,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.block import Block
-from srs_ooc.records import Iteration, Outcome
+from srs_ooc.base.records import Iteration, Outcome
+from srs_ooc.trees.block import Block
 
 
 @dataclass(frozen=True)

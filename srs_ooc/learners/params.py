@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from math import ceil, isqrt
 from typing import Any, Self
 
-from srs_ooc.errors import UsageError
-from srs_ooc.kernel.tree import IMPORTANCE_BITS, IMPURITIES, SPLITTERS, THRESHOLDS, TreeLimits
-from srs_ooc.params import Choice, Flag, Params, Share, Text, Whole, option
-from srs_ooc.shares import exact_share, floor_share, share_text
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.params import Choice, Flag, Params, Share, Text, Whole, option
+from srs_ooc.base.shares import exact_share, floor_share, share_text
+from srs_ooc.trees.tree import IMPORTANCE_BITS, IMPURITIES, SPLITTERS, THRESHOLDS, TreeLimits
 
 UNWEIGHTED, RANK = "none", "rank"
 MOST_TREES = 10_000

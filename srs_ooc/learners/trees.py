@@ -6,14 +6,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import grow_tree, scratch_nbytes
-from srs_ooc.kernel.training import TrainingRows
-from srs_ooc.kernel.tree import GrownTree, TreeLimits
+from srs_ooc.base.records import Iteration, Outcome
+from srs_ooc.base.seeds import derive
 from srs_ooc.learners.base import Columns
-from srs_ooc.records import Iteration, Outcome
 from srs_ooc.samplers.base import IMPORTANCE
-from srs_ooc.seeds import derive
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.grow import grow_tree, scratch_nbytes
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import GrownTree, TreeLimits
 
 MORE_TREES = 1 << 32
 """Part of the words under which further trees on a subspace have their keys."""

@@ -2,8 +2,8 @@
 
 from typing import ClassVar, Protocol
 
-from srs_ooc.records import Outcome, Subspace
-from srs_ooc.state import Saved, State
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.state import Saved, State
 
 IMPORTANCE, LOSS, PREDICTIONS = "importance", "loss", "predictions"
 """What a sampler may need to learn of a subspace, and a learner provide."""

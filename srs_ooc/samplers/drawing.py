@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.native import draw_blocks, draw_distinct
-from srs_ooc.seeds import Purpose, derive
-from srs_ooc.shares import floor_share
+from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.base.shares import floor_share
+from srs_ooc.samplers.distinct import draw_blocks, draw_distinct
 
 
 class Drawing:

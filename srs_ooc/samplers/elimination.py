@@ -11,12 +11,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.base.state import Saved, State
 from srs_ooc.evidence.ranking import by_score
-from srs_ooc.kernel.native import draw_distinct
-from srs_ooc.records import Outcome, Subspace
 from srs_ooc.samplers.base import IMPORTANCE
-from srs_ooc.seeds import Purpose, derive
-from srs_ooc.state import Saved, State
+from srs_ooc.samplers.distinct import draw_distinct
 
 SURVIVORS = 1000
 """Items of the screen that enter the first round."""

@@ -5,12 +5,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.state import Saved, State
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.records import Outcome, Subspace
 from srs_ooc.samplers.base import IMPORTANCE, Unbounded
 from srs_ooc.samplers.drawing import Drawing
-from srs_ooc.state import Saved, State
 
 EVERY = 100
 """Iterations after which the leaders are chosen again, at the end of a round."""

@@ -14,10 +14,10 @@ from importlib.metadata import entry_points
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.params import Params
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.params import Params
 from srs_ooc.samplers.base import Sampler
 
 GROUP = "srs_ooc.samplers"

@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.state import Saved, State
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.records import Outcome, Subspace
 from srs_ooc.samplers.base import IMPORTANCE, Unbounded
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.state import Saved, State
 
 
 class SequentialRandomSubspace(Unbounded):

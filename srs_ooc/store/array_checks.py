@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.code import CATEGORICAL, max_codes
-from srs_ooc.store.kinds import NAMES
+from srs_ooc.store.coding import max_codes
+from srs_ooc.store.kinds import CATEGORICAL, NAMES
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.validation import ImpossibleError, Record, wrong
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from srs_ooc.errors import StoreError
-from srs_ooc.sizes import ceil_div
+from srs_ooc.base.errors import StoreError
+from srs_ooc.base.sizes import ceil_div
 from srs_ooc.store.layout import chunk_file, require_file, values_file
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.names import map_array

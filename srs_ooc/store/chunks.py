@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.sizes import ceil_div
+from srs_ooc.base.sizes import ceil_div
 from srs_ooc.store.codec import encode
 from srs_ooc.store.layout import (
     Shape,
@@ -20,9 +20,10 @@ from srs_ooc.store.layout import (
     values_chunk,
     values_file,
 )
-from srs_ooc.store.texts import TextBlocks
 
 _PAD_NBYTES = 1 << 20
+TextBlocks = Iterable[tuple[bytes, NDArray[np.uint64]]]
+"""Blocks of texts: UTF-8 bytes one after another, and where each text ends in its block."""
 
 
 class SyncedFile:

@@ -9,12 +9,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import StoreError
-from srs_ooc.kernel import _native
-from srs_ooc.kernel.block import Block
+from srs_ooc.base.errors import StoreError
+from srs_ooc.native import _native
 from srs_ooc.store.check import check_chunks
 from srs_ooc.store.layout import cannot_read, chunk_file
 from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.trees.block import Block
 
 _ALL_ROWS = np.zeros(0, dtype=np.int32)
 _NO_FAMILIES = np.zeros(0, dtype=np.int32)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.sizes import MB
+from srs_ooc.base.sizes import MB
 from srs_ooc.store.chunks import SyncedFile
 from srs_ooc.store.layout import COORDINATE_CHUNK, small_file
 

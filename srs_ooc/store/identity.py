@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from srs_ooc.errors import StoreError
+from srs_ooc.base.errors import StoreError
 from srs_ooc.store.manifest import Manifest, read_manifest
 
 

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from srs_ooc.errors import StoreError
-from srs_ooc.kernel.code import max_codes
-from srs_ooc.sizes import MB, ceil_div
+from srs_ooc.base.errors import StoreError
+from srs_ooc.base.sizes import MB, ceil_div
+from srs_ooc.store.coding import max_codes
 
 CODES_CHUNK_NBYTES = 32 * MB
 _PIECE_NBYTES = 1 << 20

@@ -62,7 +62,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from srs_ooc.errors import StoreError
+from srs_ooc.base.errors import StoreError
 from srs_ooc.store.layout import (
     SMALL_ARRAYS,
     Shape,

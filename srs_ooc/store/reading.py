@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.code import CATEGORICAL
 from srs_ooc.store.array_checks import check_categories
+from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.layout import small_file
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.names import read_array, text_of
@@ -31,7 +31,7 @@ def read_kinds(path: Path, manifest: Manifest) -> NDArray[np.uint8]:
     """Return the kind of each stored feature, uint8 (n_features,).
 
     The kinds are ``NUMERIC``, ``INTEGER``, ``BOOLEAN``, ``CATEGORICAL`` and ``CONSTANT`` of
-    :mod:`srs_ooc.kernel.code`, by name in :data:`srs_ooc.store.kinds.KINDS`.
+    :mod:`srs_ooc.store.kinds`, by name in :data:`srs_ooc.store.kinds.KINDS`.
     """
     return np.asarray(read_array(path, manifest, "kinds"), dtype=np.uint8)
 

@@ -8,7 +8,7 @@ native code among it, takes for granted.
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from srs_ooc.errors import StoreError
+from srs_ooc.base.errors import StoreError
 from srs_ooc.store.kinds import NAMES
 from srs_ooc.store.layout import (
     FLOAT_CHUNK_NBYTES,

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import StoreError
-from srs_ooc.sizes import ceil_div
+from srs_ooc.base.errors import StoreError
+from srs_ooc.base.sizes import ceil_div
 from srs_ooc.store.codec import crc_of, decode, packed_bound
 from srs_ooc.store.layout import cannot_read, values_file
 from srs_ooc.store.manifest import Manifest

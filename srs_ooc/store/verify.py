@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from srs_ooc.errors import StoreError
+from srs_ooc.base.errors import StoreError
 from srs_ooc.store.check import check_files
 from srs_ooc.store.layout import COORDINATES, cannot_read, verify_file
 from srs_ooc.store.manifest import Manifest, canonical, parse, read_manifest

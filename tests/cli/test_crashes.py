@@ -11,7 +11,7 @@ import pytest
 from command import command_line, environment, error_of, srs_ooc
 from stores import make_store, noise_table
 
-from srs_ooc.report import export
+from srs_ooc.results import export
 
 HANGS = 3600
 
@@ -87,7 +87,7 @@ def test_closed_standard_streams_and_full_disks_are_said(folder):
 
 def test_an_interrupt_while_modules_load_is_one_message():
     """The module that is being loaded interrupts its own process, as Ctrl-C would."""
-    for module in ("click", "numpy", "srs_ooc.plan.expect"):
+    for module in ("click", "numpy", "srs_ooc.planning.expect"):
         code = (
             "import os, runpy, signal, sys\n"
             "class Finder:\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srs_ooc.atomic import MARKER, SCRATCH_SUFFIX
+from srs_ooc.base.atomic import MARKER, SCRATCH_SUFFIX
 from srs_ooc.cli import main
 from srs_ooc.store import chunks
 

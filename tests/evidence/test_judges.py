@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.records import Outcome
 
 
 def outcome(features, importance, probe=None):

@@ -10,15 +10,15 @@ from click.testing import CliRunner
 from digests import digest_of_array, digest_of_json, rounded, sha256
 
 from srs_ooc import ingest
-from srs_ooc.budget import PROCESS_NBYTES
+from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.fitting import plan_memory
-from srs_ooc.ledger import Ledger
-from srs_ooc.ledger.trees import TREES_FILE, VALID
-from srs_ooc.runs import Request, open_or_create, spec_of, work_on
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
+from srs_ooc.runs.resources import plan_memory
+from srs_ooc.runs.session import Request, open_or_create, spec_of, work_on
+from srs_ooc.runs.spec import Options, Shape, settle
 from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.spec import Options, Shape, settle
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array

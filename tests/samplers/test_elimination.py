@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.records import Outcome
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.seeds import key_of
 from srs_ooc.samplers.elimination import BATCHES, COUNTING, TREES, Elimination, round_sizes
-from srs_ooc.seeds import key_of
 
 
 @dataclass

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srs_ooc.kernel.reference import draw_distinct
+from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.seeds import Purpose, derive
+from srs_ooc.trees.reference import draw_distinct
 
 
 @settings(max_examples=60, deadline=None)

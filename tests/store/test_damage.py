@@ -9,10 +9,10 @@ import shutil
 import numpy as np
 import pytest
 
-from srs_ooc.errors import StoreError
+from srs_ooc.base.errors import StoreError
+from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
 from srs_ooc.store.check import check_files
 from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array

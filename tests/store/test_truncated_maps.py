@@ -13,8 +13,8 @@ GATHER = """
 import faulthandler, os, signal, sys, threading
 from pathlib import Path
 import numpy as np
-from srs_ooc.errors import StoreError
-from srs_ooc.kernel.block import Block
+from srs_ooc.base.errors import StoreError
+from srs_ooc.trees.block import Block
 from srs_ooc.store.columns import ColumnStore
 
 path, then = Path(sys.argv[1]), sys.argv[2]

@@ -11,10 +11,10 @@ from command import error_of, json_of, srs_ooc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srs_ooc.errors import StoreError
-from srs_ooc.report.export import export_columns
+from srs_ooc.base.errors import StoreError
+from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.results.export import export_columns
 from srs_ooc.store.check import check_files
-from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import SHA256, read_manifest, sha256_of
 from srs_ooc.store.names import Names, read_array

@@ -5,8 +5,8 @@ import pytest
 import zarr
 from stores import make_store
 
+from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
 from srs_ooc.store import coordinates
-from srs_ooc.store.ingest import IngestOptions, ingest_csv
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.verify import verify_store
 

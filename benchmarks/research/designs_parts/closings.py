@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 from srs_ooc.evidence.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
 
 from designs_parts.measures import Measure, rows_by_node
-from srs_ooc.executors import tree_key
-from srs_ooc.fitting import EngineParts
-from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.forest import Trees, decode_trees
-from srs_ooc.kernel.native import grow_tree
-from srs_ooc.kernel.training import TrainingRows, root_of
-from srs_ooc.kernel.tree import IMPORTANCE_BITS, TreeLimits
-from srs_ooc.records import Outcome, Subspace
-from srs_ooc.seeds import derive, derive_array
-from srs_ooc.survey import largest_decoy_group
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.seeds import derive, derive_array
+from srs_ooc.runs.executors import tree_key
+from srs_ooc.runs.resources import EngineParts
+from srs_ooc.runs.survey import largest_decoy_group
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.forest import Trees, decode_trees
+from srs_ooc.trees.grow import grow_tree
+from srs_ooc.trees.training import TrainingRows, root_of
+from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
 
 ALL = int(np.iinfo(np.int64).max)
 """K where every column is a candidate."""

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.ranking import best_items, mean_importance
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.fitting import EngineParts, engine_parts
-from srs_ooc.ledger import TransientLedger
-from srs_ooc.plan.iterations import DRAWS_TO_VERDICT, MIN_ITERATIONS
-from srs_ooc.records import Outcome
-from srs_ooc.runs import Request, settle_new
+from srs_ooc.planning.iterations import DRAWS_TO_VERDICT, MIN_ITERATIONS
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import EngineParts, engine_parts
+from srs_ooc.runs.session import Request, settle_new
+from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.leaders import Leaders
-from srs_ooc.seeds import Purpose, key_of
-from srs_ooc.sizes import MB
-from srs_ooc.spec import Options
 
 MEMORY_MB = 4000
 SURVIVORS = 2000

@@ -14,11 +14,11 @@ from designs_parts.screens import Screen
 from srs_ooc.evidence.marginal import largest_passing, strength
 from srs_ooc.evidence.promotion import passing_level
 from srs_ooc.evidence.ranking import by_score
-from srs_ooc.fitting import EngineParts
-from srs_ooc.item_tests import MarginalTests
+from srs_ooc.runs.item_tests import MarginalTests
+from srs_ooc.runs.resources import EngineParts
+from srs_ooc.runs.survey import largest_decoy_group
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
-from srs_ooc.survey import largest_decoy_group
 
 FACTS, MARGINAL = "facts", "marginal"
 

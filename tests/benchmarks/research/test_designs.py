@@ -20,16 +20,16 @@ from measured import srs_ooc
 from selection_parts.ours import read_selection
 from selection_parts.scores import Scores
 
+from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.verdict import CLEAR
-from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.forest import decode_trees
-from srs_ooc.kernel.native import grow_tree
-from srs_ooc.kernel.response import Response
-from srs_ooc.kernel.training import TrainingRows
-from srs_ooc.kernel.tree import IMPORTANCE_BITS, TreeLimits
-from srs_ooc.records import Outcome
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.forest import decode_trees
+from srs_ooc.trees.grow import grow_tree
+from srs_ooc.trees.response import Response
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
 
 pytestmark = pytest.mark.research
 
