@@ -23,8 +23,8 @@ from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.ledger.records import REPLAYS_FOLDER
 from srs_ooc.runs.ledger.trees import TreeWriter
-from srs_ooc.runs.ledger.verify import REPLAYS_FOLDER
 from srs_ooc.runs.resources import EngineParts, engine_parts
 from srs_ooc.runs.search import Search
 from srs_ooc.runs.spec import RunSpec
