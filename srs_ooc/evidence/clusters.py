@@ -1,9 +1,9 @@
 """Clusters of features that can stand in for one another, around the best of each.
 
 Features are taken in order. Each joins the representative that it is most correlated with, or
-becomes one where no correlation is large enough (Hartigan's leader algorithm). So every member can stand in for its representative,
-which chains of single linkage do not say; and memory grows with the features, not with their
-pairs.
+becomes one where no correlation is large enough (the leader algorithm of Hartigan). So every member
+can stand in for its representative, which chains of single linkage do not say; and memory grows
+with the features, not with their pairs.
 """
 
 import numpy as np
