@@ -18,7 +18,7 @@ FLOORS = {
     7: ["survey"],
     8: ["conclusion"],
     9: ["runs"],
-    10: ["plan"],
+    10: ["plan", "compaction"],
     11: ["report", "predict"],
     12: ["cli", "testing"],
     13: ["__main__"],

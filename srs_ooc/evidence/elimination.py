@@ -49,10 +49,10 @@ REPLAYING = Manner(0.3, 0.7, 0.01)
 """Before replays: few features are expected, some of which show only beside others."""
 
 
-def round_sizes(n_survivors: int) -> list[int]:
-    """Return the items that each round begins with."""
+def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
+    """Return the items that each round begins with, no fewer than ``fewest`` after the first."""
     sizes = [n_survivors]
-    while sizes[-1] // 2 >= FINALISTS:
+    while sizes[-1] // 2 >= fewest:
         sizes.append(sizes[-1] // 2)
     return sizes
 
@@ -70,6 +70,8 @@ class Elimination:
         How rounds are grown.
     most : int
         Items a tree may see at most.
+    fewest : int
+        Items below which no round begins.
 
     Attributes
     ----------
@@ -87,7 +89,14 @@ class Elimination:
 
     _ARRAYS = ("items", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
 
-    def __init__(self, items: NDArray[np.uint32], key: int, manner: Manner, most: int) -> None:
+    def __init__(
+        self,
+        items: NDArray[np.uint32],
+        key: int,
+        manner: Manner,
+        most: int,
+        fewest: int = FINALISTS,
+    ) -> None:
         n = len(items)
         self._key, self._manner, self._most = key, manner, most
         self.items = np.sort(items)
@@ -97,7 +106,7 @@ class Elimination:
         self.importance = np.zeros((BATCHES, n), np.int64)
         self.n_drawn = np.zeros((BATCHES, n), np.int64)
         self.round = self.tree = 0
-        self.sizes = round_sizes(n)
+        self.sizes = round_sizes(n, fewest)
 
     @property
     def is_over(self) -> bool:

@@ -2,9 +2,9 @@
 
 Importance alone puts a feature and its copies side by side: each is worth as much as the first by
 itself, and nothing once that is known. Here the next feature is always the one with the largest
-importance times the share of its variance that no feature before it explains, one less the largest
-squared rank correlation with those before it. It is the mRMR criterion (Ding and Peng 2005,
-quotient form) with the trees' importance as relevance and the nearest feature as redundancy.
+importance times what of it is new: ``sqrt(1 - r**2)``, the standard deviation that the feature
+before it which is most like it leaves unexplained, r being their rank correlation. It is the idea
+of mRMR (Ding and Peng 2005) with the trees' importance as relevance.
 """
 
 import numpy as np
@@ -45,7 +45,7 @@ def by_worth(
     order = np.empty(len(relevance), np.intp)
     for rank in range(len(order)):
         # Of equal values the first: the more important one, then as the hash has it.
-        place = int(np.argmax(np.where(is_left, relevance * (1.0 - explained), -1.0)))
+        place = int(np.argmax(np.where(is_left, relevance * np.sqrt(1.0 - explained), -1.0)))
         order[rank], is_left[place] = place, False
         taken = columns.squared(by_importance[[place]], by_importance)[0]
         np.maximum(explained, taken, out=explained)

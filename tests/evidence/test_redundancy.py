@@ -37,7 +37,7 @@ def slow_order(importance, squares):
     left, order = list(range(len(importance))), []
     while left:
         explained = [max((squares[i, j] for j in order), default=0.0) for i in left]
-        worth = [importance[i] * (1 - r2) for i, r2 in zip(left, explained, strict=True)]
+        worth = [importance[i] * np.sqrt(1 - r2) for i, r2 in zip(left, explained, strict=True)]
         order.append(left.pop(int(np.argmax(worth))))
     return order
 
