@@ -1,12 +1,12 @@
 """Ours on the training half of a table: a run with its defaults, its order, its nested sets."""
 
+import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 from measured import find_srs_ooc
 from numpy.typing import NDArray
-
-import subprocess
 
 from srs_ooc.compaction.compact import compact
 from srs_ooc.compaction.fold_runs import Site, nest_run
@@ -42,7 +42,9 @@ def order(
 ) -> tuple[list[int], list[int] | None]:
     """Return the first columns by worth."""
     ledger, site = _run(source, train, seed, folder)
-    return _columns(site, [int(f) for f in first_by_worth(ledger, site)[:MOST]]), None
+    with closing(ledger):
+        first = first_by_worth(ledger, site)[:MOST]
+    return _columns(site, first.tolist()), None
 
 
 def nested(
@@ -50,9 +52,10 @@ def nested(
 ) -> tuple[list[int], list[int] | None]:
     """Return the first columns of the nested sets."""
     ledger, site = _run(source, train, seed, folder)
-    found = nest_run(ledger, site)
+    with closing(ledger):
+        found = nest_run(ledger, site)
     assert found is not None
-    return _columns(site, [int(f) for f in found[1].order[:MOST]]), None
+    return _columns(site, found[1].order[:MOST].tolist()), None
 
 
 def compacted(
@@ -60,7 +63,8 @@ def compacted(
 ) -> tuple[list[int], list[int] | None]:
     """Return the same, and the set chosen by five folds."""
     ledger, site = _run(source, train, seed, folder)
-    found = compact(ledger, site, n_folds=5, n_repeats=1)
+    with closing(ledger):
+        found = compact(ledger, site, n_folds=5, n_repeats=1)
     assert found is not None
     first = _columns(site, found.order)
     return first[:MOST], first[: found.curve.smallest()]

@@ -23,8 +23,8 @@ def report(cache: Path, tables: list[str], methods: list[str]) -> str:
 def _table(title, tables, methods, found) -> str:
     lines = [
         f"### {title}\n",
-        "| method | halves | first 5 | first 10 | first 20 | first 50 | own choice | features | s |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| method | halves | 5 | 10 | 20 | 50 | own choice | features of it | CPU s |",
+        "|---" * 9 + "|",
     ]
     for method in methods:
         halves = {t: [s for (n, s, m) in found if n == t and m == method] for t in tables}
