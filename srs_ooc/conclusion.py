@@ -41,12 +41,13 @@ Watch = Callable[[Step], bool]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run is worked on with."""
+    """What a run is worked on with; ``process_nbytes`` is as for :class:`Budget`."""
 
     store: Path
     inputs: Inputs
     cap_nbytes: int
     threads: int | None
+    process_nbytes: int | None = None
 
 
 def is_concluded(ledger: Ledger) -> bool:
@@ -130,7 +131,8 @@ def conclude(
     start = time.monotonic()
     before = ledger.progress()
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
-    with engine_parts(spec, *where, saves=trees is not None) as parts:
+    process = setting.process_nbytes
+    with engine_parts(spec, *where, saves=trees is not None, process_nbytes=process) as parts:
         closed = screen_and_close(
             parts, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
         )

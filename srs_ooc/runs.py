@@ -247,10 +247,12 @@ def work_on(
     store: Path,
     request: Request,
     watch: Watch = lambda _: True,
+    process_nbytes: int | None = None,
 ) -> None:
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
-    What the request gives of iterations and memory is kept for the next time.
+    What the request gives of iterations and memory is kept for the next time. ``process_nbytes`` is
+    as for :class:`srs_ooc.budget.Budget`.
     """
     for name in ("iterations", "memory_mb"):
         value = getattr(request, name)
@@ -264,7 +266,7 @@ def work_on(
     check_store(ledger, read_manifest(store), store)
     inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
     cap_nbytes = int(ledger.meta("memory_mb")) * MB
-    setting = Setting(store, inputs, cap_nbytes, request.threads)
+    setting = Setting(store, inputs, cap_nbytes, request.threads, process_nbytes)
     with _tree_writer(ledger) as trees:
         if spec_of(ledger).concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))
@@ -316,7 +318,10 @@ def _screen(
     ledger: Ledger, setting: Setting, until: int, trees: TreeWriter | None, watch: Watch
 ) -> None:
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
-    with engine_parts(spec_of(ledger), *where, saves=trees is not None) as parts:
+    process = setting.process_nbytes
+    with engine_parts(
+        spec_of(ledger), *where, saves=trees is not None, process_nbytes=process
+    ) as parts:
         engine = parts.engine(ledger, trees=trees)
         state = engine.state
         engine.advance(until, lambda: watch(Step("", state.iteration, until, state.kept.n)))

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from srs_ooc.cli.output import echo_json, stream_csv, stream_table
+from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.run import work_signals
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, Compacted, compact
 from srs_ooc.compaction.fold_runs import Site
@@ -82,14 +83,18 @@ def compact_command(
     try:
         place = find_store(ledger) if store is None else store
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
+        progress = RunProgress(megabytes)
         with work_signals() as signals:
 
-            def watch(_: Step) -> bool:
+            def watch(step: Step) -> bool:
+                progress.show(step)
                 return signals.received is None
 
-            found = compact(
-                ledger, Site(place, megabytes, threads, watch), folds, repeats, max_features
-            )
+            site = Site(place, megabytes, threads, watch)
+            try:
+                found = compact(ledger, site, folds, repeats, max_features)
+            finally:
+                progress.close()
     finally:
         ledger.close()
     if found is None:

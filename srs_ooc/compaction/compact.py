@@ -98,13 +98,14 @@ def compact(
         return None
     most = min(len(whole.order), spec_of(ledger).subspace_size)
     sizes = sizes_up_to(most, *([max_features] if max_features else []))
-    done = []
+    done: list[FoldRecord] = []
     for repeat, fold, train, held in _splits(ledger, manifest, site, n_folds, n_repeats):
-        record = _fold(ledger, site, records, (repeat, fold), train)
+        here = site.named(f"fold {len(done) + 1} of {n_folds * n_repeats}")
+        record = _fold(ledger, here, records, (repeat, fold), train)
         if record is None:
             return None
         within = [size for size in sizes if size <= len(record.order)]
-        finished = score_sizes(spec_of(ledger), record, train, held, within, site)
+        finished = score_sizes(spec_of(ledger), record, train, held, within, here)
         records.keep_fold(record)
         if not finished:
             return None

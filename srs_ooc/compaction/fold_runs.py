@@ -61,6 +61,12 @@ class Site:
     threads: int | None
     watch: Watch
 
+    def named(self, what: str) -> "Site":
+        """Return the same, where the steps that are watched begin with ``what``."""
+        return replace(
+            self, watch=lambda step: self.watch(replace(step, stage=f"{what}, {step.stage}"))
+        )
+
 
 def inputs_of(ledger: Ledger) -> Inputs:
     """Return the excluded features and the training rows of a run."""
@@ -88,7 +94,8 @@ def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: S
     within = Ledger(folder, writable=True)
     try:
         request = Request(memory_mb=site.memory_mb, threads=site.threads)
-        work_on(within, site.store, request, site.watch)
+        # What this process took for nested sets before is free, and used again.
+        work_on(within, site.store, request, site.watch, PROCESS_NBYTES)
         return is_done(within, ledger.progress().iteration)
     finally:
         within.close()

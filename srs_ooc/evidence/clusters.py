@@ -57,8 +57,12 @@ def _nearest(
     columns: RankColumns, some: NDArray[np.intp], leaders: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return the largest squared correlation of each with a leader, and the first that has it."""
-    if not len(leaders):
-        return np.full(len(some), -1.0), np.full(len(some), -1, np.intp)
-    squared = columns.squared(some, leaders)
-    at = np.argmax(squared, axis=1)
-    return squared[np.arange(len(some)), at], leaders[at]
+    best, nearest = np.full(len(some), -1.0), np.full(len(some), -1, np.intp)
+    for piece in columns.pieces(len(leaders)):
+        squared = columns.squared(some, leaders[piece])
+        at = np.argmax(squared, axis=1)
+        found = squared[np.arange(len(some)), at]
+        is_better = found > best
+        best[is_better] = found[is_better]
+        nearest[is_better] = leaders[piece][at[is_better]]
+    return best, nearest

@@ -4,13 +4,15 @@ Every sum is one of whole numbers below ``2**53``, so it is exact in whatever or
 the correlations, and what is decided by them, do not depend on threads or on the order of rows.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
 MOST_ROWS = 4096
 """Rows that are looked at, at most."""
-_CELLS = 1 << 20
-"""Correlations that are computed together, at most."""
+_CELLS = 1 << 18
+"""Codes, and correlations, that are looked at together, at most."""
 
 
 def sampled_rows(n_rows: int, most: int = MOST_ROWS) -> NDArray[np.intp]:
@@ -58,35 +60,22 @@ class RankColumns:
     def squared(self, some: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return squared correlations; float64 (len(some), len(others)), 0 with a constant one.
 
-        Two columns that are equal have exactly 1. :meth:`pieces` of ``some`` keep it small.
+        Two columns that are equal have exactly 1. :meth:`pieces` of both keep it small.
         """
-        out = np.zeros((len(some), len(others)))
-        left = self._codes[some].astype(np.float64)
-        step = max(1, _CELLS // self.n_rows)
-        for start in range(0, len(others), step):
-            piece = slice(start, start + step)
-            self._fill(out[:, piece], left, some, others[piece])
-        return out
-
-    def _fill(
-        self,
-        out: NDArray[np.float64],
-        left: NDArray[np.float64],
-        some: NDArray[np.intp],
-        others: NDArray[np.intp],
-    ) -> None:
-        products = left @ self._codes[others].astype(np.float64).T
+        left, right = (self._codes[of].astype(np.float64) for of in (some, others))
+        products = left @ right.T
         products -= self._sums[some][:, None] * self._sums[others] / self.n_rows
         scale = self._spread[some][:, None] * self._spread[others]
+        out = np.zeros_like(products)
         np.divide(products * products, scale, out=out, where=scale > 0)
-        np.minimum(out, 1.0, out=out)
+        return np.minimum(out, 1.0)
 
     def pieces(self, count: int) -> list[slice]:
-        """Return ``count`` columns in pieces small enough to be correlated with all of them."""
-        size = max(1, _CELLS // max(count, self.n_rows))
+        """Return ``count`` columns in pieces small enough to be correlated with each other."""
+        size = max(1, min(math.isqrt(_CELLS), _CELLS // self.n_rows))
         return [slice(start, start + size) for start in range(0, count, size)]
 
     @staticmethod
     def nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
         """Return the bytes that n columns take, with what correlating them needs besides."""
-        return n * (min(n_rows, MOST_ROWS) * code_nbytes + 64) + 8 * 6 * _CELLS
+        return n * (min(n_rows, MOST_ROWS) * code_nbytes + 64) + 8 * 8 * _CELLS

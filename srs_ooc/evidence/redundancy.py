@@ -47,8 +47,9 @@ def by_worth(
         # Of equal values the first: the more important one, then as the hash has it.
         place = int(np.argmax(np.where(is_left, relevance * np.sqrt(1.0 - explained), -1.0)))
         order[rank], is_left[place] = place, False
-        taken = columns.squared(by_importance[[place]], by_importance)[0]
-        np.maximum(explained, taken, out=explained)
+        for piece in columns.pieces(len(order)):
+            taken = columns.squared(by_importance[[place]], by_importance[piece])[0]
+            np.maximum(explained[piece], taken, out=explained[piece])
     return by_importance[order]
 
 

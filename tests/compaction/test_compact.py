@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from command import error_of, json_of, srs_ooc
+from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store, noise_table
 
 from srs_ooc.compaction import scoring
@@ -140,7 +140,7 @@ def test_a_size_asked_for_later_is_scored_without_selecting_again(table):
     watching = Site(site.store, 512, 1, lambda step: stages.append(step.stage) is None)
     after = compact(ledger, watching, 3, 1, max_features=17)
     assert 17 in after.curve.sizes
-    assert set(stages) == {"scoring"}
+    assert set(stages) == {f"fold {i} of 3, scoring" for i in (1, 2, 3)}
     kept = [after.curve.sizes.index(size) for size in before.curve.sizes]
     np.testing.assert_array_equal(after.curve.scores[:, kept], before.curve.scores)
 
@@ -281,3 +281,16 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
         found = json_of("compact", run, "--json", "--folds", 3, "--repeats", 1)
         best = max(size["score"] for size in found["curve"])
         assert best > 0.5 if name == "signal" else best < 0.3, (name, best)
+
+
+@pytest.mark.parametrize(("n_rows", "n_features", "q"), [(40, 60_000, 2000), (30_000, 12, 6)])
+def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
+    store = make_store(tmp_path / "t.zarr", *noise_table(n_rows, n_features))
+    run = tmp_path / "a.run"
+    asked = ("--judge", "decoy", "--q", q, "--iterations", 20, "--max-depth", 2)
+    srs_ooc("run", store, "--out", run, *asked)
+    few = ("--folds", 2, "--repeats", 1)
+    cap = int(error_of("compact", run, *few, "--memory-mb", 20).split()[-1].rstrip("."))
+    assert 56 < cap < 150
+    peak = peak_kb("compact", run, *few, "--memory-mb", cap)
+    assert peak * 1024 < cap * 1_000_000
