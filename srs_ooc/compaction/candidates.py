@@ -21,22 +21,28 @@ WANTED = 200
 
 @dataclass(frozen=True)
 class Candidates:
-    """Features by importance.
+    """Features by importance: the selected ones, then the others.
 
     Attributes
     ----------
     features : uint32 (n,)
-        Stored positions, the most important first.
+        Stored positions, the most important first, but selected ones before all others.
+    is_selected : bool (n,)
+        Whether the run selected them.
     n_selected : int
         How many features the run selected.
     """
 
     features: NDArray[np.uint32]
+    is_selected: NDArray[np.bool_]
     n_selected: int
 
     @classmethod
-    def of(cls, ledger: Ledger, n_features: int) -> "Candidates":
-        """Return the candidates of a run that is done."""
+    def of(cls, ledger: Ledger, n_features: int, wanted: int = WANTED) -> "Candidates":
+        """Return the candidates of a run that is done, at least as many as are ``wanted``.
+
+        Features never drawn are none.
+        """
         spec = spec_of(ledger)
         tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
         kept = KeptSet(n_features)
@@ -48,11 +54,12 @@ class Candidates:
             selected = arrays["features"][arrays["tiers"] > 0]
         key = key_of(spec.seed)
         first = _largest(tally, selected, n_features, MOST, key)
-        if len(first) < WANTED:
-            others = _largest(tally, None, n_features, WANTED + len(first), key)
+        features = first
+        if len(first) < wanted:
+            others = _largest(tally, None, n_features, wanted + len(first), key)
             others = others[tally.n_drawn[others] > 0]
-            first = np.concatenate([first, others[~np.isin(others, first)]])[:WANTED]
-        return cls(first, len(selected))
+            features = np.concatenate([first, others[~np.isin(others, first)]])[:wanted]
+        return cls(features, np.arange(len(features)) < len(first), len(selected))
 
 
 def _largest(

@@ -114,7 +114,7 @@ def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
         def keep_going(done: int, total: int) -> bool:
             return site.watch(Step("nesting", done, total))
 
-        nested = nest(parts, candidates.features, manifest, key, keep_going)
+        nested = nest(parts, candidates, manifest, key, keep_going)
     return None if nested is None else (candidates, nested)
 
 

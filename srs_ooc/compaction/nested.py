@@ -3,7 +3,8 @@
 Of features that can stand in for one another the most important one is kept. What is left is
 ordered twice: by importance in the screen, where a feature has mostly irrelevant company, and by
 elimination, halving after halving down to single features, where it has that of its rivals. The
-order is by the product of the two ranks; the first k of it are the set of k features.
+order is by the product of the two ranks; the first k of it are the set of k features. What is not
+selected comes last: after the representatives of the selected, and those they stand for.
 """
 
 from collections import deque
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.compaction.candidates import Candidates
 from srs_ooc.evidence.clusters import lead
 from srs_ooc.evidence.correlation import MOST_ROWS, RankColumns, sampled_rows
 from srs_ooc.evidence.elimination import TREES, Elimination, Manner
@@ -37,7 +39,7 @@ class Nested:
     Attributes
     ----------
     order : uint32 (m,)
-        Stored positions of representatives; the set of k features is the first k.
+        Stored positions, representatives of the selected first; the set of k is the first k.
     features, leaders : uint32 (n,)
         All candidates, the most important first, and the representative of each.
     """
@@ -64,7 +66,7 @@ def _n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
 
 def nest(
     parts: EngineParts,
-    features: NDArray[np.uint32],
+    candidates: Candidates,
     manifest: Manifest,
     key: int,
     keep_going: Callable[[int, int], bool],
@@ -75,8 +77,8 @@ def nest(
     ----------
     parts : EngineParts
         With room for ``HEAD`` columns, and as many rows as are trained on.
-    features : uint32 (n,)
-        Stored positions of the candidates, the most important first.
+    candidates : Candidates
+        Of the run.
     manifest : Manifest
         Of the store.
     key : int
@@ -84,6 +86,7 @@ def nest(
     keep_going : callable
         Told how many trees are done, of how many.
     """
+    features = candidates.features
     leader = lead(columns_of(parts, features, manifest), np.arange(len(features)))
     first = features[leader == np.arange(len(features))][:HEAD]
     most = min(parts.spec.subspace_size, len(first))
@@ -91,7 +94,19 @@ def nest(
     with parts.closing_executor(0, most) as executor:
         if not _eliminate(stage, executor, keep_going):
             return None
-    return Nested(pooled_order(first, stage.items), features, features[leader])
+    order = selected_first(pooled_order(first, stage.items), candidates)
+    return Nested(order, features, features[leader])
+
+
+def selected_first(
+    representatives: NDArray[np.uint32], candidates: Candidates
+) -> NDArray[np.uint32]:
+    """Return selected representatives, other selected ones by importance, the rest; HEAD of all."""
+    selected = candidates.features[candidates.is_selected]
+    is_selected = np.isin(representatives, selected)
+    others = selected[~np.isin(selected, representatives)]
+    last = representatives[~is_selected]
+    return np.concatenate([representatives[is_selected], others, last])[:HEAD]
 
 
 def pooled_order(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:

@@ -67,12 +67,15 @@ def family(source):
 
 def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
     ledger, site = table
-    _, nested = nest_run(ledger, site)
+    candidates, nested = nest_run(ledger, site)
     order = sources(site, nested.order)
     assert len(set(order)) == len(order)
     first = [family(source) for source in order[:4]]
     assert sorted(first, key=str) == [0, 1, 2, 3]
-    assert all(family(source) is None for source in order[4:])
+    selected = sources(site, candidates.features[candidates.is_selected])
+    assert sorted(order[: len(selected)]) == sorted(selected)
+    n_representatives = len(selected) - 8
+    assert all(family(source) is not None for source in order[n_representatives : len(selected)])
     for feature, source in zip(nested.order[:4], order, strict=False):
         others = sources(site, nested.stand_ins(int(feature)))
         assert {family(other) for other in others} == {family(source)}

@@ -124,6 +124,21 @@ def test_a_copy_comes_after_all_that_tell_something(seed, n, which):
     assert order[-1] in (which % n, n)
 
 
+@settings(max_examples=30)
+@given(st.integers(0, 999), st.integers(1, 25))
+def test_the_selected_come_first_in_their_own_order(seed, n):
+    rng = np.random.default_rng(seed)
+    codes, importance, is_selected = made_codes(seed, n, 31), rng.random(n), rng.random(n) < 0.4
+    order = by_worth(importance, RankColumns(codes, MISSING), np.arange(n), 5, is_selected)
+    assert sorted(order.tolist()) == list(range(n))
+    n_selected = np.count_nonzero(is_selected)
+    assert is_selected[order[:n_selected]].all()
+    alone = RankColumns(codes[is_selected], MISSING)
+    places = np.flatnonzero(is_selected)
+    expected = places[by_worth(importance[places], alone, places, 5)]
+    assert order[:n_selected].tolist() == expected.tolist()
+
+
 def test_features_beyond_the_head_come_by_importance():
     importance = np.array([0.1, 0.9, -1.0, 0.9, 0.5, 0.0])
     order = full_order(importance, np.array([4, 0]), np.arange(6), 3)
