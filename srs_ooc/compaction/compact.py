@@ -13,6 +13,7 @@ from srs_ooc.compaction.fold_runs import (
     Site,
     inputs_of,
     nest_run,
+    room_for,
     score_sizes,
     select_within,
 )
@@ -96,7 +97,8 @@ def compact(
     whole = _whole(ledger, site, records)
     if whole is None:
         return None
-    most = min(len(whole.order), spec_of(ledger).subspace_size)
+    room = room_for(spec_of(ledger), inputs_of(ledger), manifest)
+    most = min(len(whole.order), room)
     sizes = sizes_up_to(most, *([max_features] if max_features else []))
     done: list[FoldRecord] = []
     for repeat, fold, train, held in _splits(ledger, manifest, site, n_folds, n_repeats):

@@ -17,7 +17,7 @@ from srs_ooc.compaction.nested import Nested, nest, sampled_nbytes
 from srs_ooc.compaction.records import FoldRecord
 from srs_ooc.compaction.scoring import HeldOut
 from srs_ooc.evidence.redundancy import HEAD
-from srs_ooc.fitting import EngineParts, engine_parts
+from srs_ooc.fitting import EngineParts, engine_parts, shape_of
 from srs_ooc.inputs import Inputs, digest
 from srs_ooc.ledger import Ledger
 from srs_ooc.ledger.trees import VALID
@@ -26,7 +26,10 @@ from srs_ooc.runs import UNTIL_STABLE, Request, is_done, spec_of, work_on
 from srs_ooc.seeds import Purpose, key_of
 from srs_ooc.sizes import MB
 from srs_ooc.spec import RunSpec
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.manifest import Manifest, read_manifest
+
+BLOCK_NBYTES = 1 << 25
+"""Bytes of codes that are held together, whatever the run's subspace size."""
 
 Watch = Callable[[Step], bool]
 """Told where the work stands; says whether to go on."""
@@ -140,12 +143,19 @@ def score_sizes(
     return True
 
 
+def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
+    """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
+    shape = shape_of(manifest, inputs)
+    block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
+    return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)
+
+
 @contextmanager
 def small_parts(
     spec: RunSpec, inputs: Inputs, site: Site, extra_nbytes: int, *, saves: bool = False
 ) -> Iterator[EngineParts]:
-    """Yield the parts of an engine with room for ``HEAD`` features, and none for decoys."""
-    q = min(spec.subspace_size, HEAD)
+    """Yield the parts of an engine with room for :func:`room_for` features, none for decoys."""
+    q = room_for(spec, inputs, read_manifest(site.store))
     small = replace(spec, subspace_size=q, max_features=q, decoys=0, replays=0)
     where = (site.store, inputs, site.memory_mb * MB, site.threads)
     room = PROCESS_NBYTES + extra_nbytes
