@@ -100,7 +100,7 @@ def compact_command(
     if found is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + (signals.received or 0))
-    chosen = choose(found, max_features)
+    chosen = found.chosen(max_features)
     members = _members(found, place, chosen)
     if as_json:
         echo_json(_as_json(found, members, chosen))
@@ -108,11 +108,6 @@ def compact_command(
         stream_csv(MemberRecord, members)
     else:
         _show(found, members, chosen)
-
-
-def choose(found: Compacted, max_features: int | None) -> int:
-    """Return how many features the chosen set has."""
-    return found.curve.smallest() if max_features is None else min(max_features, len(found.order))
 
 
 def _members(found: Compacted, store: Path, chosen: int) -> list[MemberRecord]:

@@ -54,6 +54,12 @@ class Compacted:
     n_selected_within: list[int]
     curve: Curve
 
+    def chosen(self, max_features: int | None = None) -> int:
+        """Return the size of the chosen set: the smallest that is enough, or as many as asked."""
+        if max_features is None:
+            return self.curve.smallest()
+        return min(max_features, len(self.order))
+
 
 def compact(
     ledger: Ledger,
@@ -93,7 +99,7 @@ def compact(
             f"{ledger.run}: expected a run that is done, found one after {n_iterations} "
             f"iterations. Bring it to its end with `srs-ooc resume {ledger.run}`."
         )
-    records = Records(Records.folder_of(ledger.run, n_iterations, n_folds, n_repeats))
+    records = Records(Records.folder_of(ledger.run, n_iterations, n_folds))
     whole = _whole(ledger, site, records)
     if whole is None:
         return None

@@ -74,10 +74,12 @@ class Records:
         folder.mkdir(parents=True, exist_ok=True)
 
     @staticmethod
-    def folder_of(run: Path, n_iterations: int, n_folds: int, n_repeats: int) -> Path:
-        """Return where the records of a run of so many iterations and so many folds lie."""
-        name = f"v{VERSION}-{n_iterations}-iterations-{n_folds}-folds-{n_repeats}-repeats"
-        return run / "compact" / name
+    def folder_of(run: Path, n_iterations: int, n_folds: int) -> Path:
+        """Return where the records of a run of so many iterations and so many folds lie.
+
+        More repeats, and other sizes, are added to those that are there.
+        """
+        return run / "compact" / f"v{VERSION}-{n_iterations}-iterations-{n_folds}-folds"
 
     def fold(self, repeat: int, fold: int) -> FoldRecord | None:
         """Return the record of a fold, None if it is not done."""
