@@ -1,4 +1,5 @@
 # Two commands do all the set-up: `make demo` and `make test`. Everything is installed into .venv.
+# `make test-slow` runs the tests that `make test` leaves out.
 #
 # The package is installed as users get it (a built wheel, not an editable link), and the tests run
 # from inside .venv: the source folder, which lacks the compiled module, is on no import path there,
@@ -10,19 +11,23 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-slow lint clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python benchmarks/demo.py
 
 test: lint
-	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 ../tests
+	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 -m "not slow" ../tests
+
+test-slow: $(VENV)/.installed-test
+	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 -m slow ../tests
 
 lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy benchmarks tests
 
 clean:
 	rm -rf $(VENV) build demo

@@ -20,18 +20,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
-from srs_ooc.fitting import engine_parts
-from srs_ooc.inputs import Inputs
-from srs_ooc.ledger import TransientLedger
-from srs_ooc.plan.subject import Subject, subject_of_store
-from srs_ooc.runs import Request
-from srs_ooc.spec import Options
+from srs_ooc.planning.subject import Subject, subject_of_store
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.session import Request
+from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, read_manifest
 
 READERS = (1, 4, 16)
@@ -99,6 +100,10 @@ def runs(features: np.ndarray, chunk_features: int) -> list[tuple[int, int, int]
     return [(*divmod(int(features[a]), chunk_features), b - a) for a, b in pairwise(edges)]
 
 
+def _is_before(until: float) -> bool:
+    return time.perf_counter() < until
+
+
 def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.ndarray]]:
     """Return the milliseconds of an iteration cold and cached, and the subspaces grown."""
     assert subject.store is not None
@@ -110,9 +115,8 @@ def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.nda
         for attempt in ("cold", "cached"):
             engine, begun = parts.engine(TransientLedger()), time.perf_counter()
             if attempt == "cold":
-                engine.advance(
-                    MOST_ITERATIONS, lambda b=begun: time.perf_counter() - b < PART_SECONDS
-                )
+                until = begun + PART_SECONDS
+                engine.advance(MOST_ITERATIONS, partial(_is_before, until))
                 n_done = engine.state.iteration
             else:
                 engine.advance(n_done)

@@ -22,11 +22,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.tree import ExtraTreeClassifier
 
-from srs_ooc.runs import Request, open_or_create, opened_engine
-from srs_ooc.spec import Options
-from srs_ooc.synth.madelon import Madelon
-from srs_ooc.synth.output import write_table
-from srs_ooc.synth.problem import columns
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.session import Request, open_or_create, spec_of
+from srs_ooc.runs.spec import Options
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.output import write_table
+from srs_ooc.synthetic.problem import columns
 
 PEER_PASSES = 4
 WARM_SECONDS = 1.5
@@ -58,7 +60,8 @@ def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> f
     request = Request(options, threads=threads, memory_mb=4000)
     ledger = open_or_create(store, run, request)
     try:
-        with opened_engine(ledger, store, CAP_NBYTES, threads) as engine:
+        with engine_parts(spec_of(ledger), store, Inputs(), CAP_NBYTES, threads) as parts:
+            engine = parts.engine(ledger)
             engine.advance(200)
             start, first = time.perf_counter(), engine.state.iteration
             while time.perf_counter() - start < WARM_SECONDS:

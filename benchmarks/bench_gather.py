@@ -21,16 +21,17 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from cold_store import chunk_files, drop_cache
 
-from srs_ooc.kernel.block import Block
 from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.manifest import chunk_file
-from srs_ooc.synth.madelon import Madelon
-from srs_ooc.synth.output import write_table
+from srs_ooc.store.layout import chunk_file
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.output import write_table
+from srs_ooc.trees.block import Block
 
 DRAWS = 40
 
@@ -72,7 +73,7 @@ def compare(store: Path, q: int, repeats: int, *, mapped: bool) -> None:
             theirs = milliseconds(lambda f: table.take(f, axis=0, out=taken, mode="clip"), draws)
             for layout, found in ratios.items():
                 block = Block(q, manifest.n_rows, 1, tiled=layout == "tiles")
-                ours = milliseconds(lambda f, b=block: columns.gather(f, b), draws)
+                ours = milliseconds(partial(columns.gather, block=block), draws)
                 found.append(theirs / ours)
         how = "mapped" if mapped else "read from files"
         for layout, found in ratios.items():

@@ -59,10 +59,10 @@ PARSING = """
 import sys
 from pathlib import Path
 import numpy as np
-from srs_ooc.kernel.parse import TARGET, TableReader
-from srs_ooc.store.formats.csv import CsvStream
-from srs_ooc.store.formats.dialect import TextForm
-from srs_ooc.store.formats.source import Source
+from srs_ooc.ingestion.parse import TARGET, TableReader
+from srs_ooc.ingestion.formats.csv import CsvStream
+from srs_ooc.ingestion.formats.dialect import TextForm
+from srs_ooc.ingestion.formats.source import Source
 p = int(sys.argv[2])
 stream = CsvStream(Source.file(Path(sys.argv[1])), TextForm(), lambda names: None)
 slots = np.arange(p + 1, dtype=np.int32)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.atomic import published_folder
+from srs_ooc.base.atomic import published_folder
+from srs_ooc.ingestion.table import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.texts import text_blocks
+from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.chunks import CodesWriter, write_small, write_texts
-from srs_ooc.store.layout import Shape, codes_chunk_features, dtype_of, small_file
-from srs_ooc.store.manifest import Manifest, chunk_file
+from srs_ooc.store.layout import Shape, chunk_file, codes_chunk_features, dtype_of, small_file
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.metadata import write_metadata
-from srs_ooc.store.table import StoreForm, TableFacts, stored_positions
-from srs_ooc.store.texts import text_blocks
-from srs_ooc.store.writer import write_store
 
 
 class Noise:

@@ -15,26 +15,27 @@ the difference from the first g, its error from the differences of single tables
 
 import argparse
 import tempfile
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.engine import Engine
-from srs_ooc.fitting import engine_parts
-from srs_ooc.inputs import Inputs
-from srs_ooc.ledger import TransientLedger
-from srs_ooc.plan.subject import subject_of_store
-from srs_ooc.runs import Request
-from srs_ooc.spec import Options
+from srs_ooc.planning.subject import subject_of_store
+from srs_ooc.runs.engine import Engine
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.session import Request
+from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
-from srs_ooc.synth.madelon import Madelon
-from srs_ooc.synth.output import write_table
-from srs_ooc.synth.problem import Problem
-from srs_ooc.synth.scenarios import Chain
+from srs_ooc.synthetic.madelon import Madelon
+from srs_ooc.synthetic.output import write_table
+from srs_ooc.synthetic.problem import Problem
+from srs_ooc.synthetic.scenarios import Chain
 
-PROBLEMS = {  # name: table of a seed, q
+PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {  # name: table of a seed, q
     "madelon": (lambda seed: Madelon(1000, 50_000, 20, seed), 2500),
     "chain": (lambda seed: Chain(1000, 20_000, 3, seed, exact=False), 1000),
 }

@@ -87,8 +87,8 @@ class Table:
         if not columns:
             return float("nan")
         forest = RandomForestClassifier(500, random_state=seed, n_jobs=-1)
-        forest.fit(self.values[np.ix_(train, columns)], self.target[train])
-        return float(forest.score(self.values[np.ix_(test, columns)], self.target[test]))
+        forest.fit(self.values[np.ix_(train, np.array(columns))], self.target[train])
+        return float(forest.score(self.values[np.ix_(test, np.array(columns))], self.target[test]))
 
 
 def compare(table: Table, name: str, seeds: int, *, with_boruta: bool) -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 MB = 1_000_000
 MAXRSS_UNIT = 1 if sys.platform == "darwin" else 1024
@@ -66,7 +67,7 @@ def measure(
     ]
     start = time.perf_counter()
     # A group of its own where it may have to be killed with its children.
-    group = {} if limit_seconds is None else {"setpgroup": 0}
+    group: dict[str, Any] = {} if limit_seconds is None else {"setpgroup": 0}
     pid = os.posix_spawn(texts[0], texts, os.environ, file_actions=actions, **group)
     try:
         in_time = limit_seconds is None or _ends(pid, start + limit_seconds)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import srs_ooc
-from srs_ooc.store.formats.arrays import ArrayTable
-from srs_ooc.store.formats.covariates import CovariateTable
-from srs_ooc.store.formats.dialect import TextForm
-from srs_ooc.store.formats.feature_rows import FeatureRows, open_stream
-from srs_ooc.store.formats.opening import open_file, open_object
-from srs_ooc.store.formats.source import Source
-from srs_ooc.store.row_columns import Wording
-from srs_ooc.store.texts import TextSpool
+from srs_ooc.ingestion.formats.arrays import ArrayTable
+from srs_ooc.ingestion.formats.covariates import CovariateTable
+from srs_ooc.ingestion.formats.dialect import TextForm
+from srs_ooc.ingestion.formats.feature_rows import FeatureRows, open_stream
+from srs_ooc.ingestion.formats.opening import open_file, open_object
+from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.row_columns import Wording
+from srs_ooc.ingestion.texts import TextSpool
 from srs_ooc.testing import check_table
 
 CAP = 4_000_000_000

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from srs_ooc.compaction.compact import compact
 from srs_ooc.compaction.fold_runs import Site, nest_run
 from srs_ooc.compaction.order import first_by_worth
-from srs_ooc.ledger import Ledger
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
 

@@ -71,5 +71,5 @@ class Cache:
             record = json.loads(path.read_text())
             key = Key(**record.pop("key"))
             scored = {name: record.pop(name, None) for name in ("scores", "core")}
-            both = {name: Scores(**found) if found else None for name, found in scored.items()}
-            yield Result(key=key, **both, **record)
+            both = [Scores(**found) if found else None for found in scored.values()]
+            yield Result(key, record["seconds"], record["cpu_seconds"], record["peak_mb"], *both)

@@ -18,8 +18,8 @@ PIECE_ROWS = 100
 
 def synthetic(folder: Path) -> None:
     """Write the arrays of a generated table, piece by piece."""
-    from srs_ooc.synth.problem import rows
-    from srs_ooc.synth.registry import PROBLEMS
+    from srs_ooc.synthetic.problem import rows
+    from srs_ooc.synthetic.registry import PROBLEMS
 
     record = json.loads((folder / "table.zarr.truth.json").read_text())
     problem = PROBLEMS[record["problem"]](**record["parameters"])
@@ -36,8 +36,8 @@ def synthetic(folder: Path) -> None:
 def permuted(folder: Path, source: Path, seed: int) -> None:
     """Write a real table whose target is permuted, as CSV and as arrays."""
     header, *lines = gzip.decompress(source.read_bytes()).decode().splitlines()
-    values, labels = zip(*(line.rsplit(",", 1) for line in lines), strict=True)
-    labels = np.random.default_rng(seed).permutation(labels)
+    values, as_given = zip(*(line.rsplit(",", 1) for line in lines), strict=True)
+    labels = np.random.default_rng(seed).permutation(as_given)
     joined = (f"{value},{label}" for value, label in zip(values, labels, strict=True))
     (folder / "table.csv").write_text("\n".join([header, *joined]) + "\n")
     np.save(folder / "values.npy", np.array([line.split(",") for line in values], np.float32))

@@ -61,7 +61,9 @@ _SYNTH = [
 def all_problems(data: Path | None) -> dict[str, Problem]:
     """Return the problems by name; the real tables, with permuted targets, where there are any."""
     found = {problem.name: problem for problem in _SYNTH}
-    for table in REAL_TABLES if data is not None else ():
+    if data is None:
+        return found
+    for table in REAL_TABLES:
         source = data / f"{table}.csv.gz"
         if source.exists():
             found[f"null-{table}"] = _permuted(f"null-{table}", source)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Scores:
     average_precision: float | None
 
 
-def truth_of(record: dict[str, object]) -> Truth:
+def truth_of(record: dict[str, Any]) -> Truth:
     """Return the truth of the JSON record ``srs-ooc synth`` writes beside a table."""
     units = record.get("blocks") or [[name] for name in record["relevant"]]
     return Truth(tuple(tuple(position_of(name) for name in unit) for unit in units))

@@ -1,5 +1,6 @@
 """The command line. Each command lives in a module of its own and is imported only when called."""
 
+import contextlib
 import importlib
 import os
 import signal
@@ -10,11 +11,13 @@ from typing import NoReturn
 import click
 
 from srs_ooc import __version__
-from srs_ooc.errors import SrsOocError
+from srs_ooc.base.errors import SrsOocError
+from srs_ooc.base.terminal import visible
 
 COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
     "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
+    "verify": ("srs_ooc.cli.verify", "Read all of a store or a run; find damage."),
     "plan": ("srs_ooc.cli.plan", "What a run would need, cost and find."),
     "run": ("srs_ooc.cli.run", "Select features of a store; start, or go on."),
     "resume": ("srs_ooc.cli.run", "Go on with a run, or to more iterations."),
@@ -26,6 +29,8 @@ COMMANDS = {
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
     "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
 }
+MOST_CHARACTERS = 4000
+"""A message that quotes a file is no longer than this."""
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -60,7 +65,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; a known error is one message on stderr and exit status 2."""
     signal.signal(signal.SIGTERM, _leave)
     try:
-        sys.exit(cli.main(arguments, prog_name="srs-ooc", standalone_mode=False) or 0)
+        _check_stdout()
+        status = cli.main(arguments, prog_name="srs-ooc", standalone_mode=False) or 0
+        sys.stdout.flush()  # what cannot be written is an error here, not as the program ends
+        sys.exit(status)
     except SrsOocError as error:
         _fail(str(error), 2)
     except click.UsageError as error:
@@ -73,16 +81,43 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except MemoryError:
         _fail("out of memory. Give the machine more, or ask for less with --memory-mb.", 2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # its reader has gone; nothing to flush to
+        _let_go()  # its reader has gone
         sys.exit(1)
+    except RecursionError:
+        _fail("expected files and options without deep nesting, found more than can be read.", 2)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        _let_go()
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}.", 2)
 
 
+def _short(message: str) -> str:
+    """Return a message with its middle left out where it is far too long to be read."""
+    if len(message) <= MOST_CHARACTERS:
+        return message
+    half = MOST_CHARACTERS // 2
+    return f"{message[:half]} [...] {message[-half:]}"
+
+
 def _fail(message: str, status: int) -> NoReturn:
-    click.echo(f"srs-ooc: {message}", err=True)
+    with contextlib.suppress(OSError):  # closed, or its reader gone: the status says it
+        click.echo(f"srs-ooc: {visible(_short(message))}", err=True)
     sys.exit(status)
+
+
+def _check_stdout() -> None:
+    """Refuse a closed standard output, whose number a file that is opened later would take."""
+    if sys.stdout is None:
+        _fail("standard output is closed. Send it to a file, or to /dev/null.", 2)
+
+
+def _let_go() -> None:
+    """Leave nothing in the buffer of standard output that would fail once more at the end."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
 
 
 def _leave(number: int, _: FrameType | None) -> NoReturn:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from srs_ooc.sizes import describe_nbytes
+from srs_ooc.base.sizes import describe_nbytes
 
 _SECONDS_BETWEEN_LINES = 10.0
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import click
 
+from srs_ooc.base.records import Step
+from srs_ooc.base.sizes import counted
 from srs_ooc.cli.output import echo_json, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.run import work_signals
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, Compacted, compact
 from srs_ooc.compaction.fold_runs import Site
-from srs_ooc.ledger import Ledger
-from srs_ooc.records import Step
-from srs_ooc.runs import find_store
-from srs_ooc.sizes import counted
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import find_store
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
 
@@ -81,7 +81,7 @@ def compact_command(
     """
     ledger = Ledger(run, writable=True)
     try:
-        place = find_store(ledger) if store is None else store
+        place = find_store(ledger, store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         progress = RunProgress(megabytes)
         with work_signals() as signals:

@@ -5,12 +5,13 @@ from pathlib import Path
 import click
 import numpy as np
 
-from srs_ooc.errors import RunError, UsageError
-from srs_ooc.ledger import Ledger
-from srs_ooc.report.export import export_columns
-from srs_ooc.report.ranking import Reading
-from srs_ooc.runs import check_store
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.sizes import MB
+from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
+from srs_ooc.results.export import export_columns
+from srs_ooc.results.ranking import Reading
+from srs_ooc.runs.ledger import Ledger
 
 _FILE = click.Path(path_type=Path)
 
@@ -22,23 +23,36 @@ _FILE = click.Path(path_type=Path)
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="The N best features instead of the selected ones.")  # fmt: skip
 @click.option("--core", "only_core", is_flag=True, help="Only selected features of the tier core.")
-def export_command(store: Path, run: Path, out: Path, top: int | None, only_core: bool) -> None:
+@SAFE_OPTION
+@MEMORY_OPTION
+def export_command(
+    store: Path,
+    run: Path,
+    out: Path,
+    top: int | None,
+    only_core: bool,
+    safe_csv: bool,
+    memory_mb: int,
+) -> None:
     """Write the columns of STORE that RUN selected to the CSV file OUT, best first.
 
     Each row has its row id, the columns' real values, and the target.
     """
+    process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
-    check_store(ledger, read_manifest(store), store)
-    reading = Reading(ledger, store)
+    reading = Reading(ledger, store, memory_mb * MB)
     ledger.close()
     if top and only_core:
         raise UsageError("expected one of --top and --core, found both. Leave one out.")
-    stored = reading.order()[:top] if top else reading.selected(only_core=only_core)
+    stored = reading.top(top) if top else reading.selected(only_core=only_core)
     if len(stored) == 0:
         which = "features of the tier core" if only_core else "selected features"
         raise RunError(
             f"{run}: expected {which} to export, found none after "
             f"{reading.n_iterations} iterations. Export the best by rank with --top N."
         )
-    export_columns(store, reading.positions[stored].astype(np.int64), out)
-    click.echo(f"{out}: {len(stored)} features of {read_manifest(store).n_rows} rows")
+    n_features, positions = len(stored), reading.positions[stored].astype(np.int64)
+    manifest = reading.manifest
+    del reading, stored  # its tallies
+    export_columns(store, positions, out, manifest, cap_nbytes=memory_mb * MB, safe=safe_csv)
+    say(f"{out}: {n_features} features of {manifest.n_rows} rows")

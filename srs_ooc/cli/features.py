@@ -5,11 +5,19 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.cli.output import stream_csv, stream_json, stream_table
-from srs_ooc.ledger import Ledger
-from srs_ooc.report.ranking import FeatureRecord, Reading
-from srs_ooc.runs import find_store
-from srs_ooc.sizes import counted
+from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.sizes import MB, counted
+from srs_ooc.cli.output import (
+    MEMORY_OPTION,
+    SAFE_OPTION,
+    say,
+    stream_csv,
+    stream_json,
+    stream_table,
+)
+from srs_ooc.results.ranking import FeatureRecord, Reading
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import find_store
 
 TABLE_ROWS = 50
 _COLUMNS = {
@@ -32,6 +40,8 @@ _VERDICT_COLUMNS = {
               help="Only the N best.  [default: 50 in a table, all in CSV and JSON]")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below.")
 @click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below.")
+@SAFE_OPTION
+@MEMORY_OPTION
 @click.option("--why", metavar="NAME", help="Say why this feature is in or out.")
 def features_command(
     run: Path,
@@ -41,6 +51,8 @@ def features_command(
     top: int | None,
     as_csv: bool,
     as_json: bool,
+    safe_csv: bool,
+    memory_mb: int,
     why: str | None,
 ) -> None:
     """Rank the features of RUN by importance; also while it goes on.
@@ -64,18 +76,19 @@ def features_command(
     A value is null (an empty cell) where it is not defined: importance of a
     feature never drawn, p_better without a probe, entered if not selected.
     """
+    process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
-    reading = Reading(ledger, find_store(ledger) if store is None else store)
+    reading = Reading(ledger, find_store(ledger, store), memory_mb * MB)
     ledger.close()
     if why is not None:
-        click.echo(reading.explain(why))
+        say(reading.explain(why))
         return
     among = reading.selected(only_core=only_core) if only_selected or only_core else None
     records = reading.records(among)
     if as_json:
         stream_json(islice(records, top))
     elif as_csv:
-        stream_csv(FeatureRecord, islice(records, top))
+        stream_csv(FeatureRecord, islice(records, top), safe=safe_csv)
     else:
         n_there = len(reading.positions) if among is None else len(among)
         _show(reading, list(islice(records, top or TABLE_ROWS)), n_there)
@@ -83,10 +96,10 @@ def features_command(
 
 def _show(reading: Reading, records: list[FeatureRecord], n_there: int) -> None:
     provisional = " (provisional: no verdict yet)" if reading.is_provisional else ""
-    click.echo(
+    say(
         f"{counted(reading.n_selected, 'feature')} selected after {reading.n_iterations} iterations"
         f"{provisional}"
     )
     stream_table(_COLUMNS if reading.verdict is None else _VERDICT_COLUMNS, records)
     if len(records) < n_there:
-        click.echo(f"(the best {len(records)} of {n_there}; more with --top N, all with --csv)")
+        say(f"(the best {len(records)} of {n_there}; more with --top N, all with --csv)")

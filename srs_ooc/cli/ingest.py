@@ -5,17 +5,20 @@ from pathlib import Path
 
 import click
 
+from srs_ooc.base.budget import cap_to_name
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.byte_progress import byte_progress
-from srs_ooc.errors import InputError, UsageError
-from srs_ooc.sizes import MB, describe_nbytes
-from srs_ooc.store.forecast import Forecast, forecast
-from srs_ooc.store.formats.dialect import TextForm
-from srs_ooc.store.ingest_features import SampleTable, ingest_features_as_rows
-from srs_ooc.store.ingest_table import ingest_any
-from srs_ooc.store.kinds import ForcedKinds, describe_counts, pair_of
+from srs_ooc.cli.output import say
+from srs_ooc.ingestion.feature_tables import SampleTable, ingest_features_as_rows
+from srs_ooc.ingestion.forced_kinds import ForcedKinds, pair_of
+from srs_ooc.ingestion.forecast import Forecast, forecast
+from srs_ooc.ingestion.formats.dialect import TextForm
+from srs_ooc.ingestion.publishing import IngestOptions
+from srs_ooc.ingestion.table_stages import Apart
+from srs_ooc.ingestion.tables import ingest_any
+from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.publishing import IngestOptions
-from srs_ooc.store.table_stages import Apart
 
 
 @click.command("ingest")
@@ -246,49 +249,47 @@ def _sample_table(
 
 def _report_forecast(found: Forecast, cap: int) -> None:
     about = "" if found.rows_are_known else "about "
-    click.echo(f"columns: {found.n_columns}")
-    click.echo(f"rows: {about}{found.n_rows}")
-    click.echo(f"scratch disk: {about}{describe_nbytes(found.scratch_nbytes)}, given back")
-    click.echo(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
+    say(f"columns: {found.n_columns}")
+    say(f"rows: {about}{found.n_rows}")
+    say(f"scratch disk: {about}{describe_nbytes(found.scratch_nbytes)}, given back")
+    say(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
     words = "enough" if found.fits else "NOT enough"
-    click.echo(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
-    least = found.least_memory_nbytes // MB
+    say(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
+    least = cap_to_name(found.least_memory_nbytes)
     words = "enough" if cap >= found.least_memory_nbytes else "NOT enough"
-    click.echo(f"memory: --memory-mb {least} or more; {cap // MB} is {words}")
+    say(f"memory: --memory-mb {least} or more; {cap // MB} is {words}")
 
 
 def _report(store: Path, manifest: Manifest) -> None:
     inferred = manifest.inferred
-    click.echo(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
+    say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
     last = ", the last column" if inferred.get("target") else ""
     n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
-    click.echo(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
+    say(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
     if task := inferred.get("task"):
-        click.echo(f"task: {task}, as found")
+        say(f"task: {task}, as found")
     if manifest.n_dropped_rows:
-        click.echo(f"rows without a target, left out: {manifest.n_dropped_rows}")
-    click.echo(f"kinds: {describe_counts(manifest.kind_counts)}")
+        say(f"rows without a target, left out: {manifest.n_dropped_rows}")
+    say(f"kinds: {describe_counts(manifest.kind_counts)}")
     for what, columns in manifest.row_columns.items():
-        click.echo(f"{what}: {', '.join(map(repr, columns))}")
+        say(f"{what}: {', '.join(map(repr, columns))}")
     for side, words in (
         ("samples_without_label", "samples without a label, left out"),
         ("labels_without_sample", "labels without a sample, left out"),
     ):
         if found := inferred.get(side):
             more = ", ..." if found["n"] > len(found["first"]) else ""
-            click.echo(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+            say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
     if row_ids := inferred.get("row_ids"):
-        click.echo(f"row ids: {row_ids}")
+        say(f"row ids: {row_ids}")
     if index := inferred.get("index"):
-        click.echo(f"index: {index}")
+        say(f"index: {index}")
     if names := inferred.get("names"):
-        click.echo(f"names: {names}, since none were given")
+        say(f"names: {names}, since none were given")
     if separator := inferred.get("separator"):
-        click.echo(f"separator: {separator}, as found in the first lines")
+        say(f"separator: {separator}, as found in the first lines")
     if manifest.n_missing_cells:
-        click.echo(
-            f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features"
-        )
+        say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
     kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
     size = describe_nbytes(manifest.codes_nbytes)
-    click.echo(f"kept: {manifest.code_dtype} codes ({size}) {kept}")
+    say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")

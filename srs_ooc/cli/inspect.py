@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
-from srs_ooc.sizes import describe_nbytes
-from srs_ooc.store.check import check_files, verify_checksums
+from srs_ooc.base.budget import Budget
+from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.cli.output import MEMORY_OPTION, say
+from srs_ooc.store.check import check_files
 from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names
-from srs_ooc.store.reading import read_target
+from srs_ooc.store.names import Names, array_pieces
+from srs_ooc.store.verify import verify_store
 
+READING_NBYTES = 8 * MB
 _FIRST_NAMES = 5
 _FIRST_CLASSES = 20
 
@@ -20,8 +24,9 @@ _FIRST_CLASSES = 20
 @click.command("inspect")
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-@click.option("--verify", is_flag=True, help="Read the data and compare every checksum.")
-def inspect_command(store: Path, as_json: bool, verify: bool) -> None:
+@click.option("--verify", is_flag=True, help="Read all of it, as `srs-ooc verify` does.")
+@MEMORY_OPTION
+def inspect_command(store: Path, as_json: bool, verify: bool, memory_mb: int) -> None:
     """Say what is in STORE: shape, target, classes, missing values, sizes, first names.
 
     \b
@@ -41,12 +46,15 @@ def inspect_command(store: Path, as_json: bool, verify: bool) -> None:
       format, fingerprint       version of the layout; identity of the store
       source, inferred          where the table came from; what was inferred
       first_names               of the first features, in the order of the source
-      verified                  whether checksums were compared now
+      verified                  whether all of it was read and compared now
     """
+    budget = Budget(memory_mb * MB)
+    budget.grant("reading a store in pieces", READING_NBYTES)
+    budget.check()
+    if verify:
+        verify_store(store)
     manifest = read_manifest(store)
     check_files(store, manifest)
-    if verify:
-        verify_checksums(store, manifest)
     facts = _facts(store, manifest, verify)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -86,8 +94,9 @@ def _facts(store: Path, manifest: Manifest, verified: bool) -> dict[str, Any]:
 def _target_range(store: Path, manifest: Manifest) -> list[float] | None:
     if manifest.task != "regression":
         return None
-    target = read_target(store, manifest)
-    return [float(target.min()), float(target.max())]
+    pieces = array_pieces(store, manifest, "target_values")
+    ends = np.array([(piece.min(), piece.max()) for _, piece in pieces], np.float64)
+    return [float(ends.min()), float(ends.max())]
 
 
 def _show(store: Path, facts: dict[str, Any]) -> None:
@@ -119,8 +128,8 @@ def _show(store: Path, facts: dict[str, Any]) -> None:
         "fingerprint": facts["fingerprint"],
     }
     if facts["verified"]:
-        lines["verified"] = "every checksum agrees"
+        lines["verified"] = "every byte is as it was written"
     for key, value in lines.items():
         if value == "":
             continue
-        click.echo(f"{key:<12} {value}")
+        say(f"{key:<12} {value}")

@@ -9,6 +9,28 @@ from typing import Any
 
 import click
 
+from srs_ooc.base.terminal import no_formula, visible
+
+MEMORY_OPTION = click.option(
+    "--memory-mb",
+    type=click.IntRange(1),
+    default=512,
+    show_default=True,
+    metavar="MB",
+    help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.",
+)
+SAFE_OPTION = click.option(
+    "--safe-csv",
+    is_flag=True,
+    help="Put ' before texts in cells that start with = + - @ tab or CR, which a spreadsheet would "
+    "take for formulas.",
+)
+
+
+def say(text: object = "", *, err: bool = False) -> None:
+    """Write a line for people, in which no text of others moves a terminal."""
+    click.echo(visible(str(text)), err=err)
+
 
 def echo_json(value: Any) -> None:
     """Write one JSON value."""
@@ -25,11 +47,19 @@ def stream_json(records: Iterable[Any]) -> None:
     sys.stdout.write("\n]\n")
 
 
-def stream_csv(kind: type, records: Iterable[Any]) -> None:
-    """Write dataclass records as CSV with a header; None is an empty cell."""
+def stream_csv(kind: type, records: Iterable[Any], *, safe: bool = False) -> None:
+    """Write dataclass records as CSV with a header; None is an empty cell.
+
+    ``safe``: no text is a formula to a spreadsheet.
+    """
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow([field.name for field in dataclasses.fields(kind)])
-    writer.writerows([_plain(value) for value in vars(record).values()] for record in records)
+    show = _safe if safe else _plain
+    writer.writerows([show(value) for value in vars(record).values()] for record in records)
+
+
+def _safe(value: Any) -> Any:
+    return no_formula(value) if isinstance(value, str) else _plain(value)
 
 
 def _plain(value: Any) -> Any:
@@ -38,10 +68,10 @@ def _plain(value: Any) -> Any:
 
 def stream_table(columns: dict[str, int], records: Iterable[Any]) -> None:
     """Write some fields of records as columns of given widths; a longer text pushes on."""
-    click.echo("  ".join(f"{name:>{width}}" for name, width in columns.items()))
+    say("  ".join(f"{name:>{width}}" for name, width in columns.items()))
     for record in records:
         cells = (f"{_cell(getattr(record, name)):>{width}}" for name, width in columns.items())
-        click.echo("  ".join(cells))
+        say("  ".join(cells))
 
 
 def _cell(value: Any) -> str:

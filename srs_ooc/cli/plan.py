@@ -5,15 +5,16 @@ from typing import Any
 
 import click
 
-from srs_ooc.cli.output import echo_json
-from srs_ooc.cli.run import IDENTITY_OPTIONS, only_store, with_options
-from srs_ooc.errors import UsageError
-from srs_ooc.plan.degrees import DegreeTime
-from srs_ooc.plan.plan import Plan, make_plan, plan_values
-from srs_ooc.plan.subject import subject_of_numbers, subject_of_store
-from srs_ooc.runs import DEFAULT_MEMORY_MB, Request
-from srs_ooc.sizes import MB, describe_nbytes
-from srs_ooc.spec import Options
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
+from srs_ooc.cli.output import echo_json, say
+from srs_ooc.cli.run import only_store
+from srs_ooc.planning.degrees import DegreeTime
+from srs_ooc.planning.plan import Plan, make_plan, plan_values
+from srs_ooc.planning.subject import subject_of_numbers, subject_of_store
+from srs_ooc.runs.session import DEFAULT_MEMORY_MB, Request
+from srs_ooc.runs.spec import Options
 
 
 @click.command("plan")
@@ -27,7 +28,7 @@ from srs_ooc.spec import Options
               "[default: 512]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Workers.  [default: the cores there are]")  # fmt: skip
-@with_options(IDENTITY_OPTIONS)
+@with_options(identity_options() + INPUT_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def plan_command(
     store: Path | None,
@@ -78,7 +79,7 @@ def plan_command(
     if as_json:
         echo_json(plan_values(plan))
     else:
-        click.echo("\n".join(plan_lines(plan)))
+        say("\n".join(plan_lines(plan)))
 
 
 def plan_lines(plan: Plan) -> list[str]:

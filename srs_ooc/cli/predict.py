@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.cli.output import echo_json
-from srs_ooc.predict.predict import predict
-from srs_ooc.sizes import MB, counted
+from srs_ooc.base.sizes import MB, counted
+from srs_ooc.cli.output import echo_json, say
+from srs_ooc.ensemble.predict import predict
 
 _FILE = click.Path(path_type=Path)
 
@@ -58,17 +58,15 @@ def predict_command(
     if as_json:
         echo_json(vars(report))
         return
-    click.echo(
-        f"{out}: {report.n_rows} rows by {report.n_trees} trees on {report.n_features} features"
-    )
+    say(f"{out}: {report.n_rows} rows by {report.n_trees} trees on {report.n_features} features")
     if report.accuracy is not None:
-        click.echo(f"accuracy {report.accuracy:.4f}, log-loss {report.log_loss:.4f}")
+        say(f"accuracy {report.accuracy:.4f}, log-loss {report.log_loss:.4f}")
     if report.rmse is not None:
         r2 = "undefined" if report.r2 is None else f"{report.r2:.4f}"
-        click.echo(f"R2 {r2}, root mean squared error {report.rmse:.4g}")
+        say(f"R2 {r2}, root mean squared error {report.rmse:.4g}")
     if report.n_unknown_labels:
         is_of_classes = report.accuracy is not None
         what = "classes not seen in training" if is_of_classes else "no number as target"
-        click.echo(f"{counted(report.n_unknown_labels, 'row')} of {what}")
+        say(f"{counted(report.n_unknown_labels, 'row')} of {what}")
     if report.n_unlabelled:
-        click.echo(f"{counted(report.n_unlabelled, 'row')} without a label, left out of the scores")
+        say(f"{counted(report.n_unlabelled, 'row')} without a label, left out of the scores")

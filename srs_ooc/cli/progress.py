@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from srs_ooc.budget import resident_nbytes
-from srs_ooc.records import Step
-from srs_ooc.sizes import MB
+from srs_ooc.base.budget import resident_nbytes
+from srs_ooc.base.records import Step
+from srs_ooc.base.sizes import MB
 
 TERMINAL_SECONDS = 0.2
 PLAIN_SECONDS = 10.0

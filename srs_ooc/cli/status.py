@@ -1,19 +1,23 @@
 """``srs-ooc status``."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from srs_ooc.cli.output import echo_json
-from srs_ooc.ledger import Ledger
-from srs_ooc.report.status import Status, status_of
-from srs_ooc.sizes import counted, describe_nbytes
+from srs_ooc.base.budget import Budget
+from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
+from srs_ooc.results.ranking import READING_NBYTES
+from srs_ooc.results.status import Status, status_of, values_of
+from srs_ooc.runs.ledger import Ledger
 
 
 @click.command("status")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-def status_command(run: Path, as_json: bool) -> None:
+@MEMORY_OPTION
+def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     """Show where RUN stands: state, iterations, features selected, memory, time.
 
     \b
@@ -21,11 +25,8 @@ def status_command(run: Path, as_json: bool) -> None:
       state                     "running", "stopped" or "finished"
       iterations, iterations_asked
       n_selected                features selected so far
-      alpha, subspace_size, max_features, judge, probe_min_draws, probe_min_wins,
-      fdr, decoys, replays, keep,
-      impurity, max_depth, min_samples_leaf, seed, round_size, draw_block,
-      trees_per_subspace
-                                the run's identity; null where it does not apply
+      method, judge, alpha, ...  every option of a run's identity, as `run --help` lists
+                                them; null where it does not apply
       rows, excluded            "all" and "none", or how many and their digest
       memory_mb, peak_rss_mb    cap and largest resident size, MB of 10^6 bytes
       seconds, seconds_per_iteration
@@ -35,27 +36,20 @@ def status_command(run: Path, as_json: bool) -> None:
       store                     where the store is
       trees_nbytes              bytes of the trees kept; null if none are
     """
+    budget = Budget(memory_mb * MB)
+    budget.grant("ledger and verdict", READING_NBYTES)
+    budget.check()
     ledger = Ledger(run, writable=False)
     status = status_of(ledger)
     ledger.close()
     if as_json:
-        echo_json(vars(status))
+        echo_json(values_of(status))
         return
     for name, value in _lines(status):
-        click.echo(f"{name:<12}{value}")
+        say(f"{name:<12}{value}")
 
 
 def _lines(status: Status) -> list[tuple[str, str]]:
-    test = ""
-    if status.judge == "probe":
-        draws, wins = status.probe_min_draws, status.probe_min_wins
-        test = f" (drawn more than {draws} times, better in at least {wins:g} of them)"
-    if status.judge == "decoy":
-        how = f"{counted(status.decoys or 0, 'decoy')} a feature"
-        if status.replays:
-            how = counted(status.replays, "replay")
-        test = f" (level {status.fdr:g}, {how}, {status.keep} leading items held)"
-    depth = "no limit" if status.max_depth is None else status.max_depth
     return [
         ("state", status.state),
         ("iterations", f"{status.iterations} of {status.iterations_asked}"),
@@ -63,12 +57,7 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         ("memory", f"{status.peak_rss_mb:.0f} of {status.memory_mb} MB (peak)"),
         ("time", f"{status.seconds:.1f} s of work"),
         ("store", status.store),
-        ("subspaces", f"q {status.subspace_size}, alpha {status.alpha:g}, seed {status.seed}"
-                      + _if_many(status.draw_block, "drawn by blocks of")),
-        ("judge", status.judge + test),
-        ("trees", f"K {status.max_features}, {status.impurity}, depth {depth}, "
-                  f"leaves of at least {status.min_samples_leaf}"
-                  + _if_many(status.trees_per_subspace, "trees on each subspace:")),
+        *((name, _listed(values)) for name, values in status.parts.items()),
         ("kept", "no trees" if status.trees_nbytes is None
                  else f"trees, {describe_nbytes(status.trees_nbytes)}"),
         ("rows", status.rows),
@@ -77,8 +66,13 @@ def _lines(status: Status) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def _if_many(count: int, what: str) -> str:
-    return f", {what} {count}" if count > 1 else ""
+def _listed(values: dict[str, Any]) -> str:
+    """Return options and their values, as the command line spells them."""
+    cells = [
+        f"{name.replace('_', '-')} {'none' if value is None else value}"
+        for name, value in values.items()
+    ]
+    return ", ".join(cells) or "no options"
 
 
 def _planned(status: Status) -> str:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
+from srs_ooc.cli.output import say
 
 if TYPE_CHECKING:
-    from srs_ooc.synth.problem import Problem
+    from srs_ooc.synthetic.problem import Problem
 
 _OUT = click.argument("out", type=click.Path(path_type=Path))
 _FEATURES = click.option(
@@ -40,7 +41,7 @@ def madelon_command(out: Path, n_rows: int, n_features: int, n_relevant: int, se
     them; the rest of the P features are noise. OUT ends in .csv or .csv.gz (a table with the class
     in the last column, `target`) or in .zarr (a store); the truth is written to OUT.truth.json.
     """
-    from srs_ooc.synth.madelon import Madelon
+    from srs_ooc.synthetic.madelon import Madelon
 
     _write(Madelon(n_rows, n_features, n_relevant, seed), out)
 
@@ -70,7 +71,7 @@ def blocks_command(
     The class is the sign of a sum of the causes and noise. The other members of a block with a
     cause stand in for it; the truth lists those blocks.
     """
-    from srs_ooc.synth.correlated import Blocks
+    from srs_ooc.synthetic.correlated import Blocks
 
     _write(Blocks(n_rows, n_features, n_relevant, seed, block_size, correlation), out)
 
@@ -83,7 +84,7 @@ def blocks_command(
 @_SEED
 def linear_command(out: Path, n_rows: int, n_features: int, n_relevant: int, seed: int) -> None:
     """Class = sign of a sum of R features and noise, all with heavy tails (half a t with 2 df)."""
-    from srs_ooc.synth.linear import Linear
+    from srs_ooc.synthetic.linear import Linear
 
     _write(Linear(n_rows, n_features, n_relevant, seed), out)
 
@@ -98,7 +99,7 @@ def friedman_command(out: Path, n_rows: int, n_features: int, seed: int) -> None
 
     target = 10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 + standard normal noise.
     """
-    from srs_ooc.synth.friedman import Friedman
+    from srs_ooc.synthetic.friedman import Friedman
 
     _write(Friedman(n_rows, n_features, seed), out)
 
@@ -115,7 +116,7 @@ def shift_command(
     out: Path, n_rows: int, n_features: int, n_relevant: int, size: float, seed: int
 ) -> None:
     """R normal features have another mean in one of two equal classes, up or down."""
-    from srs_ooc.synth.shifted import Shift
+    from srs_ooc.synthetic.shifted import Shift
 
     _write(Shift(n_rows, n_features, n_relevant, seed, size), out)
 
@@ -140,7 +141,7 @@ def imbalance_command(
     seed: int,
 ) -> None:
     """As `shift`, where one class has few rows."""
-    from srs_ooc.synth.shifted import Imbalance
+    from srs_ooc.synthetic.shifted import Imbalance
 
     _write(Imbalance(n_rows, n_features, n_relevant, seed, size, share), out)
 
@@ -153,7 +154,7 @@ def imbalance_command(
 @_SEED
 def noise_command(out: Path, n_rows: int, n_features: int, blocks: bool, seed: int) -> None:
     """Two equal classes that no feature tells anything of."""
-    from srs_ooc.synth.null import Noise
+    from srs_ooc.synthetic.null import Noise
 
     _write(Noise(n_rows, n_features, seed, blocks), out)
 
@@ -175,7 +176,7 @@ def _scenario_command(name: str) -> Callable[..., None]:
     def command(
         out: Path, n_rows: int | None, n_features: int, n_relevant: int, seed: int, *, exact: bool
     ) -> None:
-        from srs_ooc.synth.scenarios import MAX_RELEVANT, Chain, Clique, Marginal, Scenario
+        from srs_ooc.synthetic.scenarios import MAX_RELEVANT, Chain, Clique, Marginal, Scenario
 
         kinds: dict[str, type[Scenario]] = {"chain": Chain, "clique": Clique, "marginal": Marginal}
         kind = kinds[name]
@@ -204,11 +205,11 @@ for _name, _help in _HELP.items():
 
 
 def _write(problem: "Problem", out: Path) -> None:
-    from srs_ooc.synth.output import truth_path, write_table
+    from srs_ooc.synthetic.output import truth_path, write_table
 
     write_table(problem, out)
     n_relevant = len(problem.truth().relevant)
-    click.echo(
+    say(
         f"{out}: {problem.n_rows:,} rows, {problem.n_features:,} features, {n_relevant} relevant. "
         f"Truth: {truth_path(out)}"
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
+from srs_ooc.cli.output import say
 from srs_ooc.theory.settings import SCENARIOS, Setting
 from srs_ooc.theory.summary import Extras, compare
 from srs_ooc.theory.table1 import Cell, Row, rows
@@ -71,7 +72,7 @@ def theory_command(
         click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
     if table:
         found = rows()
-        click.echo(
+        say(
             json.dumps([row_values(row) for row in found])
             if as_json
             else "\n".join(table_lines(found))
@@ -81,7 +82,7 @@ def theory_command(
 
         draw(plot)
         if not as_json:
-            click.echo(f"Figure 1 drawn: {plot}")
+            say(f"Figure 1 drawn: {plot}")
 
 
 def _required(

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.conclusion import VERDICT
+from srs_ooc.base.seeds import key_of
+from srs_ooc.base.state import Stateful
 from srs_ooc.evidence.ranking import largest, mean_importance
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.ledger import Ledger
-from srs_ooc.runs import spec_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.search import TALLY
+from srs_ooc.runs.verdict import VERDICT
 from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.seeds import key_of
+from srs_ooc.samplers.srs import SequentialRandomSubspace
 
 MOST = 30_000
 """Candidates at most: those of the largest importance."""
@@ -46,7 +49,10 @@ class Candidates:
         spec = spec_of(ledger)
         tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
         kept = KeptSet(n_features)
-        ledger.load(tally, kept)
+        parts: dict[str, Stateful] = {TALLY: tally}
+        if not spec.concludes:
+            parts[SequentialRandomSubspace.name] = kept
+        ledger.load(parts)
         selected = kept.features.copy()
         if spec.concludes:
             arrays = ledger.read_arrays(VERDICT)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import RunError
+from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.compaction.curve import Curve, sizes_up_to
 from srs_ooc.compaction.fold_runs import (
     HeldRows,
@@ -19,11 +21,10 @@ from srs_ooc.compaction.fold_runs import (
 )
 from srs_ooc.compaction.folds import deal_folds
 from srs_ooc.compaction.records import FoldRecord, Records, WholeRecord
-from srs_ooc.errors import RunError
-from srs_ooc.inputs import Inputs
-from srs_ooc.ledger import Ledger
-from srs_ooc.runs import check_store, is_done, spec_of
-from srs_ooc.seeds import Purpose, key_of
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import check_store, spec_of
+from srs_ooc.runs.session import is_done
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.reading import read_groups, read_strata, read_target
 

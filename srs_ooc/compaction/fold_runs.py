@@ -11,21 +11,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.budget import PROCESS_NBYTES
+from srs_ooc.base.records import Step
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.sizes import MB
 from srs_ooc.compaction.candidates import Candidates
 from srs_ooc.compaction.nested import Nested, nest, sampled_nbytes
 from srs_ooc.compaction.records import FoldRecord
 from srs_ooc.compaction.scoring import HeldOut
+from srs_ooc.evidence.params import PositiveParams
 from srs_ooc.evidence.redundancy import HEAD
-from srs_ooc.fitting import EngineParts, engine_parts, shape_of
-from srs_ooc.inputs import Inputs, digest
-from srs_ooc.ledger import Ledger
-from srs_ooc.ledger.trees import VALID
-from srs_ooc.records import Step
-from srs_ooc.runs import UNTIL_STABLE, Request, is_done, spec_of, work_on
-from srs_ooc.seeds import Purpose, key_of
-from srs_ooc.sizes import MB
-from srs_ooc.spec import RunSpec
+from srs_ooc.runs.inputs import Inputs, digest
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger.trees import VALID
+from srs_ooc.runs.place import PLACES, places_of, spec_of
+from srs_ooc.runs.resources import EngineParts, engine_parts, shape_of
+from srs_ooc.runs.session import UNTIL_STABLE, Request, is_done, work_on
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.manifest import Manifest, read_manifest
 
 BLOCK_NBYTES = 1 << 25
@@ -85,7 +86,7 @@ def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: S
         spec = replace(spec_of(ledger), rows=str(digest(rows, "rows")))
         meta = {
             "spec": spec.to_json(),
-            "store": [str(site.store.absolute()), str(site.store)],
+            PLACES: places_of(site.store, folder),
             "memory_mb": site.memory_mb,
             "iterations": ledger.progress().iteration,
             UNTIL_STABLE: False,
@@ -97,8 +98,7 @@ def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: S
     within = Ledger(folder, writable=True)
     try:
         request = Request(memory_mb=site.memory_mb, threads=site.threads)
-        # What this process took for nested sets before is free, and used again.
-        work_on(within, site.store, request, site.watch, PROCESS_NBYTES)
+        work_on(within, site.store, request, site.watch)
         return is_done(within, ledger.progress().iteration)
     finally:
         within.close()
@@ -156,8 +156,12 @@ def small_parts(
 ) -> Iterator[EngineParts]:
     """Yield the parts of an engine with room for :func:`room_for` features, none for decoys."""
     q = room_for(spec, inputs, read_manifest(site.store))
-    small = replace(spec, subspace_size=q, max_features=q, decoys=0, replays=0)
+    small = replace(
+        spec,
+        run=replace(spec.run, subspace_size=q, judge="positive"),
+        learner=replace(spec.learner, max_features=q, trees_per_subspace=1),
+        judging=PositiveParams(),
+    )
     where = (site.store, inputs, site.memory_mb * MB, site.threads)
-    room = PROCESS_NBYTES + extra_nbytes
-    with engine_parts(small, *where, saves=saves, process_nbytes=room) as parts:
+    with engine_parts(small, *where, saves=saves, beside_nbytes=extra_nbytes) as parts:
         yield parts

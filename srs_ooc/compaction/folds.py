@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import UsageError
-from srs_ooc.seeds import derive_array
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.seeds import derive_array
 
 _BINS = 10
 """Parts of equal size that a target of numbers is cut into, to be kept even."""

@@ -7,9 +7,7 @@ order is by the product of the two ranks; the first k of it are the set of k fea
 selected comes last: after the representatives of the selected, and those they stand for.
 """
 
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +16,12 @@ from numpy.typing import NDArray
 from srs_ooc.compaction.candidates import Candidates
 from srs_ooc.evidence.clusters import lead
 from srs_ooc.evidence.correlation import MOST_ROWS, RankColumns, sampled_rows
-from srs_ooc.evidence.elimination import TREES, Elimination, Manner
 from srs_ooc.evidence.redundancy import HEAD
-from srs_ooc.executors import Executor
-from srs_ooc.fitting import EngineParts
-from srs_ooc.item_tests import item_columns
-from srs_ooc.records import Outcome
+from srs_ooc.runs.engine import Engine
+from srs_ooc.runs.item_tests import item_columns
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import EngineParts
+from srs_ooc.samplers.elimination import TREES, Elimination, Manner
 from srs_ooc.store.manifest import Manifest
 
 NESTING = Manner(0.3, 0.7, 0.0)
@@ -92,8 +90,10 @@ def nest(
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)
     with parts.closing_executor(0, most) as executor:
-        if not _eliminate(stage, executor, keep_going):
-            return None
+        engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
+        engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
+    if not stage.is_over:
+        return None
     order = selected_first(pooled_order(first, stage.items), candidates)
     return Nested(order, features, features[leader])
 
@@ -122,20 +122,3 @@ def columns_of(parts: EngineParts, features: NDArray[np.uint32], manifest: Manif
     rows = sampled_rows(n_rows, _n_sampled(len(features), n_rows, manifest.code_nbytes))
     pieces = [columns[:, rows] for columns in item_columns(parts, features, manifest)]
     return RankColumns(np.concatenate(pieces), manifest.missing_code)
-
-
-def _eliminate(
-    stage: Elimination, executor: Executor, keep_going: Callable[[int, int], bool]
-) -> bool:
-    """Grow all rounds; return whether they are over."""
-    while not stage.is_over:
-        pending: deque[Future[Outcome]] = deque()
-        proposed, round_ = 0, stage.round
-        while stage.round == round_:
-            while proposed < TREES and len(pending) < executor.max_ahead:
-                pending.append(executor.submit(stage.subspace(proposed)))
-                proposed += 1
-            stage.add(pending.popleft().result())
-        if not keep_going(stage.n_trees_done, stage.n_trees):
-            return False
-    return True

@@ -3,16 +3,16 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.compaction.candidates import Candidates
 from srs_ooc.compaction.fold_runs import Site, inputs_of, small_parts
 from srs_ooc.compaction.nested import columns_of, sampled_nbytes
 from srs_ooc.evidence.ranking import mean_importance
 from srs_ooc.evidence.redundancy import HEAD, by_worth
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.ledger import Ledger
-from srs_ooc.runs import spec_of
-from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.seeds import Purpose, key_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.search import TALLY
 from srs_ooc.store.manifest import read_manifest
 
 
@@ -26,7 +26,7 @@ def first_by_worth(ledger: Ledger, site: Site) -> NDArray[np.uint32]:
     candidates = Candidates.of(ledger, manifest.n_features, HEAD)
     head, is_selected = candidates.features[:HEAD], candidates.is_selected[:HEAD]
     tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
-    ledger.load(tally, KeptSet(manifest.n_features))
+    ledger.load({TALLY: tally})
     importance = mean_importance(tally, head)
     del tally
     inputs = inputs_of(ledger)

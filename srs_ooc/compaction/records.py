@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from srs_ooc.errors import RunError
+from srs_ooc.base.errors import RunError
 
 _Kind = TypeVar("_Kind")
 

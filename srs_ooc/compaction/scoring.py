@@ -10,15 +10,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.executors import Executor, grow_subspace
-from srs_ooc.fitting import EngineParts
-from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.forest import Trees, add_shares, decode_trees
+from srs_ooc.base.records import Iteration, Outcome, Subspace
+from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.records import Outcome, Subspace
-from srs_ooc.seeds import Purpose, derive
+from srs_ooc.runs.executors import Executor, ThreadExecutor, fit_iteration
+from srs_ooc.runs.resources import EngineParts
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.read_ahead import ReadAhead
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.forest import Trees, add_shares, decode_trees
 
 N_TREES = 300
 MOST_HELD_OUT = 1 << 14
@@ -104,8 +104,8 @@ class HeldOut:
         for block in parts.blocks:
             block.use_tiles()
         with ReadAhead(parts.source.store) as ahead:
-            grow = partial(grow_subspace, parts.source, learner, 1)
-            executor = Executor(grow, parts.blocks, ahead)
+            fit = partial(fit_iteration, parts.source, learner)
+            executor = ThreadExecutor(fit, parts.blocks, ahead)
             try:
                 for outcome in _in_order(executor, features, key):
                     yield _decoded(outcome, regression=parts.learner.rows.response.is_regression)
@@ -123,7 +123,7 @@ def _in_order(executor: Executor, features: NDArray[np.uint32], key: int) -> Ite
     pending: deque[Future[Outcome]] = deque()
     for number in range(N_TREES):
         tree_key = derive(derive(key, number), Purpose.TREE)
-        pending.append(executor.submit(Subspace(number, features, tree_key, None)))
+        pending.append(executor.submit(Iteration(number, Subspace(features), tree_key)))
         if len(pending) >= executor.max_ahead:
             yield pending.popleft().result()
     while pending:

@@ -7,8 +7,8 @@ patient, say), whole groups are, and only with groups of as many rows in the sam
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import UsageError
-from srs_ooc.seeds import derive_array
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.seeds import derive_array
 
 LEAST_MOVED = 0.9
 """Share of the rows that a decoy's permutation must move, or it is too like its feature."""

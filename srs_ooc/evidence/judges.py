@@ -5,16 +5,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Outcome, Probe
+from srs_ooc.base.seeds import Purpose, below, derive
+from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.records import Outcome, Probe
-from srs_ooc.seeds import Purpose, below, derive
-from srs_ooc.shares import exact_share
 
 
 class Judge(Protocol):
     """A relevance test that admits features one iteration at a time, never to be undone."""
-
-    n_extra_columns: int
 
     def probe(self, key: int, subspace_size: int) -> Probe | None:
         """Return the irrelevant column to grow beside the subspace, if one is needed."""
@@ -29,8 +27,6 @@ class PositiveJudge:
     Sound with infinite samples (Section 4.1); on finite data nearly every feature passes in time.
     """
 
-    n_extra_columns = 0
-
     def probe(self, key: int, subspace_size: int) -> Probe | None:
         """Return None: nothing is compared with."""
         return None
@@ -38,23 +34,6 @@ class PositiveJudge:
     def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
         """Return which importances are positive."""
         return outcome.importance > 0
-
-
-class DecoyJudge:
-    """Admits nothing on the way: the verdict comes last, from decoys or replays.
-
-    See :mod:`srs_ooc.evidence.verdict` and docs/evidence.md.
-    """
-
-    n_extra_columns = 0
-
-    def probe(self, key: int, subspace_size: int) -> Probe | None:
-        """Return None: what features compete with are items like them."""
-        return None
-
-    def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
-        """Return that none passes."""
-        return np.zeros(len(outcome.features), dtype=np.bool_)
 
 
 class ProbeJudge:
@@ -70,8 +49,6 @@ class ProbeJudge:
     min_wins : str
         beta, as decimal text, so that the comparison is exact.
     """
-
-    n_extra_columns = 1
 
     def __init__(self, min_draws: int, min_wins: str) -> None:
         self.min_draws = min_draws

@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.elimination import Elimination
 from srs_ooc.evidence.marginal import strength
 from srs_ooc.evidence.ranking import by_score
 
@@ -54,17 +53,17 @@ class Pooled:
 
 
 def pool(
-    closing: Elimination,
+    closing: NDArray[np.uint32],
     outstanding: NDArray[np.uint32],
     p_values: NDArray[np.float64],
     key: int,
 ) -> Pooled:
-    """Put outstanding items before those of a closing stage that is over.
+    """Put outstanding items before those of a closing stage.
 
     Parameters
     ----------
-    closing : Elimination
-        Not changed.
+    closing : uint32 (c,)
+        Items of the closing stage by rank.
     outstanding : uint32 (m,)
         Distinct items, in any order.
     p_values : float64 (m,)
@@ -74,10 +73,10 @@ def pool(
     """
     order = by_score(strength(p_values), outstanding, key)
     first = outstanding[order]
-    others = np.flatnonzero(~np.isin(closing.items, first))
+    others = np.flatnonzero(~np.isin(closing, first))
     return Pooled(
-        np.concatenate([first, closing.items[others]]),
-        np.concatenate([_places(closing.items, first), others]),
+        np.concatenate([first, closing[others]]),
+        np.concatenate([_places(closing, first), others]),
         p_values[order],
     )
 

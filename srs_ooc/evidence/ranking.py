@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.seeds import derive_array
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.seeds import derive_array
 
 _PIECE = 1 << 16
 

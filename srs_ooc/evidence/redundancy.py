@@ -13,8 +13,8 @@ not, however redundant.
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.seeds import derive_array
 from srs_ooc.evidence.correlation import RankColumns
-from srs_ooc.seeds import derive_array
 
 HEAD = 400
 """Features, by importance, among which redundancy is looked at; all others keep their order."""

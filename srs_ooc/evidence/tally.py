@@ -1,11 +1,9 @@
 """Accumulated evidence per item: 12 or 16 bytes each, sums that do not depend on their order."""
 
-from collections.abc import Iterator
-
 import numpy as np
-from numpy.typing import NDArray
 
-from srs_ooc.records import Outcome
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.state import Pages, Saved, State, n_pages, touch
 
 
 class Tally:
@@ -32,8 +30,9 @@ class Tally:
         self.importance = np.zeros(n_features, dtype=np.int64)
         self.n_drawn = np.zeros(n_features, dtype=np.uint32)
         self.n_better = np.zeros(n_features if wins else 0, dtype=np.uint32)
+        self._changed = np.zeros(n_pages(n_features), dtype=np.bool_)
 
-    def add(self, outcome: Outcome) -> None:
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Add one iteration; its features are distinct."""
         features = outcome.features
         self.importance[features] += outcome.importance
@@ -41,9 +40,14 @@ class Tally:
         if outcome.probe_importance is not None:
             better = outcome.importance > outcome.probe_importance
             self.n_better[features[better]] += np.uint32(1)
+        touch(self._changed, features)
 
-    def columns(self) -> Iterator[tuple[str, NDArray[np.generic]]]:
-        """Yield each array under its name, for the ledger."""
-        yield "importance", self.importance
-        yield "n_drawn", self.n_drawn
-        yield "n_better", self.n_better
+    def state(self) -> State:
+        """Return the arrays, of which the pages drawn from since the last commit changed."""
+        names = ("importance", "n_drawn", "n_better")
+        return State({name: Pages(getattr(self, name), self._changed) for name in names})
+
+    def restore(self, saved: Saved) -> None:
+        """Fill the arrays with what was committed."""
+        for name, pages in self.state().pages.items():
+            saved.fill(name, pages.array)

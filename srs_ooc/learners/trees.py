@@ -1,21 +1,28 @@
-"""The tree learner: one randomized tree per subspace (Algorithm 1, step 2b)."""
+"""The tree learner: randomized trees on a subspace (Algorithm 1, step 2b)."""
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.native import grow_tree, scratch_nbytes
-from srs_ooc.kernel.training import TrainingRows
-from srs_ooc.kernel.tree import GrownTree, TreeLimits
+from srs_ooc.base.records import Iteration, Outcome
+from srs_ooc.base.seeds import derive
+from srs_ooc.learners.base import Columns
+from srs_ooc.samplers.base import IMPORTANCE
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.grow import grow_tree, scratch_nbytes
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import GrownTree, TreeLimits
 
+MORE_TREES = 1 << 32
+"""Part of the words under which further trees on a subspace have their keys."""
 PROBE_FEATURE = 0xFFFFFFFF
 """The number that names an added column's random draws; no feature has it."""
 
 
 class TreeLearner:
-    """Grows one extremely randomized tree per block.
+    """Grows extremely randomized trees on each subspace and sums what they teach.
 
     Parameters
     ----------
@@ -25,6 +32,8 @@ class TreeLearner:
         K and the stopping rules.
     subspace_size : int
         q. With K = q every column of the block is a candidate, an added probe included.
+    n_trees : int
+        Trees on each subspace.
     records : bool
         Return the trees themselves too.
     bootstrap : bool
@@ -35,11 +44,14 @@ class TreeLearner:
         Features of the store whose codes are categories; default none.
     """
 
+    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+
     def __init__(
         self,
         rows: TrainingRows,
         limits: TreeLimits,
         subspace_size: int,
+        n_trees: int = 1,
         *,
         records: bool = False,
         bootstrap: bool = False,
@@ -48,13 +60,13 @@ class TreeLearner:
     ) -> None:
         self.rows, self.limits, self.records = rows, limits, records
         self.bootstrap, self.categorical = bootstrap, categorical
-        self.n_threads = n_threads
+        self.n_threads, self.n_trees = n_threads, n_trees
         self.tiled = wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
             self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
 
     def with_limits(self, limits: TreeLimits, subspace_size: int) -> "TreeLearner":
-        """Return the same learner for trees of other limits on other subspaces, not recorded."""
+        """Return the same learner for one tree of other limits on other subspaces, not recorded."""
         return TreeLearner(
             self.rows,
             limits,
@@ -63,6 +75,23 @@ class TreeLearner:
             n_threads=self.n_threads,
             categorical=self.categorical,
         )
+
+    def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
+        """Grow the trees of an iteration on ``columns`` of ``block``; sum their importances.
+
+        That of the probe, the column after those of the subspace, is summed apart.
+        """
+        features = iteration.features
+        importance = np.zeros(len(columns.features), dtype=np.int64)
+        records = []
+        for number in range(self.n_trees):
+            key = tree_key(iteration.tree_key, number)
+            grown = self.grow(block, columns.features, key, columns.sources)
+            importance += grown.importance
+            if grown.record is not None:
+                records.append(grown.record)
+        probe = None if iteration.probe is None else int(importance[-1])
+        return Outcome(features, importance[: len(features)], probe, tuple(records))
 
     def grow(
         self,
@@ -99,6 +128,14 @@ class TreeLearner:
             categorical=flags,
             n_threads=self.n_threads,
         )
+
+
+def tree_key(first: int, number: int) -> int:
+    """Return the key of tree ``number`` (from 0) on a subspace whose first tree has key ``first``.
+
+    The word is one that neither a feature nor a purpose has.
+    """
+    return first if number == 0 else derive(first, MORE_TREES | number)
 
 
 def wants_tiles(max_features: int, subspace_size: int) -> bool:

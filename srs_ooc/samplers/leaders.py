@@ -1,61 +1,83 @@
-"""The sampler's F where it is not admitted by a test: the few items that lead the ranking."""
+"""Two lanes: plain Random Subspace, and subspaces that hold the few items that lead the ranking."""
 
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.state import Saved, State
+from srs_ooc.evidence.ranking import best_items
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.samplers.base import IMPORTANCE, Unbounded
+from srs_ooc.samplers.drawing import Drawing
 
 EVERY = 100
 """Iterations after which the leaders are chosen again, at the end of a round."""
 
 
-class Leaders:
-    """The leading items, held in every other round; the rounds between are plain Random Subspace.
+class Leaders(Unbounded):
+    """Holds the leading items in every other round; the rounds between hold none.
 
-    Two lanes side by side: beside what leads, features show that matter only with it; without it,
-    those that it would mask. How many are held does not depend on which items are decoys.
+    Beside what leads, features show that matter only with it; without it, those that it would
+    mask. How many are held does not depend on which items are decoys.
 
     Parameters
     ----------
+    drawing : Drawing
+        How a subspace is drawn.
+    tally : Tally
+        What the items are ranked by; it has absorbed an outcome before this sampler does.
     count : int
         Items held at most.
     round_size : int
         Iterations proposed from one state.
-
-    Attributes
-    ----------
-    items : uint32 (n,)
-        The leaders, n at most ``count``.
-    since : int
-        Iterations done when they were chosen.
+    key : int
+        64-bit key that breaks ties of the ranking.
     """
 
-    def __init__(self, count: int, round_size: int) -> None:
-        self.count, self._round_size = count, round_size
+    name: ClassVar[str] = "leaders"
+    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+
+    def __init__(
+        self, drawing: Drawing, tally: Tally, count: int, round_size: int, key: int
+    ) -> None:
+        self._drawing, self._tally, self._key = drawing, tally, key
+        self._count, self._round_size = count, round_size
         self._every = -(-EVERY // round_size) * round_size
-        self.items: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
-        self.since = 0
+        self._items: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+        self._since = 0
 
-    def retainable(self, iteration: int) -> NDArray[np.uint32]:
-        """Return what R may be drawn from in ``iteration`` (from 0)."""
-        return self.items if iteration // self._round_size % 2 else self.items[:0]
+    @property
+    def capacity(self) -> int:
+        """Q."""
+        return self._drawing.subspace_size
 
-    def token(self, iteration: int) -> int:
-        """Return a number that is equal whenever what may be retained is."""
-        return self.since if iteration // self._round_size % 2 else -1
+    def propose(self, iteration: int, key: int) -> Subspace:
+        """Return the subspace of ``iteration``, in its round's lane."""
+        held = self._items if self._holds(iteration) else self._items[:0]
+        return Subspace(self._drawing.draw(held, key))
 
-    def is_due(self, n_iterations: int) -> bool:
-        """Return whether the leaders are chosen again after so many iterations."""
-        return self.count > 0 and n_iterations % self._every == 0
+    def version(self, iteration: int) -> int:
+        """Return when the leaders were chosen, for the rounds that hold them."""
+        return self._since if self._drawing.n_held and self._holds(iteration) else -1
 
-    def choose(self, items: NDArray[np.uint32], n_iterations: int) -> None:
-        """Hold ``items`` from now on."""
-        self.items, self.since = items, n_iterations
+    def _holds(self, iteration: int) -> bool:
+        return iteration // self._round_size % 2 == 1
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the state as JSON-ready values."""
-        return {"items": self.items.tolist(), "since": self.since}
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Choose the leaders again where it is time to."""
+        n_done = iteration + 1
+        if self._drawing.n_held and self._count and n_done % self._every == 0:
+            self._items = best_items(self._tally, self._count, self._key)
+            self._since = n_done
 
-    def restore(self, record: dict[str, Any]) -> None:
-        """Take the state that :meth:`to_json` returned."""
-        self.choose(np.array(record["items"], dtype=np.uint32), int(record["since"]))
+    def state(self) -> State:
+        """Return the leaders and when they were chosen."""
+        return State(facts={"items": self._items.tolist(), "since": self._since})
+
+    def restore(self, saved: Saved) -> None:
+        """Take them back."""
+        if saved.facts is not None:
+            self._items = np.array(saved.facts["items"], dtype=np.uint32)
+            self._since = int(saved.facts["since"])

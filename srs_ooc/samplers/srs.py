@@ -1,73 +1,74 @@
-"""Sequential Random Subspace: which features the next tree sees (Algorithm 1, step 2a)."""
+"""Sequential Random Subspace (Algorithm 1 of Sutera et al. 2018): F grows by a relevance test."""
 
-import numpy as np
-from numpy.typing import NDArray
+from typing import ClassVar
 
-from srs_ooc.kernel.native import draw_blocks, draw_distinct
-from srs_ooc.seeds import Purpose, derive
-from srs_ooc.shares import floor_share
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.state import Saved, State
+from srs_ooc.evidence.judges import Judge
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.samplers.base import IMPORTANCE, Unbounded
+from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.samplers.kept import KeptSet
 
 
-class SequentialRandomSubspace:
-    """Q = R u C: R drawn from the kept features F, C from the features of V not in R.
-
-    |R| = min(floor(alpha q), |F|), without replacement; with alpha = 0 this is Random Subspace.
-    C is the first q - |R| members, not in R, of a random sequence over V that the iteration's key
-    fixes alone, whatever F is; R has a stream of its own. With ``draw_block`` above 1 the sequence
-    goes by blocks of neighbours in stored order, so that C is read in fewer and longer pieces; each
-    feature not in R is in C with the same probability either way (docs/theory.md).
+class SequentialRandomSubspace(Unbounded):
+    """Draws from F and all others; what passes the judge enters F for good.
 
     Parameters
     ----------
-    n_candidates : int
-        |V|: the features that may be drawn.
-    subspace_size : int
-        q.
-    alpha : str
-        Share of the subspace held for kept features, as decimal text: floor(alpha q) is exact.
-    candidates : uint32 (n_candidates,), optional
-        Stored positions of V, ascending, where some features are excluded.
-    draw_block : int
-        g: how many neighbours in V a block has; 1 is Algorithm 1.
+    drawing : Drawing
+        How a subspace is drawn.
+    judge : Judge
+        The relevance test of step 2c.
+    tally : Tally
+        What the judge reads; it has absorbed an outcome before this sampler does.
+    n_features : int
+        Features of the store.
+    round_size : int
+        Iterations proposed from one F (1 in the paper).
     """
 
+    name: ClassVar[str] = "kept"
+    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+
     def __init__(
-        self,
-        n_candidates: int,
-        subspace_size: int,
-        alpha: str,
-        candidates: NDArray[np.uint32] | None = None,
-        draw_block: int = 1,
+        self, drawing: Drawing, judge: Judge, tally: Tally, n_features: int, round_size: int
     ) -> None:
-        self.n_candidates, self.subspace_size = n_candidates, subspace_size
-        self.draw_block = draw_block
-        self.n_held = floor_share(alpha, subspace_size)
-        self.candidates = candidates
+        self._drawing, self._judge, self._tally = drawing, judge, tally
+        self._round_size = round_size
+        self.kept = KeptSet(n_features)
 
-    def propose(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
-        """Return the subspace of the iteration with ``key``; uint32 (q,), ascending.
+    @property
+    def capacity(self) -> int:
+        """Q."""
+        return self._drawing.subspace_size
 
-        ``kept`` is F as the iteration's round found it, in the order its members entered.
-        """
-        retained = self._retained(kept, derive(key, Purpose.RETAINED))
-        excluded = retained
-        if self.candidates is not None:
-            excluded = np.searchsorted(self.candidates, retained).astype(np.uint32)
-        n_fresh = self.subspace_size - len(retained)
-        fresh = self._fresh(derive(key, Purpose.SEQUENCE), excluded, n_fresh)
-        if self.candidates is not None:
-            fresh = self.candidates[fresh]
-        subspace = np.concatenate([retained, fresh])
-        subspace.sort()
-        return subspace
+    @property
+    def n_kept(self) -> int:
+        """|F|."""
+        return self.kept.n
 
-    def _fresh(self, key: int, excluded: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
-        if self.draw_block == 1:
-            return draw_distinct(key, self.n_candidates, excluded, count)
-        return draw_blocks(key, self.n_candidates, self.draw_block, excluded, count)
+    def propose(self, iteration: int, key: int) -> Subspace:
+        """Return the subspace of ``iteration`` from F as its round found it."""
+        kept = self.kept.features[: self._n_known(iteration)]
+        return Subspace(self._drawing.draw(kept, key))
 
-    def _retained(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
-        size = min(self.n_held, len(kept))
-        if size == len(kept):
-            return kept
-        return kept[draw_distinct(key, len(kept), None, size)]
+    def version(self, iteration: int) -> int:
+        """Return the size of F that the iteration's round began with: F only grows."""
+        return self._n_known(iteration) if self._drawing.n_held else 0
+
+    def _n_known(self, iteration: int) -> int:
+        return self.kept.n_before(iteration - iteration % self._round_size)
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Step 2c: let what passes the judge enter F."""
+        admitted = outcome.features[self._judge.admit(self._tally, outcome)]
+        self.kept.add(admitted[~self.kept.holds(admitted)], iteration + 1)
+
+    def state(self) -> State:
+        """Return F and when each member entered."""
+        return self.kept.state()
+
+    def restore(self, saved: Saved) -> None:
+        """Take F back."""
+        self.kept.restore(saved)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import StoreError
-from srs_ooc.kernel.code import code_columns, max_codes
+from srs_ooc.base.errors import StoreError
+from srs_ooc.store.coding import code_columns, max_codes
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.values import ValuesReader
 

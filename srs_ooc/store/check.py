@@ -1,10 +1,11 @@
-"""Is a store whole? By the sizes of its files, or by their checksums."""
+"""Is a store whole? By the names and sizes of its files; :mod:`srs_ooc.store.verify` reads them."""
 
 from pathlib import Path
 
-from srs_ooc.errors import StoreError
-from srs_ooc.store.layout import Shape, require_file, values_chunk, verify_file
-from srs_ooc.store.manifest import Manifest, chunk_file
+from srs_ooc.base.errors import StoreError
+from srs_ooc.base.sizes import ceil_div
+from srs_ooc.store.layout import chunk_file, require_file, values_file
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.names import map_array
 
 
@@ -22,8 +23,8 @@ def check_files(path: Path, manifest: Manifest) -> None:
     check_chunks(path, manifest)
     for name in manifest.small_arrays:
         map_array(path, manifest, name)
-    if manifest.values_dtype is not None:
-        _check_values(path, manifest)
+    for name, n_items in manifest.float_arrays.items():
+        _check_floats(path, manifest, name, n_items)
 
 
 def check_chunks(path: Path, manifest: Manifest) -> None:
@@ -38,31 +39,13 @@ def check_chunks(path: Path, manifest: Manifest) -> None:
         require_file(path / chunk_file(index), manifest.chunk_nbytes)
 
 
-def _check_values(path: Path, manifest: Manifest) -> None:
-    shape = Shape(manifest.n_rows, manifest.n_features)
-    features, rows = values_chunk(shape, dtype_itemsize(manifest))
-    for feature in range(-(-shape.n_features // features)):
-        for row in range(-(-shape.n_rows // rows)):
-            file = path / "values" / "c" / str(feature) / str(row)
+def _check_floats(path: Path, manifest: Manifest, name: str, n_items: int) -> None:
+    features, items = manifest.float_chunk
+    for i in range(ceil_div(manifest.n_features, features)):
+        for j in range(ceil_div(n_items, items)):
+            file = values_file(path, name, i, j)
             if not file.is_file():
                 raise StoreError(
                     f"{file}: expected a chunk of values, found no file. "
                     "The store is damaged; ingest the table again."
                 )
-
-
-def dtype_itemsize(manifest: Manifest) -> int:
-    """Return the bytes of a stored value."""
-    return 4 if manifest.values_dtype == "float32" else 8
-
-
-def verify_checksums(path: Path, manifest: Manifest) -> int:
-    """Read ``codes`` and the small arrays and compare their checksums; return the bytes read.
-
-    Raises
-    ------
-    StoreError
-        Naming the first file that differs.
-    """
-    check_files(path, manifest)
-    return sum(verify_file(path, name, crc) for name, crc in manifest.checksums.items())

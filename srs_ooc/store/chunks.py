@@ -10,13 +10,20 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.sizes import ceil_div
+from srs_ooc.base.sizes import ceil_div
 from srs_ooc.store.codec import encode
-from srs_ooc.store.layout import Shape, dtype_of, small_file, values_chunk, values_file
-from srs_ooc.store.manifest import chunk_file
-from srs_ooc.store.texts import TextBlocks
+from srs_ooc.store.layout import (
+    Shape,
+    chunk_file,
+    dtype_of,
+    small_file,
+    values_chunk,
+    values_file,
+)
 
 _PAD_NBYTES = 1 << 20
+TextBlocks = Iterable[tuple[bytes, NDArray[np.uint64]]]
+"""Blocks of texts: UTF-8 bytes one after another, and where each text ends in its block."""
 
 
 class SyncedFile:
@@ -133,10 +140,19 @@ class FloatsWriter:
         Its features and, as rows, its columns.
     dtype : numpy dtype
         float32 or float64.
+
+    Attributes
+    ----------
+    chunk : tuple of int
+        Features and columns of a chunk.
+    crcs : uint32 (n_chunks,)
+        CRC-32C of each chunk written, by rows of the grid of chunks.
     """
 
     def __init__(self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
         self.chunk = values_chunk(shape, dtype.itemsize)
+        self._n_across = ceil_div(shape.n_rows, self.chunk[1])
+        self.crcs = np.zeros(ceil_div(shape.n_features, self.chunk[0]) * self._n_across, np.uint32)
         self._folder, self._name, self._shape, self._dtype = folder, name, shape, dtype
 
     def write(self, first: int, values: NDArray[Any]) -> None:
@@ -165,10 +181,13 @@ class FloatsWriter:
             padded = np.full(self.chunk, np.nan, self._dtype)
             padded[: part.shape[0], : part.shape[1]] = part
             part = padded
-        path = values_file(self._folder, self._name, (first + row) // features, column // rows)
+        place = (first + row) // features, column // rows
+        path = values_file(self._folder, self._name, *place)
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb", buffering=0) as file:
-            for piece in encode(part):
+            packed, crc = encode(part)
+            self.crcs[place[0] * self._n_across + place[1]] = int.from_bytes(crc, "little")
+            for piece in (packed, crc):
                 data = memoryview(piece)
                 while data:
                     data = data[file.write(data) :]

@@ -12,6 +12,7 @@ from numcodecs import blosc
 from numpy.typing import NDArray
 
 _CRC_NBYTES = 4
+_BLOSC_HEADER_NBYTES = 16
 _LEVEL = 5
 ZARR_NAMES = {"cname": "lz4", "clevel": _LEVEL, "shuffle": "bitshuffle"}
 """The same in the words of the Zarr standard."""
@@ -27,15 +28,36 @@ def encode(values: NDArray[Any]) -> tuple[bytes, bytes]:
     return packed, crc.to_bytes(_CRC_NBYTES, "little")
 
 
-def decode(data: bytes, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return the items of a chunk.
+def packed_bound(nbytes: int) -> int:
+    """Return the most bytes that a chunk of ``nbytes`` takes on disk."""
+    return nbytes + _BLOSC_HEADER_NBYTES + _CRC_NBYTES
+
+
+def crc_of(data: bytes) -> int:
+    """Return the CRC-32C of a chunk, as it stands at its end.
 
     Raises
     ------
     ValueError
         If the chunk is damaged.
     """
-    packed, end = data[:-_CRC_NBYTES], data[-_CRC_NBYTES:]
-    if google_crc32c.value(packed) != int.from_bytes(end, "little"):
+    packed, end = memoryview(data)[:-_CRC_NBYTES], data[-_CRC_NBYTES:]
+    crc = int(google_crc32c.value(bytes(packed)))
+    if crc != int.from_bytes(end, "little"):
         raise ValueError("other bytes than were written (CRC-32C)")
+    return crc
+
+
+def decode(data: bytes, dtype: np.dtype[Any], n_items: int) -> NDArray[Any]:
+    """Return the items of a chunk whose CRC-32C is right.
+
+    Raises
+    ------
+    ValueError
+        If they are not ``n_items``; found before any memory is taken for them.
+    """
+    packed = data[:-_CRC_NBYTES]
+    nbytes, packed_nbytes = (int.from_bytes(packed[i : i + 4], "little") for i in (4, 12))
+    if packed_nbytes != len(packed) or nbytes != n_items * dtype.itemsize:
+        raise ValueError(f"{nbytes} bytes of values, packed in {packed_nbytes}")
     return np.frombuffer(_CODEC.decode(packed), dtype)

@@ -9,11 +9,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import StoreError
-from srs_ooc.kernel import _native
-from srs_ooc.kernel.block import Block
+from srs_ooc.base.errors import StoreError
+from srs_ooc.native import _native
 from srs_ooc.store.check import check_chunks
-from srs_ooc.store.manifest import Manifest, chunk_file, read_manifest
+from srs_ooc.store.layout import cannot_read, chunk_file
+from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.trees.block import Block
 
 _ALL_ROWS = np.zeros(0, dtype=np.int32)
 _NO_FAMILIES = np.zeros(0, dtype=np.int32)
@@ -26,6 +27,9 @@ class ColumnStore:
     ----------
     path : Path
         Folder of the store.
+    manifest : Manifest, optional
+        Its manifest, where it was read already: the store must be looked at again once this is
+        open (:mod:`srs_ooc.store.identity`).
     mapped : bool
         Map the chunk files into memory, where they stay resident once touched (for a store that
         fits its lease); otherwise each gather reads what it needs into the block.
@@ -37,9 +41,9 @@ class ColumnStore:
         checked here: an access past the end of a mapped file would kill the process.
     """
 
-    def __init__(self, path: Path, *, mapped: bool) -> None:
+    def __init__(self, path: Path, manifest: Manifest | None = None, *, mapped: bool) -> None:
         self.path = path
-        self.manifest: Manifest = read_manifest(path)
+        self.manifest = read_manifest(path) if manifest is None else manifest
         check_chunks(path, self.manifest)
         self.mapped = mapped
         self._maps: list[mmap.mmap] = []
@@ -54,12 +58,11 @@ class ColumnStore:
             try:
                 descriptor = os.open(file, os.O_RDONLY)
             except OSError as error:
-                raise StoreError(f"{file}: could not be opened: {error.strerror}.") from error
+                raise cannot_read(file, error) from error
             if not self.mapped:
                 descriptors.append(descriptor)
                 continue
-            view = mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
-            os.close(descriptor)
+            view = self._map(file, descriptor)
             if hasattr(mmap, "MADV_RANDOM"):
                 # It fits and will be wanted: one long read now, then pages are met at random.
                 view.madvise(mmap.MADV_WILLNEED)
@@ -68,6 +71,20 @@ class ColumnStore:
             addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
         self._addresses = np.array(addresses, dtype=np.uint64)
         self._descriptors = np.array(descriptors, dtype=np.int32)
+
+    def _map(self, file: Path, descriptor: int) -> mmap.mmap:
+        try:
+            return mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            self.close()
+            found = getattr(error, "strerror", None) or error  # ValueError: the file was cut
+            raise StoreError(
+                f"{file}: expected a file that can be mapped into memory, found: {found}. Check "
+                "the disk and try again; a network disk may not map files: copy the store to a "
+                "local one."
+            ) from error
+        finally:
+            os.close(descriptor)
 
     def gather(
         self,
@@ -106,7 +123,10 @@ class ColumnStore:
             else:
                 _native.gather_files(self._descriptors, items, *shape, *layout)
         except RuntimeError as error:
-            raise StoreError(f"{self.path}: {error}. The store is damaged.") from error
+            raise StoreError(
+                f"{self.path}: {error}. Try again if it is the disk's error; else `srs-ooc verify` "
+                "says what is damaged: ingest the table again."
+            ) from error
 
     def advise(self, features: NDArray[np.uint32]) -> int:
         """Ask the system to read columns of a store that is not mapped, and do not wait for them.

@@ -1,6 +1,7 @@
 """The manifest: what a store says of itself, read without touching its data.
 
-A store is one Zarr v3 group. Its manifest is the attribute ``srs_ooc`` of the group, and holds:
+A store is one Zarr v3 group. Its manifest is the attribute ``srs_ooc`` of the group, beside its
+SHA-256 (of its canonical JSON, in hexadecimal digits), ``srs_ooc_sha256``. It holds:
 
 ========================  ======================================================================
 ``format``                version of this layout (:data:`FORMAT`)
@@ -16,8 +17,13 @@ A store is one Zarr v3 group. Its manifest is the attribute ``srs_ooc`` of the g
 ``n_missing_cells``, ``n_missing_features``  cells without a value; features with such a cell
 ``order_key``             key of the random order in which features lie on disk
 ``target_name``, ``row_id_name``, ``inferred``, ``source``  where it came from; what was found
-``checksums``             CRC-32 of every file of ``codes`` and of the small arrays, by path
+``checksums``             CRC-32 of every file but those of ``values`` and the code ranges, by path
+``lengths``               items of every small array, by name
+``values_chunk``          features and items of a chunk of ``values``, or of the code ranges
 ========================  ======================================================================
+
+Format 2 has no SHA-256, no last two fields, no ``feature`` and ``row``, and no checksums of the
+chunks of values but those inside them, which do not know their place.
 
 Arrays of the group (features in stored order unless said otherwise):
 
@@ -39,21 +45,39 @@ Arrays of the group (features in stored order unless said otherwise):
 ``exact``           (n_features,) bool: equal codes mean equal values
 ``names_bytes``, ``names_offsets``      UTF-8 feature names in *source* order
 ``row_ids_bytes``, ``row_ids_offsets``  UTF-8 row ids
+``values_crc32c``   (chunks,) CRC-32C of each chunk of ``values``, by rows of the grid of chunks
+``code_lows_crc32c``, ``code_highs_crc32c``  the same of these
+``feature``         (n_features,) feature names in *stored* order, as Zarr strings
+``row``             (n_rows,) row ids, as Zarr strings
 ==================  ==========================================================================
+
+``feature`` and ``row`` are there for Zarr and xarray, to which they are the coordinates of the
+dimensions of these names; nothing here reads them.
 """
 
 import dataclasses
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from srs_ooc.errors import StoreError
-from srs_ooc.store.layout import SMALL_ARRAYS
+from srs_ooc.base.errors import StoreError
+from srs_ooc.store.layout import (
+    SMALL_ARRAYS,
+    Shape,
+    cannot_read,
+    float_arrays,
+    small_arrays_of,
+    values_chunk,
+)
+from srs_ooc.store.validation import ImpossibleError, check_record, damaged
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, 3)
 ATTRIBUTE = "srs_ooc"
+SHA256 = "srs_ooc_sha256"
+_SINCE_3 = ("lengths", "values_chunk")
 
 
 @dataclass(frozen=True)
@@ -79,12 +103,33 @@ class Manifest:
     inferred: dict[str, Any]
     source: dict[str, Any]
     checksums: dict[str, int]
+    lengths: dict[str, int] = field(default_factory=dict)
+    values_chunk: tuple[int, int] | None = None
     format: int = FORMAT
 
     @property
     def small_arrays(self) -> list[str]:
         """Return the names of the small arrays that the store holds."""
-        return [name for name in SMALL_ARRAYS if f"{name}/c/0" in self.checksums]
+        there = small_arrays_of(vars(self))
+        return [name for name in SMALL_ARRAYS if name in there]
+
+    @property
+    def float_arrays(self) -> dict[str, int]:
+        """Return the compressed arrays of the store, and the items each has of a feature."""
+        return float_arrays(vars(self))
+
+    @property
+    def float_dtype(self) -> str:
+        """Return the dtype of the compressed arrays."""
+        return self.values_dtype or "float64"
+
+    @property
+    def float_chunk(self) -> tuple[int, int]:
+        """Return the features and items of a chunk of the compressed arrays."""
+        if self.values_chunk is not None:
+            return self.values_chunk
+        shape = Shape(next(iter(self.float_arrays.values())), self.n_features)
+        return values_chunk(shape, 4 if self.float_dtype == "float32" else 8)
 
     @property
     def code_nbytes(self) -> int:
@@ -114,17 +159,24 @@ class Manifest:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON of the manifest: the identity of the store."""
-        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return sha256_of(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as JSON-ready values."""
-        return dataclasses.asdict(self)
+        """Return the manifest as JSON-ready values, with the fields of its format."""
+        record = dataclasses.asdict(self)
+        for name in _SINCE_3 if self.format == 2 else ():
+            del record[name]
+        return record
 
 
-def chunk_file(index: int) -> str:
-    """Return the path, relative to the store, of chunk ``index`` of ``codes``."""
-    return f"codes/c/{index}/0"
+def canonical(record: Any) -> str:
+    """Return JSON of which there is one text for each meaning."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def sha256_of(record: dict[str, Any]) -> str:
+    """Return the SHA-256 of the canonical JSON of a manifest, in hexadecimal digits."""
+    return hashlib.sha256(canonical(record).encode()).hexdigest()
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -133,11 +185,13 @@ def read_manifest(path: Path) -> Manifest:
     Raises
     ------
     StoreError
-        If there is no store there, its metadata cannot be read, or it is of another format version.
+        If there is no store there, its metadata cannot be read, is of another format version or
+        damaged, or says what cannot be.
     """
     metadata = path / "zarr.json"
     try:
-        record = json.loads(metadata.read_text(encoding="utf-8"))["attributes"][ATTRIBUTE]
+        attributes = parse(metadata.read_bytes())["attributes"]
+        record = attributes[ATTRIBUTE]
         version = record["format"]
     except FileNotFoundError:
         found = "a folder without zarr.json" if path.is_dir() else "nothing there"
@@ -145,27 +199,51 @@ def read_manifest(path: Path) -> Manifest:
             f"{path}: expected a store made by `srs-ooc ingest`, found {found}. "
             "Check the path, or ingest the table."
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except OSError as error:
+        raise cannot_read(metadata, error) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{metadata}: expected the manifest of a store, could not read it ({error!r}). "
             "The store is damaged or is another kind of Zarr group; ingest the table again."
         ) from error
-    if version != FORMAT:
+    if type(version) is not int or version not in READABLE:
         raise StoreError(
             f"{path}: expected store format {FORMAT}, found {version!r}. "
             "Use the srs-ooc version that wrote it, or ingest the table again."
         )
-    return _from_record(path, record)
+    try:
+        _check_sum(record, attributes)
+        return _from_record(record)
+    except (ImpossibleError, RecursionError) as error:
+        raise damaged(metadata, error) from error
 
 
-def _from_record(path: Path, record: dict[str, Any]) -> Manifest:
+def parse(text: bytes) -> Any:
+    """Return JSON parsed; ValueError for numbers that JSON does not have."""
+    return json.loads(text.decode(), parse_constant=_refuse)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _check_sum(record: dict[str, Any], attributes: dict[str, Any]) -> None:
+    if record["format"] == 2:
+        return
+    expected, found = attributes.get(SHA256), sha256_of(record)
+    if expected != found:
+        raise ImpossibleError(f"expected a manifest of SHA-256 {expected!r}, found {found!r}")
+
+
+def _from_record(record: dict[str, Any]) -> Manifest:
     fields = {field.name for field in dataclasses.fields(Manifest)}
+    fields -= set(_SINCE_3 if record["format"] == 2 else ())
     wrong = sorted(fields.symmetric_difference(record))
     if wrong:
-        raise StoreError(
-            f"{path}: expected a manifest with the fields of format {FORMAT}, "
-            f"found {', '.join(wrong)} missing or unknown. "
-            "The store is damaged; ingest the table again."
+        raise ImpossibleError(
+            f"expected a manifest with the fields of format {record['format']}, "
+            f"found {', '.join(wrong)} missing or unknown"
         )
-    record = record | {name: tuple(record[name]) for name in ("classes", "class_counts")}
-    return Manifest(**record)
+    check_record(record)
+    lists = ("classes", "class_counts", "values_chunk")
+    return Manifest(**record | {name: tuple(record[name]) for name in lists if name in record})

@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.kernel.code import CATEGORICAL
+from srs_ooc.store.array_checks import check_categories
+from srs_ooc.store.kinds import CATEGORICAL
+from srs_ooc.store.layout import small_file
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.names import read_array, text_of
+from srs_ooc.store.validation import ImpossibleError, damaged
 
 
 def read_target(path: Path, manifest: Manifest) -> NDArray[np.int32] | NDArray[np.float64]:
@@ -28,7 +31,7 @@ def read_kinds(path: Path, manifest: Manifest) -> NDArray[np.uint8]:
     """Return the kind of each stored feature, uint8 (n_features,).
 
     The kinds are ``NUMERIC``, ``INTEGER``, ``BOOLEAN``, ``CATEGORICAL`` and ``CONSTANT`` of
-    :mod:`srs_ooc.kernel.code`, by name in :data:`srs_ooc.store.kinds.KINDS`.
+    :mod:`srs_ooc.store.kinds`, by name in :data:`srs_ooc.store.kinds.KINDS`.
     """
     return np.asarray(read_array(path, manifest, "kinds"), dtype=np.uint8)
 
@@ -65,6 +68,11 @@ class Categories:
         The store.
     manifest : Manifest
         Its manifest.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged; so does :meth:`of`.
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
@@ -74,6 +82,12 @@ class Categories:
             self._first = read_array(path, manifest, "categories_first")
             self._offsets = read_array(path, manifest, "categories_offsets")
             self._bytes = read_array(path, manifest, "categories_bytes")
+            self._file = small_file(path, "categories_bytes")
+            n_codes = read_array(path, manifest, "n_codes")
+            try:
+                check_categories(self._first, self._kinds, n_codes, len(self._offsets))
+            except ImpossibleError as error:
+                raise damaged(small_file(path, "categories_first"), error) from error
 
     def of(self, feature: int) -> list[str] | None:
         """Return the categories of a stored feature, by code; None if it is not categorical."""
@@ -83,7 +97,7 @@ class Categories:
         ends = [int(i) for i in self._offsets[first : last + 1]]
         blob = self._bytes[ends[0] : ends[-1]].tobytes()
         starts = [end - ends[0] for end in ends]
-        return [blob[start:stop].decode() for start, stop in pairwise(starts)]
+        return [text_of(blob[start:stop], self._file) for start, stop in pairwise(starts)]
 
 
 def read_categories(path: Path, manifest: Manifest, feature: int) -> list[str] | None:

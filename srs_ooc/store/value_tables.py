@@ -13,13 +13,14 @@ from typing import IO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import StoreError
-from srs_ooc.kernel import _native
-from srs_ooc.kernel.block import Block
-from srs_ooc.kernel.code import CATEGORICAL, max_codes
-from srs_ooc.sizes import MB
+from srs_ooc.base.errors import StoreError
+from srs_ooc.base.sizes import MB
+from srs_ooc.native import _native
+from srs_ooc.store.coding import max_codes
+from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.reading import read_kinds
+from srs_ooc.trees.block import Block
 
 MAKING_NBYTES = 20 * MB
 """Allowance for making the tables, besides :data:`ROW_NBYTES` for each row of the store."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
 
 FloatArray = NDArray[np.float64]
 Climb = Callable[[int], FloatArray]

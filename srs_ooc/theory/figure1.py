@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.theory.settings import Scenario, Setting
 from srs_ooc.theory.times import expected_found, time_quantile
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import comb
 
-from srs_ooc.shares import floor_share
+from srs_ooc.base.shares import floor_share
 from srs_ooc.theory.distributions import Distribution, Features
 from srs_ooc.theory.relevance import subsets
 from srs_ooc.theory.settings import Alpha
@@ -33,8 +33,8 @@ class TreeLaws:
     distribution : Distribution
         Of the relevant features.
     n_repetitions : {1, 2}
-        Of an exact table (:mod:`srs_ooc.synth.scenarios`). With 1 irrelevant features are constant.
-        With 2 each is the same fair bit, independent of the rest, or its negation.
+        Of an exact table (:mod:`srs_ooc.synthetic.scenarios`). With 1 irrelevant features are
+        constant. With 2 each is the same fair bit, independent of the rest, or its negation.
     """
 
     def __init__(self, distribution: Distribution, n_repetitions: int = 1) -> None:

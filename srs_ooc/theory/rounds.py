@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.theory.chains import MAX_STATES, Climb, FloatArray, mean_time
 from srs_ooc.theory.moves import gains
 from srs_ooc.theory.settings import Setting

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
-from srs_ooc.errors import UsageError
-from srs_ooc.shares import Share, exact_share, floor_share
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.shares import Share, exact_share, floor_share
 
 Scenario = Literal["chain", "clique", "marginal"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
 
-from srs_ooc.shares import floor_share
+from srs_ooc.base.shares import floor_share
 from srs_ooc.theory.distributions import Distribution, Features
 from srs_ooc.theory.relevance import degree, relevant_features, strongly_relevant_features
 from srs_ooc.theory.settings import Alpha, exact_alpha

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.theory.chains import Climb, Powers, mean_time
 from srs_ooc.theory.closed_forms import chain_time, clique_time
 from srs_ooc.theory.moves import gains

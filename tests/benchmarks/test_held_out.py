@@ -49,7 +49,7 @@ def test_a_line_for_each_way(tmp_path):
     write_table(tmp_path)
     command = [sys.executable, str(SCRIPT), "--data", str(tmp_path), "--tables", "small"]
     command += ["--seeds", "1", "--without-boruta"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stderr
     lines = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
     assert [line[1] for line in lines] == ["all features", "decoys", "decoys, tier core", "replays"]

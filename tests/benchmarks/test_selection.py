@@ -23,7 +23,7 @@ def run(cache, *arguments, data=None):
     environment = {"PATH": "/usr/bin:/bin"} | ({"SRS_OOC_DATA": str(data)} if data else {})
     command = [sys.executable, str(SCRIPT), "--cache", str(cache), *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=300, env=environment, check=False
+        command, capture_output=True, text=True, timeout=3600, env=environment, check=False
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srs_ooc.atomic import MARKER, SCRATCH_SUFFIX
+from srs_ooc.base.atomic import MARKER, SCRATCH_SUFFIX
 from srs_ooc.cli import main
 from srs_ooc.store import chunks
 
@@ -65,7 +65,7 @@ def test_ingest_then_inspect(tmp_path, run):
     assert "missing: 1 cells in 1 features" in out
     status, out, _ = run("inspect", store, "--verify")
     assert status == 0
-    for fragment in ("u (2), v (1)", "uint8", "float32", "a, b", "every checksum agrees"):
+    for fragment in ("u (2), v (1)", "uint8", "float32", "a, b", "every byte is as it was written"):
         assert fragment in out
 
 
@@ -271,8 +271,8 @@ def test_inspect_refuses_what_is_no_store_or_not_whole(tmp_path, run):
     chunk.unlink()
     assert_refused(run("inspect", store), "codes/c/0/0", "no file")
     metadata = store / "zarr.json"
-    metadata.write_text(metadata.read_text().replace('"format": 2', '"format": 7'))
-    assert_refused(run("inspect", store), "expected store format 2, found 7")
+    metadata.write_text(metadata.read_text().replace('"format": 3', '"format": 7'))
+    assert_refused(run("inspect", store), "expected store format 3, found 7")
 
 
 def test_a_pipe_is_refused_at_once_and_standard_input_is_named(tmp_path, run):

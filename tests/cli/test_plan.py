@@ -6,7 +6,7 @@ import pytest
 from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
-from srs_ooc.ledger import Ledger
+from srs_ooc.runs.ledger import Ledger
 
 NUMBERS = ("--n-rows", 72, "--n-features", 850_000)
 

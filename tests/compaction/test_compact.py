@@ -8,20 +8,21 @@ import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store, noise_table
 
+from srs_ooc.base.errors import RunError
 from srs_ooc.compaction import scoring
 from srs_ooc.compaction.compact import compact
 from srs_ooc.compaction.fold_runs import Site, inputs_of, nest_run, small_parts
 from srs_ooc.compaction.nested import pooled_order
 from srs_ooc.compaction.order import first_by_worth
 from srs_ooc.compaction.scoring import HeldOut, share_explained
-from srs_ooc.errors import RunError
-from srs_ooc.inputs import Inputs
-from srs_ooc.kernel.forest_reference import add_shares, decode_tree
-from srs_ooc.runs import Request, open_or_create, spec_of, work_on
-from srs_ooc.spec import Options
+from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
-from srs_ooc.store.table import stored_positions
+from srs_ooc.trees.forest_reference import add_shares, decode_tree
 
 N_ROWS, N_FEATURES = 90, 160
 N_TREES = 25

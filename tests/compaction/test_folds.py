@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from srs_ooc.base.errors import UsageError
 from srs_ooc.compaction.folds import deal_folds
-from srs_ooc.errors import UsageError
 
 
 def labels(seed, n_rows, n_classes):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.records import Outcome
 
 
 def outcome(features, importance, probe=None):
@@ -23,7 +23,7 @@ def test_a_feature_is_admitted_when_drawn_more_than_l_times_and_better_in_beta_o
     for draw in range(1, 31):
         # Feature 0 always wins, feature 1 loses draws 1 and 2, feature 2 only ever ties.
         result = outcome([0, 1, 2], [9, 9 if draw > 2 else 1, 5], 5)
-        tally.add(result)
+        tally.absorb(draw, result)
         admitted.append(judge.admit(tally, result).tolist())
     firsts = [next((i + 1 for i, row in enumerate(admitted) if row[f]), None) for f in range(3)]
     assert firsts == [11, 20, None]
@@ -54,12 +54,12 @@ def test_tallies_do_not_depend_on_the_order_of_addition():
     ]
     one, other = Tally(50), Tally(50)
     for result in outcomes:
-        one.add(result)
+        one.absorb(0, result)
     for i in rng.permutation(40):
-        other.add(outcomes[i])
-    for (_, a), (_, b) in zip(one.columns(), other.columns(), strict=True):
-        np.testing.assert_array_equal(a, b)
+        other.absorb(0, outcomes[i])
+    for name, pages in one.state().pages.items():
+        np.testing.assert_array_equal(pages.array, other.state().pages[name].array)
 
 
 def test_a_tally_keeps_16_bytes_a_feature():
-    assert sum(array.nbytes for _, array in Tally(1000).columns()) == 16 * 1000
+    assert sum(pages.array.nbytes for pages in Tally(1000).state().pages.values()) == 16 * 1000

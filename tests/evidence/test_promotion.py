@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.elimination import COUNTING, Elimination
 from srs_ooc.evidence.promotion import pool
+from srs_ooc.samplers.elimination import COUNTING, Elimination
 
 N = 120
 
@@ -30,7 +30,7 @@ def test_outstanding_items_come_first_and_the_others_keep_their_order(seed, chos
     outstanding = np.array(sorted(chosen), np.uint32)
     values = st.sampled_from([0.0, 1e-320, 1e-9, 1e-4, 0.01])
     p_values = np.array([data.draw(values) for _ in chosen], np.float64)
-    pooled = pool(stage, outstanding, p_values, 7)
+    pooled = pool(stage.items, outstanding, p_values, 7)
     m = len(outstanding)
     assert pooled.n_outstanding == m
     assert sorted(pooled.items[:m]) == sorted(chosen)
@@ -48,14 +48,14 @@ def test_outstanding_items_come_first_and_the_others_keep_their_order(seed, chos
 @pytest.mark.parametrize("key", range(4))
 def test_ties_among_outstanding_items_are_broken_at_random(key):
     items = np.arange(1, 200, dtype=np.uint32)
-    order = pool(closed(0), items, np.zeros(len(items)), key).items[: len(items)]
+    order = pool(closed(0).items, items, np.zeros(len(items)), key).items[: len(items)]
     assert not np.array_equal(order, items)
-    again = pool(closed(0), items[::-1].copy(), np.zeros(len(items)), key).items[: len(items)]
+    again = pool(closed(0).items, items[::-1].copy(), np.zeros(len(items)), key).items[: len(items)]
     np.testing.assert_array_equal(order, again)
 
 
 def test_with_nothing_outstanding_the_ranking_is_the_closing_stages():
     stage = closed(3)
-    pooled = pool(stage, np.zeros(0, np.uint32), np.zeros(0), 1)
+    pooled = pool(stage.items, np.zeros(0, np.uint32), np.zeros(0), 1)
     np.testing.assert_array_equal(pooled.items, stage.items)
     np.testing.assert_array_equal(pooled.closing_places, np.arange(N))

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from srs_ooc.evidence.elimination import BATCHES, COUNTING, TREES, Elimination, round_sizes
 from srs_ooc.evidence.groups import group_items, largest_group
 from srs_ooc.evidence.marginal import (
     chi_squared_tail,
@@ -28,7 +27,6 @@ from srs_ooc.evidence.verdict import (
     count_decoys,
     fewest_features,
 )
-from srs_ooc.records import Outcome
 
 
 def cut(is_decoy, n_families, largest, level, **given):
@@ -186,42 +184,6 @@ def test_clear_drops_are_twice_any_lower_one_of_their_round():
     assert found == [False, True, False, True, False, False, True, True, True, False, False]
     for n in range(3):
         assert clear_drops(np.arange(n)[::-1] * 1.0, np.ones(n, np.uint8)).tolist() == [False] * n
-
-
-def grown(stage, scores):
-    """Add a tree that finds each item as important as its score, with some noise."""
-    subspace = stage.subspace(stage.tree)
-    noise = np.random.default_rng([stage.round, stage.tree]).integers(0, 50, len(subspace.features))
-    stage.add(Outcome(subspace.features, scores[subspace.features] + noise, None))
-
-
-def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
-    scores = (np.arange(200)[::-1] * 100).astype(np.int64)
-    items = np.random.default_rng(0).permutation(200).astype(np.uint32)
-    stage = Elimination(items, 7, COUNTING, 1000)
-    other = Elimination(items, 7, COUNTING, 1000)
-    assert round_sizes(200) == [200, 100, 50]
-    while not stage.is_over:
-        grown(stage, scores)
-        grown(other, scores)
-        if other.tree % 311 == 0:
-            other = Elimination.from_arrays(other.to_arrays(), 7, COUNTING, 1000)
-    assert stage.n_trees_done == stage.n_trees == 3 * TREES
-    np.testing.assert_array_equal(stage.items, np.arange(200))
-    assert stage.rounds.tolist() == [2] * 50 + [1] * 50 + [0] * 100
-    assert (np.diff(stage.scores[:50]) < 0).all()
-    assert stage.batch_ranks.shape == (BATCHES, 200)
-    np.testing.assert_array_equal(np.median(stage.batch_ranks[:, :50], axis=0), np.arange(50))
-    for name, array in stage.to_arrays().items():
-        np.testing.assert_array_equal(array, other.to_arrays()[name], err_msg=name)
-
-
-def test_a_tree_of_the_closing_stage_sees_no_more_than_it_may():
-    stage = Elimination(np.arange(100, dtype=np.uint32), 1, COUNTING, 12)
-    assert len(stage.subspace(0).features) == 12
-    assert (
-        len(Elimination(np.arange(1, dtype=np.uint32), 1, COUNTING, 12).subspace(0).features) == 1
-    )
 
 
 @settings(max_examples=25, deadline=None)

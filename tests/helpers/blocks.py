@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from srs_ooc.kernel.block import Block
+from srs_ooc.trees.block import Block
 
 
 def block_of(codes, *, tiled, values=None):

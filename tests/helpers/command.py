@@ -9,6 +9,8 @@ import sys
 import pytest
 
 TIME = "/usr/bin/time"
+HANGS = 3600
+"""Seconds after which a process hangs, on the slowest machine too."""
 
 
 def environment():
@@ -27,7 +29,7 @@ def srs_ooc(*arguments, expect=0, cwd=None):
         text=True,
         cwd=cwd,
         env=environment(),
-        timeout=300,
+        timeout=HANGS,
         check=False,
     )
     assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
@@ -55,7 +57,7 @@ def peak_kb(*arguments, cwd=None):
         text=True,
         cwd=cwd,
         env=environment(),
-        timeout=600,
+        timeout=HANGS,
         check=False,
     )
     assert done.returncode == 0, done.stderr

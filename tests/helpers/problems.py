@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from srs_ooc.kernel.response import Response
-from srs_ooc.kernel.training import TrainingRows
-from srs_ooc.kernel.tree import TreeLimits
+from srs_ooc.trees.response import Response
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import TreeLimits
 
 
 @dataclass

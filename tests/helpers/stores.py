@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from srs_ooc.atomic import published_folder
-from srs_ooc.store.table import StoreForm, TableFacts, stored_positions
-from srs_ooc.store.texts import text_blocks
-from srs_ooc.store.writer import write_store
+from srs_ooc.base.atomic import published_folder
+from srs_ooc.ingestion.table import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.texts import text_blocks
+from srs_ooc.ingestion.writer import write_store
 
 
 class ArrayColumns:

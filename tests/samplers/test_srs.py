@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srs_ooc.kernel.reference import draw_distinct
+from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.seeds import Purpose, derive
+from srs_ooc.trees.reference import draw_distinct
 
 
 @settings(max_examples=60, deadline=None)
@@ -26,8 +26,8 @@ def test_a_subspace_holds_r_of_f_and_fresh_others(n_features, q, alpha, n_kept, 
     q, n_kept = min(q, n_features), min(n_kept, n_features)
     g = min(g, q)
     kept = np.random.default_rng(n_kept).permutation(n_features)[:n_kept].astype(np.uint32)
-    sampler = SequentialRandomSubspace(n_features, q, alpha, draw_block=g)
-    subspace = sampler.propose(kept, key)
+    sampler = Drawing(n_features, q, alpha, draw_block=g)
+    subspace = sampler.draw(kept, key)
     assert len(np.unique(subspace)) == q
     assert (np.diff(subspace.astype(np.int64)) > 0).all()
     n_retained = min(int(Fraction(alpha) * q // 1), n_kept)
@@ -39,7 +39,7 @@ def test_a_subspace_holds_r_of_f_and_fresh_others(n_features, q, alpha, n_kept, 
 
 def test_floor_of_alpha_q_is_taken_on_the_decimal_text():
     """0.29 x 100 is 28.999999999999996 in binary floating point."""
-    assert SequentialRandomSubspace(1000, 100, "0.29").n_held == 29
+    assert Drawing(1000, 100, "0.29").n_held == 29
 
 
 @pytest.mark.parametrize("g", [1, 7])
@@ -47,10 +47,10 @@ def test_r_and_c_are_uniform(g):
     """Every member of F, and every other feature, is drawn equally often (alpha q < |F|)."""
     kept = np.arange(0, 40, 2, dtype=np.uint32)
     counts = np.zeros(100)
-    sampler = SequentialRandomSubspace(100, 20, "0.5", draw_block=g)
+    sampler = Drawing(100, 20, "0.5", draw_block=g)
     n = 6000
     for key in range(n):
-        counts[sampler.propose(kept, derive(11, key))] += 1
+        counts[sampler.draw(kept, derive(11, key))] += 1
     # A member is in R with probability 10/20, else in C with probability 10/90.
     p_kept, p_other = 0.5 + 0.5 * 10 / 90, 10 / 90
     others = np.setdiff1d(np.arange(100), kept)
@@ -62,10 +62,10 @@ def test_r_and_c_are_uniform(g):
 @pytest.mark.parametrize("g", [1, 6])
 def test_excluded_features_are_never_drawn(g):
     candidates = np.arange(1, 100, 3, dtype=np.uint32)
-    sampler = SequentialRandomSubspace(len(candidates), 20, "0.5", candidates, g)
+    sampler = Drawing(len(candidates), 20, "0.5", candidates, g)
     kept = candidates[:7]
     for key in range(50):
-        subspace = sampler.propose(kept, key)
+        subspace = sampler.draw(kept, key)
         assert np.isin(subspace, candidates).all()
         assert len(np.unique(subspace)) == 20
         assert np.isin(kept, subspace).all()

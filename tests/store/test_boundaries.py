@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srs_ooc.atomic import published_folder
-from srs_ooc.errors import StoreError
+from srs_ooc.base.atomic import published_folder
+from srs_ooc.base.errors import StoreError
+from srs_ooc.ingestion.table import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.texts import text_blocks
+from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.boundaries import boundaries, midpoints
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.table import StoreForm, TableFacts, stored_positions
-from srs_ooc.store.texts import text_blocks
-from srs_ooc.store.writer import write_store
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

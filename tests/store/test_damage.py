@@ -1,17 +1,23 @@
 """A store that is not whole says which file is wrong, and is never read as missing values."""
 
+import errno
+import io
 import json
+import mmap
 import shutil
 
 import numpy as np
 import pytest
 
-from srs_ooc.errors import StoreError
-from srs_ooc.store.check import check_files, verify_checksums
-from srs_ooc.store.ingest import IngestOptions, ingest_csv
+from srs_ooc.base.errors import StoreError
+from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.store.check import check_files
+from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.names import read_array
 from srs_ooc.store.values import ValuesReader
+from srs_ooc.store.verify import verify_store
 
 
 @pytest.fixture
@@ -23,7 +29,7 @@ def store(tmp_path):
     return tmp_path / "t.zarr"
 
 
-ABSENT = ("target_values", "groups")
+ABSENT = ("target_values", "groups", "code_lows_crc32c", "code_highs_crc32c")
 FILES = ["codes/c/0/0", *(f"{name}/c/0" for name in SMALL_ARRAYS if name not in ABSENT)]
 
 
@@ -49,7 +55,7 @@ def test_a_changed_byte_fails_the_checksum(store, name):
     data[0] ^= 1
     file.write_bytes(data)
     with pytest.raises(StoreError):  # by its size where the byte is an offset, else by its sum
-        verify_checksums(store, read_manifest(store))
+        verify_store(store)
 
 
 def test_a_lost_or_damaged_chunk_of_values_is_not_read_as_missing(store):
@@ -72,7 +78,7 @@ def test_other_versions_other_groups_and_no_store(store, tmp_path):
     record = json.loads(metadata.read_text())
     record["attributes"]["srs_ooc"]["format"] = 99
     metadata.write_text(json.dumps(record))
-    with pytest.raises(StoreError, match="expected store format 2, found 99"):
+    with pytest.raises(StoreError, match="expected store format 3, found 99"):
         read_manifest(store)
     del record["attributes"]["srs_ooc"]
     metadata.write_text(json.dumps(record))
@@ -81,3 +87,30 @@ def test_other_versions_other_groups_and_no_store(store, tmp_path):
     shutil.rmtree(store)
     with pytest.raises(StoreError, match="nothing there"):
         read_manifest(store)
+
+
+@pytest.mark.parametrize("name", ["zarr.json", "values/c/0/0", "kinds/c/0", "codes/c/0/0"])
+def test_a_disk_that_cannot_read_is_not_called_damage(store, name, monkeypatch):
+    file, opened = store / name, io.open
+
+    def fails(path, *arguments, **named):
+        if str(path) == str(file):
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        return opened(path, *arguments, **named)
+
+    monkeypatch.setattr(io, "open", fails)
+    with pytest.raises(StoreError, match=f"{name}: could not be read: Input/output") as raised:
+        verify_store(store)
+    assert "try again" in str(raised.value)
+    assert "is damaged" not in str(raised.value)
+
+
+def test_a_file_that_cannot_be_mapped_is_named_with_a_remedy(store, monkeypatch):
+    def fails(*_, **__):
+        raise OSError(errno.ENODEV, "No such device")
+
+    monkeypatch.setattr(mmap, "mmap", fails)
+    with pytest.raises(StoreError, match=r"codes/c/0/0: .*mapped.*No such device.*local"):
+        ColumnStore(store, mapped=True)
+    with pytest.raises(StoreError, match=r"kinds/c/0: could not be read: No such device.*again"):
+        read_array(store, read_manifest(store), "kinds")

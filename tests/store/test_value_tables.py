@@ -5,10 +5,10 @@ import pytest
 from stores import make_store
 
 from srs_ooc import ingest
-from srs_ooc.kernel.block import Block
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.value_tables import ValueTables, n_values_of
+from srs_ooc.trees.block import Block
 
 
 def block_with(store, features):
@@ -38,7 +38,7 @@ def test_a_code_has_its_value_or_the_middle_of_its_range(tmp_path, code_dtype, n
     manifest = read_manifest(store)
     features = np.array([3, 4, 80, 7, 7], dtype=np.uint32)
     block = block_with(store, features)
-    from srs_ooc.store.table import stored_positions
+    from srs_ooc.ingestion.table import stored_positions
 
     stored = values[stored_positions(90)]
     if manifest.values_dtype == "float32":

@@ -3,7 +3,7 @@ from itertools import pairwise
 
 import pytest
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.theory.figure1 import PANELS, draw, panel_curves
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srs_ooc.kernel.draw_reference import items_from
+from srs_ooc.base.seeds import derive
+from srs_ooc.samplers.distinct_reference import items_from
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.seeds import derive
 from srs_ooc.theory.pairs import mean_across_chance, neighbour_chance, pair_chance
 
 NONE = np.zeros(0, dtype=np.uint32)

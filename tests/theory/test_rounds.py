@@ -1,6 +1,6 @@
 import pytest
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.theory.rounds import round_cost
 from srs_ooc.theory.settings import SCENARIOS, Setting
 

@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.theory.settings import Setting, exact_alpha
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from srs_ooc.errors import UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.theory.chains import Powers, mean_time
 from srs_ooc.theory.settings import SCENARIOS, Setting
 from srs_ooc.theory.times import (

@@ -1,0 +1,260 @@
+"""The designs by name: each says what differs from the chosen one."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from srs_ooc.evidence.elimination import Manner
+
+from designs_parts.closings import Closing
+from designs_parts.cuts import Cut, by_counting, by_e_values, core_after
+from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out
+from designs_parts.screens import LED, PLAIN, Screen
+from srs_ooc.evidence.promotion import SHARE_ALONE
+
+COUNTED = ("madelon", "linear", "shift", "blocks", "imbalance")
+"""Problems with enough relevant features for counting to select them."""
+FEW = ("madelon", "linear", "shift")
+SCREENED = ("madelon", "chain")
+UNCOUNTED = "chain"
+"""Three relevant features: counting selects them with four families of decoys only."""
+
+
+@dataclass(frozen=True)
+class Promotion:
+    """How items that stand out by themselves go first.
+
+    Attributes
+    ----------
+    name : str
+        In files.
+    share : Fraction
+        x, as a part of the level at which features have to pass the marginal test.
+    counted : bool
+        Whether decoys among them are counted as they are below them; else their p-values say how
+        many false ones are expected.
+    """
+
+    name: str
+    share: Fraction = SHARE_ALONE
+    counted: bool = False
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """One ranking: a screen, a closing stage after it, and whether what stands out goes first.
+
+    Attributes
+    ----------
+    screen : Screen
+        The screen.
+    closing : Closing
+        The closing stage.
+    promotion : Promotion or None
+        How items that pass the marginal test among all items go first, if they do.
+    """
+
+    screen: Screen
+    closing: Closing
+    promotion: Promotion | None
+
+    @property
+    def name(self) -> str:
+        """Its name in files."""
+        after = "" if self.promotion is None else f"-{self.promotion.name}"
+        return f"{self.screen.name}-then-{self.closing.name}{after}"
+
+
+@dataclass(frozen=True)
+class Design:
+    """A whole procedure: screens, a closing stage after each, one cut.
+
+    Attributes
+    ----------
+    name, label : str
+        On the command line, and in tables.
+    screens : tuple of Screen
+        One, or several that the cut brings together.
+    closing : Closing
+        After each of them.
+    cut : Cut
+        What selects.
+    problems : tuple of str
+        On which it is tried.
+    most_seeds : int
+        Tables of a problem that it is tried on at most.
+    promotion : Promotion, optional
+        How items that pass the marginal test among all items go first, if they do.
+    """
+
+    name: str
+    label: str
+    screens: tuple[Screen, ...]
+    closing: Closing
+    cut: Cut = by_counting
+    problems: tuple[str, ...] = COUNTED
+    most_seeds: int = 100
+    promotion: Promotion | None = None
+
+    @property
+    def rankings(self) -> tuple[Ranked, ...]:
+        """The rankings that its cut is given."""
+        return tuple(Ranked(screen, self.closing, self.promotion) for screen in self.screens)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Designs that are compared on the same tables.
+
+    Attributes
+    ----------
+    title : str
+        In tables.
+    designs : tuple of Design
+        The designs.
+    ranks : bool
+        Whether the ranks of relevant items in the screens are told too.
+    selected : tuple of str
+        Problems whose selections are told.
+    """
+
+    title: str
+    designs: tuple[Design, ...]
+    ranks: bool = False
+    selected: tuple[str, ...] = COUNTED
+
+
+BOTH_LANES = Screen("both", "both lanes in turn (chosen)")
+HALVED = Closing("halved", "halved from 1,000 to 31, each tree on 30%")
+ALONE = Promotion("alone")
+CHOSEN = Design("chosen", "the chosen design", (BOTH_LANES,), HALVED, promotion=ALONE)
+TREES_ALONE = replace(
+    CHOSEN, name="trees-alone", label="the same without what stands out by itself", promotion=None
+)
+OTHER_PROMOTIONS = (
+    (Promotion("alone-half", Fraction(1, 2)), "passing alone at half of the level"),
+    (Promotion("alone-whole", Fraction(1)), "passing alone at the level"),
+    (
+        Promotion("alone-counted", Fraction(1, 2), counted=True),
+        "passing alone at half of the level, decoys counted there too",
+    ),
+)
+
+CLOSINGS = (
+    Closing("one-round", "one round of the 1,000", sizes=(1000,)),
+    Closing("one-round-300", "one round, 300 survivors", n_survivors=300, sizes=(300,)),
+    Closing("rounds-3", "rounds of 1,000, 300, 100", sizes=(1000, 300, 100)),
+    Closing("survivors-300", "300 survivors", n_survivors=300),
+    Closing("survivors-2000", "2,000 survivors", n_survivors=2000),
+    Closing("sees-10", "each tree on 10%", Manner(0.1, 0.1, 0.0)),
+    Closing("sees-100", "each tree on all", Manner(1.0, 1.0, 0.0)),
+    Closing("leaves-1", "leaves of 1% of the rows", Manner(0.3, 0.3, 0.01)),
+    Closing("depth-3", "depth at most 3", max_depth=3),
+    Closing("k-20", "K = 20%", k_share=0.2),
+    Closing("late-k-30", "K = 30% in the last two rounds", k_share=0.3, k_rounds=2),
+    Closing("trees-4", "4 trees on each subspace", trees=4),
+    Closing("half", "each tree on half of the rows", half=True),
+    Closing("large-nodes", "importance from nodes of 5% of the rows", measure=of_large_nodes),
+    Closing(
+        "left-out", "impurity of the half of the rows left out", half=True, measure=of_rows_left_out
+    ),
+    Closing(
+        "left-out-loss", "squared loss on the half left out", half=True, measure=of_loss_left_out
+    ),
+)  # fmt: skip
+BELOW = ("sees-100", "leaves-1")
+"""Closing stages that are tried below what stands out by itself too."""
+OTHER_SCREENS = (
+    Screen("plain", "plain lane alone", lanes=PLAIN),
+    Screen("led", "SRS lane alone", lanes=LED),
+    Screen("trees-4", "4 trees on each subspace, a quarter of the subspaces", trees=4),
+    Screen("fading", "a tally that fades: half of the weight every third of the run", fades=True),
+    Screen("k-20", "K = q / 5", max_features="0.2"),
+    Screen("leaves-10", "leaves of 10 rows, closing stage as well", min_samples_leaf=10),
+    Screen("depth-4", "depth at most 4, closing stage as well", max_depth=4),
+)
+TWO, FOUR = (Screen(f"families-{m}", f"M = {m}", families=m) for m in (2, 4))
+REPEATED = (BOTH_LANES, *(Screen(f"again-{i}", f"run {i + 1}", repeat=i) for i in range(1, 4)))
+
+CLOSING_GROUP = Group(
+    "The closing stage, all on the same screens",
+    (
+        CHOSEN,
+        replace(TREES_ALONE, label="the trees alone: halved from 1,000 to 31, each on 30%"),
+        *(
+            replace(
+                TREES_ALONE, name=f"closing-{closing.name}", label=closing.label, closing=closing
+            )
+            for closing in CLOSINGS
+        ),
+        *(
+            replace(
+                CHOSEN,
+                name=f"below-{closing.name}",
+                label=f"the chosen design, but {closing.label}",
+                closing=closing,
+            )
+            for closing in CLOSINGS
+            if closing.name in BELOW
+        ),
+        *(
+            replace(CHOSEN, name=promotion.name, label=label, promotion=promotion)
+            for promotion, label in OTHER_PROMOTIONS
+        ),
+    ),
+)
+SCREEN_GROUP = Group(
+    "The screen",
+    (
+        replace(TREES_ALONE, label=BOTH_LANES.label, problems=SCREENED),
+        *(
+            replace(
+                TREES_ALONE,
+                name=f"screen-{screen.name}",
+                label=screen.label,
+                screens=(screen,),
+                problems=SCREENED,
+                most_seeds=2,
+            )
+            for screen in OTHER_SCREENS
+        ),
+    ),
+    ranks=True,
+)
+_TWICE = replace(CHOSEN, problems=FEW, most_seeds=2)
+VERDICT_GROUP = Group(
+    "Families of decoys, and runs brought together",
+    (
+        replace(CHOSEN, problems=(*FEW, UNCOUNTED)),
+        replace(TREES_ALONE, problems=(*FEW, UNCOUNTED)),
+        replace(_TWICE, name="families-2", label="M = 2", screens=(TWO,)),
+        replace(
+            _TWICE, name="families-4", label="M = 4", screens=(FOUR,), problems=(*FEW, UNCOUNTED)
+        ),
+        *(
+            replace(
+                _TWICE,
+                name=f"e-values-{percent}",
+                label=f"e-values of 4 runs cut at {percent}%",
+                screens=REPEATED,
+                cut=by_e_values(percent / 100),
+            )
+            for percent in (5, 10)
+        ),
+    ),
+    selected=(*FEW, UNCOUNTED),
+)
+CORE_GROUP = Group(
+    "Where the core ends, below what stands out by itself",
+    (
+        replace(CHOSEN, label="both tiers: at any place"),
+        *(
+            replace(CHOSEN, name=f"core-{times}", label=label, cut=core_after(times))
+            for times, label in (
+                (1, "at a drop no lower one of its round exceeds"),
+                (2, "at a drop twice any lower one (the program's core)"),
+                (4, "at a drop four times any lower one"),
+            )
+        ),
+    ),
+)
+GROUPS = (CLOSING_GROUP, SCREEN_GROUP, VERDICT_GROUP, CORE_GROUP)

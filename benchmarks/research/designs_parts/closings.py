@@ -1,0 +1,177 @@
+"""Closing stages: how the survivors of a screen are ranked among themselves."""
+
+from dataclasses import dataclass, replace
+from math import floor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from srs_ooc.evidence.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
+
+from designs_parts.measures import Measure, rows_by_node
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.seeds import derive, derive_array
+from srs_ooc.runs.executors import tree_key
+from srs_ooc.runs.resources import EngineParts
+from srs_ooc.runs.survey import largest_decoy_group
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.forest import Trees, decode_trees
+from srs_ooc.trees.grow import grow_tree
+from srs_ooc.trees.training import TrainingRows, root_of
+from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+
+ALL = int(np.iinfo(np.int64).max)
+"""K where every column is a candidate."""
+HALF = 1 << 33
+"""Word under which a tree's half of the rows is drawn; no feature, purpose or tree has it."""
+
+
+@dataclass(frozen=True)
+class Closing:
+    """One way to close.
+
+    Attributes
+    ----------
+    name, label : str
+        In files, and in tables.
+    manner : Manner
+        Part of the items that a tree sees, and least rows of a leaf.
+    n_survivors : int
+        Items that enter.
+    sizes : tuple of int
+        Items that rounds begin with; none for halving.
+    k_share : float
+        K as a part of the columns a tree sees, ...
+    k_rounds : int
+        ... in so many last rounds; everything is a candidate in the others.
+    max_depth : int or None
+        Depth at which nodes are leaves.
+    trees : int
+        Grown on each subspace.
+    half : bool
+        Whether each tree is grown on a random half of the rows, without replacement.
+    measure : Measure or None
+        What is tallied; None for the kernel's own importances.
+    """
+
+    name: str
+    label: str
+    manner: Manner = COUNTING
+    n_survivors: int = SURVIVORS
+    sizes: tuple[int, ...] = ()
+    k_share: float = 1.0
+    k_rounds: int = ALL
+    max_depth: int | None = None
+    trees: int = 1
+    half: bool = False
+    measure: Measure | None = None
+
+    def run(
+        self, parts: EngineParts, survivors: NDArray[np.uint32], key: int
+    ) -> dict[str, NDArray[Any]]:
+        """Close, and return what is kept of it.
+
+        Parameters
+        ----------
+        parts : EngineParts
+            Of the screen.
+        survivors : uint32 (n,)
+            Its best items, best first.
+        key : int
+            64-bit key of the stage.
+
+        Returns
+        -------
+        dict
+            ``items``, uint32 (n,), by rank; ``largest``, the c; and ``scores``, float64 (n,), in
+            the last of the ``rounds``, uint8 (n,), each was in.
+        """
+        most = min(parts.spec.subspace_size, SURVIVORS)
+        stage = Elimination(survivors[: self.n_survivors], key, self.manner, most)
+        if self.sizes:
+            stage.sizes = [min(size, len(stage.items)) for size in self.sizes]
+        grower = Grower(self, parts)
+        while not stage.is_over:
+            is_late = stage.round >= len(stage.sizes) - self.k_rounds
+            k_share = self.k_share if is_late else 1.0
+            for tree in range(TREES):
+                stage.add(grower.grow(stage.subspace(tree), k_share))
+        largest = largest_decoy_group(parts, stage.items, 0, parts.source.store.manifest)
+        return {
+            "items": stage.items,
+            "largest": np.array(largest),
+            "scores": stage.scores,
+            "rounds": stage.rounds,
+        }
+
+
+class Grower:
+    """Grows the trees of a closing stage in the block of its engine, which must be at rest.
+
+    Parameters
+    ----------
+    closing : Closing
+        How.
+    parts : EngineParts
+        Where columns and rows come from.
+    """
+
+    def __init__(self, closing: Closing, parts: EngineParts) -> None:
+        self._closing, self._source, self._rows = closing, parts.source, parts.learner.rows
+        self._block = parts.blocks[0]
+        self._block.use_tiles()
+        self._columns = Block(parts.spec.subspace_size, parts.n_rows, 1, tiled=False)
+        leaf = max(parts.spec.min_samples_leaf, floor(closing.manner.leaf_share * parts.n_rows))
+        limits = replace(parts.spec.limits, max_features=ALL, min_samples_leaf=leaf)
+        self._limits = limits
+        if closing.max_depth is not None:
+            self._limits = replace(limits, max_depth=closing.max_depth)
+
+    def grow(self, subspace: Subspace, k_share: float) -> Outcome:
+        """Grow the trees of a subspace and return what they taught."""
+        features = subspace.features
+        self._source.gather(features, self._block)
+        limits = self._limits
+        if k_share < 1:
+            limits = replace(limits, max_features=max(1, floor(k_share * len(features))))
+        importance = np.zeros(len(features), np.int64)
+        for number in range(self._closing.trees):
+            importance += self._one(features, tree_key(subspace.tree_key, number), limits)
+        return Outcome(features, importance, None)
+
+    def _one(self, features: NDArray[np.uint32], key: int, limits: TreeLimits) -> NDArray[np.int64]:
+        closing = self._closing
+        rows = half_of(self._rows, key) if closing.half else self._rows
+        records = closing.measure is not None
+        grown = grow_tree(self._block, features, rows, key, limits, record=records)
+        if closing.measure is None:
+            return grown.importance
+        record = grown.record or b""
+        tree = decode_trees(record, np.array([0], np.int64), np.array([len(record)], np.int64))
+        return self._measured(closing.measure, tree, features, rows)
+
+    def _measured(
+        self, measure: Measure, tree: Trees, features: NDArray[np.uint32], rows: TrainingRows
+    ) -> NDArray[np.int64]:
+        response = rows.response
+        others = np.setdiff1d(self._rows.order, rows.order)
+        self._source.gather(features, self._columns)
+        codes = self._columns.as_columns(len(features))
+        place = np.searchsorted(features, tree.feature)
+        labels, n_classes = response.labels, response.n_classes
+        grown, left_out = (
+            rows_by_node(tree, codes, place, some, labels, n_classes)
+            for some in (rows.order, others)
+        )
+        decrease, is_split = measure(tree, grown, left_out), tree.feature >= 0
+        sums = np.bincount(place[is_split], decrease[is_split], minlength=len(features))
+        return np.rint(np.ldexp(sums, IMPORTANCE_BITS)).astype(np.int64)
+
+
+def half_of(rows: TrainingRows, tree_key: int) -> TrainingRows:
+    """Return a random half of the rows, in the order they had."""
+    n = len(rows.order)
+    hashes = derive_array(derive(tree_key, HALF), np.arange(n, dtype=np.uint64))
+    order = rows.order[np.sort(np.argsort(hashes)[: n // 2])]
+    stats, scale = root_of(rows.response, order)
+    return TrainingRows(rows.response, order, stats, scale, rows.xlogx)

@@ -1,0 +1,171 @@
+"""Screens: which items survive, and where the relevant ones rank."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.sizes import MB
+from srs_ooc.evidence.ranking import best_items, mean_importance
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.planning.iterations import DRAWS_TO_VERDICT, MIN_ITERATIONS
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import EngineParts, engine_parts
+from srs_ooc.runs.session import Request, settle_new
+from srs_ooc.runs.spec import Options
+from srs_ooc.samplers.leaders import Leaders
+
+MEMORY_MB = 4000
+SURVIVORS = 2000
+"""Best items that are kept: as many as the widest closing stage takes."""
+REPEAT_SEEDS = 1000
+"""Distance of the seeds of repeated screens on one table."""
+FIRST_WEIGHT, DOUBLINGS = 16, 3
+"""Weight of the first iteration where they fade, and how often it doubles until the last."""
+BOTH, PLAIN, LED = "both", "plain", "led"
+
+
+class AlwaysHeld(Leaders):
+    """The leading items held in every round: the SRS lane alone."""
+
+    def retainable(self, iteration: int) -> NDArray[np.uint32]:
+        """Return what R may be drawn from: the leaders."""
+        return self.items
+
+    def token(self, iteration: int) -> int:
+        """Return a number that is equal whenever what may be retained is."""
+        return self.since
+
+
+class FadingTally(Tally):
+    """A tally in which each iteration weighs more than those before: the past fades as R changes.
+
+    Parameters
+    ----------
+    n_items : int
+        Items there are.
+    n_iterations : int
+        Iterations that will come.
+    """
+
+    def __init__(self, n_items: int, n_iterations: int) -> None:
+        super().__init__(n_items, wins=False)
+        self._n_iterations, self._n_added = n_iterations, 0
+
+    def add(self, outcome: Outcome) -> None:
+        """Add one iteration by its weight."""
+        weight = round(FIRST_WEIGHT * 2 ** (DOUBLINGS * self._n_added / self._n_iterations))
+        self.importance[outcome.features] += weight * outcome.importance
+        self.n_drawn[outcome.features] += np.uint32(weight)
+        self._n_added += 1
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One way to screen. All grow as many trees per item, families of decoys included.
+
+    Attributes
+    ----------
+    name, label : str
+        In files, and in tables.
+    families : int
+        M.
+    lanes : {'both', 'plain', 'led'}
+        Plain Random Subspace, subspaces that hold the leaders, or both in turn.
+    trees : int
+        Grown on each subspace; there are as many fewer subspaces.
+    max_features : str or None
+        K, as ``srs-ooc run`` takes it.
+    min_samples_leaf, max_depth : int or None
+        As there.
+    fades : bool
+        Whether iterations lose half of their weight in every third of the run.
+    repeat : int
+        From 1 a repetition with decoys and subspaces of its own.
+    """
+
+    name: str
+    label: str
+    families: int = 1
+    lanes: str = BOTH
+    trees: int = 1
+    max_features: str | None = None
+    min_samples_leaf: int | None = None
+    max_depth: int | None = None
+    fades: bool = False
+    repeat: int = 0
+
+    def seed(self, table_seed: int) -> int:
+        """Return the seed of the run."""
+        return table_seed + REPEAT_SEEDS * self.repeat
+
+    def options(self, table_seed: int) -> Options:
+        """Return the options of the run."""
+        return Options(
+            judge="decoy",
+            decoys=self.families,
+            keep=0 if self.lanes == PLAIN else None,
+            trees_per_subspace=self.trees,
+            max_features=self.max_features,
+            min_samples_leaf=self.min_samples_leaf,
+            max_depth=self.max_depth,
+            seed=self.seed(table_seed),
+        )
+
+    def n_iterations(self, parts: EngineParts) -> int:
+        """Return T as the program settles it for two lanes, fewer by the trees of a subspace."""
+        draws = ceil(DRAWS_TO_VERDICT * parts.n_candidates / parts.spec.subspace_size)
+        return ceil(max(2 * draws, MIN_ITERATIONS) / self.trees)
+
+    @contextmanager
+    def parts(self, store: Path, table_seed: int) -> Iterator[EngineParts]:
+        """Yield the parts of an engine with one worker."""
+        request = Request(self.options(table_seed), memory_mb=MEMORY_MB)
+        spec, _, inputs, memory_mb = settle_new(store, request)
+        with engine_parts(spec, store, inputs, memory_mb * MB, 1) as parts:
+            yield parts
+
+    def closing_key(self, parts: EngineParts) -> int:
+        """Return the key of a closing stage after this screen."""
+        return key_of(parts.spec.seed, Purpose.CLOSING, self.n_iterations(parts))
+
+    def tie_key(self, parts: EngineParts) -> int:
+        """Return the key that breaks ties of marginal tests after this screen."""
+        return key_of(parts.spec.seed, Purpose.RANK_TIE, self.n_iterations(parts))
+
+    def run(self, parts: EngineParts, relevant: NDArray[np.uint32]) -> dict[str, NDArray[Any]]:
+        """Screen, and return what is kept of it.
+
+        Parameters
+        ----------
+        parts : EngineParts
+            Of :meth:`parts`.
+        relevant : uint32 (r,)
+            Stored positions of the relevant features.
+
+        Returns
+        -------
+        dict
+            ``survivors``, uint32 (at most SURVIVORS,), best first; ``ranks``, int64 (r,): items
+            with a larger mean importance than each relevant feature.
+        """
+        engine = parts.engine(TransientLedger())
+        leaders = engine.state.leaders
+        if self.lanes == LED and leaders is not None:
+            engine.state.leaders = AlwaysHeld(leaders.count, parts.spec.round_size)
+        if self.fades:
+            n_items = len(engine.state.tally.n_drawn)
+            engine.state.tally = FadingTally(n_items, self.n_iterations(parts))
+        engine.advance(self.n_iterations(parts))
+        tally, count = engine.state.tally, min(SURVIVORS, parts.n_candidates)
+        means = mean_importance(tally, slice(None))
+        ranks = [np.count_nonzero(means > mean) for mean in means[relevant]]
+        survivors = best_items(tally, count, self.closing_key(parts))
+        return {"survivors": survivors, "ranks": np.array(ranks, np.int64)}

@@ -1,0 +1,1 @@
+"""What every part needs: errors, seeds, shares, sizes, records, publishing, the budget."""

@@ -1,0 +1,143 @@
+"""Publishing a file or a folder all at once, and a lock that dies with its holder."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+SCRATCH_SUFFIX = ".partial"
+MARKER = ".srs-ooc-scratch"
+
+
+def sync_folder(path: Path) -> None:
+    """Flush the directory entries of ``path`` to disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def try_lock(path: Path, *, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
+    """Take an exclusive lock on ``path``: its descriptor, or None if another process holds it.
+
+    The system releases the lock when the descriptor is closed or its process dies, however it dies.
+    """
+    handle = os.open(path, flags, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def published_folder(target: Path) -> Iterator[Path]:
+    """Yield an empty scratch folder beside ``target``, renamed to it if the block succeeds.
+
+    The scratch folder is named after its target and locked while in use; it is removed on any
+    error, and what a killed process left of it is cleared by the next attempt. ``target`` appears
+    complete or not at all.
+
+    Raises
+    ------
+    FileExistsError
+        If ``target`` exists, another live process is publishing to it, or a folder that is not
+        ours lies where the scratch folder has to be.
+    OSError
+        If the parent cannot be written.
+    """
+    scratch = _scratch_of(target)
+    _refuse_foreign(scratch)
+    scratch.mkdir(exist_ok=True)
+    with _held(scratch, target, os.O_RDONLY):
+        marker = scratch / MARKER
+        marker.touch()
+        for entry in scratch.iterdir():
+            if entry != marker:
+                _remove(entry)
+        yield scratch
+        sync_folder(scratch)
+        scratch.rename(target)
+        (target / MARKER).unlink()  # last, so that a scratch folder is never without it
+    sync_folder(target.parent)
+
+
+@contextmanager
+def published_file(target: Path, *, replaces: bool = False) -> Iterator[Path]:
+    """Yield an empty scratch file beside ``target``, renamed to it if the block succeeds.
+
+    The block writes to the path it is given. With ``replaces``, a file that is there is replaced.
+    Otherwise as :func:`published_folder`.
+
+    Raises
+    ------
+    FileExistsError
+        If ``target`` exists, when the block begins or ends, or another live process is publishing
+        to it.
+    OSError
+        If the parent cannot be written.
+    """
+    scratch = _scratch_of(target, replaces=replaces)
+    with _held(scratch, target, os.O_RDWR | os.O_CREAT, replaces=replaces) as lock:
+        os.ftruncate(lock, 0)
+        yield scratch
+        os.fsync(lock)
+        _scratch_of(target, replaces=replaces)
+        scratch.rename(target)
+    sync_folder(target.parent)
+
+
+def _refuse_foreign(scratch: Path) -> None:
+    """Refuse a folder in the scratch folder's place that this module did not make."""
+    if scratch.is_symlink():
+        raise FileExistsError(f"{scratch} is a link, where a scratch folder has to be")
+    if scratch.is_dir() and any(scratch.iterdir()) and not (scratch / MARKER).exists():
+        raise FileExistsError(f"{scratch} holds files of somebody else's; move it away")
+
+
+def _scratch_of(target: Path, *, replaces: bool = False) -> Path:
+    if target.exists() and not replaces:
+        raise FileExistsError(f"{target} exists")
+    return target.with_name(target.name + SCRATCH_SUFFIX)
+
+
+@contextmanager
+def _held(scratch: Path, target: Path, flags: int, *, replaces: bool = False) -> Iterator[int]:
+    """Hold the lock of ``scratch`` during the block, and remove it if the block fails."""
+    lock = try_lock(scratch, flags=flags)
+    if lock is None:
+        raise FileExistsError(f"{target} is being written by another process")
+    try:
+        # Whoever held the lock before may have renamed or removed what was opened here.
+        if not _is_at(lock, scratch):
+            raise FileExistsError(f"{target} was written by another process meanwhile")
+        try:
+            _scratch_of(target, replaces=replaces)
+            yield lock
+        except BaseException:
+            with suppress(OSError):
+                _remove(scratch)
+            raise
+    finally:
+        os.close(lock)
+
+
+def _remove(entry: Path) -> None:
+    if entry.is_dir() and not entry.is_symlink():
+        shutil.rmtree(entry)
+    else:
+        entry.unlink(missing_ok=True)

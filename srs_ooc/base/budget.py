@@ -1,0 +1,123 @@
+"""The memory budget: a cap on the whole process, and what is granted under it."""
+
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.sizes import MB, ceil_div
+
+PROCESS_NBYTES = 56 * MB
+"""Published allowance for the interpreter, the libraries of a run, and Python objects."""
+
+GROWTH_NBYTES = 8 * MB
+"""What a process may still load and leave unreturned after its budget is drawn up."""
+
+
+NAMED_NBYTES = 4 * MB
+"""What the program's own size may differ by from one start to the next; a cap that is named holds
+so much more than the work needs, so that it works when it is given."""
+
+
+def resident_nbytes() -> int:
+    """Return the resident size of this process now."""
+    return int(psutil.Process().memory_info().rss)
+
+
+def peak_resident_nbytes() -> int:
+    """Return the largest resident size of this process so far.
+
+    Read from the kernel's record of this program's memory (not ``ru_maxrss``, which a large
+    parent passes on); where there is none, the size now.
+    """
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) * 1024
+    except (OSError, StopIteration, ValueError):
+        return resident_nbytes()
+
+
+@cache
+def process_nbytes() -> int:
+    """Return what this process takes for itself, no less than published.
+
+    Measured once, when it is first asked for, before there is work: all stages of a command then
+    count with the same size, as memory that one stage frees is used again by the next.
+    """
+    return max(PROCESS_NBYTES, resident_nbytes() + GROWTH_NBYTES)
+
+
+def cap_to_name(n_bytes: int) -> int:
+    """Return the cap to name in MB where the work was found to need ``n_bytes`` in all."""
+    return ceil_div(n_bytes + NAMED_NBYTES, MB)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """Memory granted: what for, and how much."""
+
+    purpose: str
+    n_bytes: int
+
+
+@dataclass
+class Budget:
+    """Grants leases under a cap.
+
+    Parameters
+    ----------
+    cap_nbytes : int
+        Cap on the peak resident memory of the whole process.
+    process_nbytes : int, optional
+        What the process itself takes; :func:`process_nbytes` if not given.
+    other_nbytes : int
+        What another stage of the same command needs besides the process. It grants nothing, but a
+        cap that is named holds it too.
+    """
+
+    cap_nbytes: int
+    process_nbytes: int | None = None
+    other_nbytes: int = 0
+    leases: list[Lease] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        own = process_nbytes() if self.process_nbytes is None else self.process_nbytes
+        self.grant("interpreter and libraries", own)
+
+    @property
+    def free_nbytes(self) -> int:
+        """Bytes not granted yet; negative if the cap is exceeded already."""
+        return self.cap_nbytes - sum(lease.n_bytes for lease in self.leases)
+
+    def grant(self, purpose: str, n_bytes: int) -> Lease:
+        """Record a lease without asking whether it fits; :meth:`check` asks for all at once."""
+        lease = Lease(purpose, n_bytes)
+        self.leases.append(lease)
+        return lease
+
+    def fits(self, n_bytes: int) -> bool:
+        """Return whether another ``n_bytes`` could be granted."""
+        return n_bytes <= self.free_nbytes
+
+    def check(self) -> None:
+        """Refuse a cap that cannot hold what was granted.
+
+        Raises
+        ------
+        BudgetError
+            With every lease, and the smallest cap that would do.
+        """
+        if self.free_nbytes >= 0:
+            return
+        parts = ", ".join(f"{lease.purpose} {lease.n_bytes / MB:.1f}" for lease in self.leases)
+        needed = sum(lease.n_bytes for lease in self.leases)
+        most = max(needed, self.leases[0].n_bytes + self.other_nbytes)
+        raise BudgetError(
+            f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, "
+            f"which needs {ceil_div(needed, MB)} MB ({parts}). The smallest cap that works, "
+            f"{NAMED_NBYTES // MB} MB for differences between starts included, is "
+            f"--memory-mb {cap_to_name(most)}."
+        )

@@ -1,0 +1,136 @@
+"""What passes between the floors in one iteration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Probe:
+    """An irrelevant column to add to a subspace: one of its columns with the rows permuted.
+
+    Attributes
+    ----------
+    source : int
+        Column of the subspace that is copied.
+    key : int
+        64-bit key of the permutation.
+    """
+
+    source: int
+    key: int
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Several subspaces that are paged in together: each a part of the columns of one block.
+
+    Attributes
+    ----------
+    places : int32 (n_members,)
+        Columns of the block, one candidate after another, ascending within each.
+    bounds : int64 (n_candidates + 1,)
+        Where each begins in ``places``, and the end.
+    """
+
+    places: NDArray[np.int32]
+    bounds: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RowSplit:
+    """Which training rows a model is fitted on, and which it predicts.
+
+    Attributes
+    ----------
+    fitted, predicted : int32 (n,)
+        Places among the training rows, ascending.
+    """
+
+    fitted: NDArray[np.int32]
+    predicted: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """The features of one iteration, as a sampler proposes them.
+
+    Attributes
+    ----------
+    features : uint32 (m,)
+        Stored positions, ascending; at most as many as the sampler's capacity.
+    candidates : Candidates or None
+        Parts of them to be fitted one by one; None for all of them at once.
+    split : RowSplit or None
+        Rows to fit on and to predict; None to fit on all and predict none.
+    """
+
+    features: NDArray[np.uint32]
+    candidates: Candidates | None = None
+    split: RowSplit | None = None
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """A subspace with all it takes to page it in and grow it anywhere.
+
+    Attributes
+    ----------
+    number : int
+        From 0.
+    subspace : Subspace
+        What to grow on.
+    tree_key : int
+        64-bit key of its first tree.
+    probe : Probe or None
+        One more column, where the judge wants one.
+    """
+
+    number: int
+    subspace: Subspace
+    tree_key: int
+    probe: Probe | None = None
+
+    @property
+    def features(self) -> NDArray[np.uint32]:
+        """Those of the subspace."""
+        return self.subspace.features
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one iteration taught; a field is there if the sampler needs it and the learner has it.
+
+    Attributes
+    ----------
+    features : uint32 (m,)
+        As in the subspace.
+    importance : int64 (m,)
+        MDI importances in units of ``2**-36``, summed over the subspace's trees.
+    probe_importance : int or None
+        The probe's, likewise.
+    trees : tuple of bytes
+        The trees themselves, where the run keeps its trees.
+    losses : float64 (n_candidates,) or None
+        Held-out loss of each candidate.
+    predictions : float32 (n_candidates, n_predicted, n_outputs) or None
+        Class shares, or one number, of each predicted row of the split.
+    """
+
+    features: NDArray[np.uint32]
+    importance: NDArray[np.int64]
+    probe_importance: int | None = None
+    trees: tuple[bytes, ...] = ()
+    losses: NDArray[np.float64] | None = None
+    predictions: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where work on a run stands: ``done`` of ``total`` trees or iterations of a stage, and |F|."""
+
+    stage: str
+    done: int
+    total: int
+    n_kept: int = 0

@@ -1,0 +1,67 @@
+"""Command-line options from what the parts of a run declare."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from srs_ooc.base.params import Choice, Flag, Kind, Option, Whole
+from srs_ooc.runs.spec import declared, owner_of
+
+FILE = click.Path(path_type=Path)
+Decorator = Callable[[Any], Any]
+
+INPUT_OPTIONS: list[Decorator] = [
+    click.option("--exclude", "exclude_file", type=FILE, metavar="FILE",
+                 help="Features to leave out, one name a line."),
+    click.option("--exclude-missing", is_flag=True, help="Leave out features with missing values."),
+    click.option("--rows", "rows_file", type=FILE, metavar="FILE",
+                 help="Row ids to train on, one a line."),
+]  # fmt: skip
+
+
+def identity_options() -> list[Decorator]:
+    """Return an option for each that a run's identity may have."""
+    return [_option(name, option) for name, option in declared().items()]
+
+
+def with_options(options: list[Decorator]) -> Decorator:
+    """Return a decorator that adds click options to a command, in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def _option(name: str, option: Option) -> Decorator:
+    flag = "--" + name.replace("_", "-")
+    spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
+    owner = owner_of(name)
+    whose = f"With {owner}: " if owner else ""
+    return click.option(
+        *spellings,
+        *option.flags,
+        name,
+        type=None if isinstance(option.kind, Flag) else _type(option.kind),
+        default=None,
+        metavar=option.metavar,
+        help=f"{whose}{option.help}  [default: {_default(option)}]",
+    )
+
+
+def _default(option: Option) -> str:
+    if option.default_text is not None:
+        return option.default_text
+    if isinstance(option.kind, Flag):
+        return "yes" if option.default else "no"
+    return str(option.default)
+
+
+def _type(kind: Kind) -> Any:
+    if isinstance(kind, Whole):
+        return click.INT
+    return click.Choice(kind.words) if isinstance(kind, Choice) else click.STRING

@@ -1,0 +1,218 @@
+"""From a run and a table to a file of predictions."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from srs_ooc.base.atomic import published_file
+from srs_ooc.base.budget import Budget, process_nbytes
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.sizes import MB
+from srs_ooc.ensemble.ensemble import ensemble_nbytes, most_ensemble_nbytes, probabilities
+from srs_ooc.ensemble.scores import Scores, TargetScores
+from srs_ooc.ensemble.tables import (
+    CsvTable,
+    StoreTable,
+    Table,
+    TrainingStoreTable,
+    most_table_nbytes,
+)
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import Ledger, TreeReader
+from srs_ooc.runs.ledger.splits import (
+    SplitTable,
+    load_splits,
+    make_splits,
+    making_nbytes,
+    most_splits,
+)
+from srs_ooc.runs.place import find_store, spec_of
+from srs_ooc.runs.responses import training_response
+from srs_ooc.store.identity import same_store
+from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.trees.response import TARGET_BITS
+
+MOST_ROWS = 8192
+"""Rows of a panel at most: more would not make it faster."""
+_MODERATE = 2.0**-TARGET_BITS
+"""Times the scale of whole-number targets: the half range of the training targets becomes 1."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was predicted; scores are None where the table has no target."""
+
+    n_rows: int
+    n_trees: int
+    n_features: int
+    accuracy: float | None
+    log_loss: float | None
+    n_unknown_labels: int | None
+    n_unlabelled: int | None = None
+    r2: float | None = None
+    rmse: float | None = None
+
+
+def predict(
+    run: Path,
+    data: Path,
+    out: Path,
+    *,
+    row_ids: str | None = None,
+    memory_nbytes: int = 512 * MB,
+    store: Path | None = None,
+) -> Report:
+    """Predict the class or target of each row of a table by a run's trees, as of its last commit.
+
+    Parameters
+    ----------
+    run : Path
+        A run with saved trees; it may be going on.
+    data : Path
+        A CSV file or a store; rows are read in bounded panels, and only the columns that trees use.
+    out : Path
+        The CSV file to make: row id, prediction, and a probability for each class, if there are
+        classes. It appears complete or not at all.
+    row_ids : str, optional
+        Column of row ids in a CSV file.
+    memory_nbytes : int
+        Cap on the resident memory of the whole process.
+    store : Path, optional
+        The store of the run, if it was moved; needed when the run's trees are first used.
+
+    Raises
+    ------
+    SrsOocError
+        If run or table cannot be used, the cap is too small, or ``out`` is in the way.
+    """
+    if out.exists():
+        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    process_nbytes()  # of the program alone, before there is work
+    ledger = Ledger(run, writable=False)
+    try:
+        trees = TreeReader(ledger)
+        splits = load_splits(run, trees)
+        if splits is None:
+            splits = _looked_up(ledger, trees, store, data, memory_nbytes)
+        manifest = read_manifest(data) if data.is_dir() else None
+        is_training = manifest is not None and manifest.fingerprint == spec_of(ledger).store
+    finally:
+        ledger.close()
+    _check_data(data, manifest, splits, row_ids)
+    table: Table
+    if manifest is None:
+        table = CsvTable(data, splits, row_ids)
+    elif is_training:
+        table = TrainingStoreTable(data, manifest, splits)
+    else:
+        table = StoreTable(data, manifest, splits)
+    n_rows = _panel_rows(table, splits, memory_nbytes)
+    try:
+        id_name = row_ids or splits.facts["row_id_name"] or "row_id"
+        return _write(out, id_name, table, trees, splits, n_rows, as_codes=is_training)
+    except FileExistsError as error:
+        raise UsageError(f"{error}. Choose another path, or wait for it.") from None
+    except OSError as error:
+        raise UsageError(
+            f"{out}: cannot be written: {error.strerror or error}. "
+            "Choose a path in a folder that exists, can be written, and has room."
+        ) from error
+
+
+def _check_data(
+    data: Path, manifest: Manifest | None, splits: SplitTable, row_ids: str | None
+) -> None:
+    if manifest is not None:
+        if row_ids is not None:
+            raise UsageError(
+                f"--row-ids: expected with a CSV file, found the store {data}, which has row ids "
+                "of its own. Leave it out."
+            )
+        same_target = manifest.target_name == splits.facts["target_name"]
+        if same_target and splits.facts["classes"] and manifest.task == "regression":
+            raise UsageError(
+                f"{data}: expected a target of classes, as in training, found one of numbers. "
+                "Ingest the table with --task classification."
+            )
+    elif row_ids in splits.names:
+        raise UsageError(
+            f"--row-ids: expected a column that is no feature, found {row_ids!r}, which the trees "
+            "use. Choose another, or leave it out."
+        )
+
+
+def _looked_up(
+    ledger: Ledger, trees: TreeReader, store: Path | None, data: Path, cap_nbytes: int
+) -> SplitTable:
+    place, spec = find_store(ledger, store), spec_of(ledger)
+    with same_store(place, spec.store) as manifest:
+        n_keys, n_used = most_splits(trees, place, manifest)
+        applying = (
+            most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
+            + most_table_nbytes(data, manifest, n_used)
+            + 24 * len(manifest.classes)
+        )
+        budget = Budget(cap_nbytes, other_nbytes=applying)
+        budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
+        budget.check()
+        inputs = Inputs(None, ledger.input("rows", "<i4"))
+        response = training_response(place, manifest, inputs, spec.learner.class_weight)
+        return make_splits(ledger.run, trees, place, manifest, response.center, response.scale)
+
+
+def _panel_rows(table: Table, splits: SplitTable, cap_nbytes: int) -> int:
+    """Return how many rows at a time the cap holds."""
+    budget = Budget(cap_nbytes)
+    row_nbytes = table.row_nbytes + 24 * len(splits.facts["classes"])
+    budget.grant("trees and thresholds", ensemble_nbytes(splits))
+    budget.grant(f"{len(splits.features)} columns", table.fixed_nbytes)
+    budget.grant("a row", row_nbytes)
+    budget.check()
+    fitting = budget.free_nbytes // row_nbytes + 1
+    return int(min(fitting, MOST_ROWS, table.most_rows or MOST_ROWS))
+
+
+def _write(
+    out: Path,
+    id_name: str,
+    table: Table,
+    trees: TreeReader,
+    splits: SplitTable,
+    panel_rows: int,
+    *,
+    as_codes: bool,
+) -> Report:
+    classes: list[str] = splits.facts["classes"]
+    scores: Scores | TargetScores
+    scores = Scores(classes) if classes else TargetScores(splits.facts["scale"] * _MODERATE)
+    n_rows, has_target = 0, True
+    with (
+        published_file(out) as scratch,
+        scratch.open("wb") as raw,
+        io.TextIOWrapper(raw, encoding="utf-8", newline="") as file,
+    ):
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([id_name, "prediction", *(f"probability_{label}" for label in classes)])
+        for panel in table.panels(panel_rows):
+            count = len(panel.ids)
+            shares = probabilities(trees, splits, panel.values, count, as_codes=as_codes)
+            predicted = shares.argmax(axis=1).tolist()
+            for row_id, guess, row in zip(panel.ids, predicted, shares, strict=True):
+                said = row.tolist()
+                writer.writerow([row_id, classes[guess], *said] if classes else [row_id, *said])
+            n_rows += count
+            has_target = panel.labels is not None
+            if panel.labels is not None:
+                scores.add(panel.labels, predicted, shares)
+    return Report(
+        n_rows=n_rows,
+        n_trees=int(splits.facts["n_trees"]),
+        n_features=len(splits.features),
+        accuracy=scores.accuracy,
+        log_loss=scores.log_loss,
+        n_unknown_labels=scores.n_unknown if has_target else None,
+        n_unlabelled=scores.n_unlabelled if has_target else None,
+        r2=scores.r2,
+        rmse=scores.rmse,
+    )

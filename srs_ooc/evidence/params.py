@@ -1,0 +1,86 @@
+"""Options of the judges."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Self
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.params import Params, Share, Whole, option
+from srs_ooc.base.shares import exact_share
+
+MOST_DECOYS, MOST_KEPT, MOST_REPLAYS = 16, 1000, 9999
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositiveParams(Params):
+    """Any importance above 0 is relevant: nothing to choose."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeParams(Params):
+    """The paper's probe (Section 5); ``probe_min_draws`` is L, ``probe_min_wins`` is beta."""
+
+    probe_min_draws: int = option(
+        Whole(0), "A feature must have been drawn more often than this.", default=10, metavar="L"
+    )
+    probe_min_wins: str = option(
+        Share(),
+        "... and have beaten the probe in at least this share of them.",
+        default="0.95",
+        metavar="BETA",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoyParams(Params):
+    """A final verdict that bounds the share of false features (docs/evidence.md)."""
+
+    fdr: str = option(
+        Share(),
+        "Bound on the expected share of false features among the selected.",
+        default="0.1",
+        metavar="LEVEL",
+    )
+    decoys: int = option(
+        Whole(0, MOST_DECOYS),
+        "Families of decoys, every feature with its rows permuted.",
+        default_text="1",
+        metavar="M",
+    )
+    replays: int = option(
+        Whole(0, MOST_REPLAYS),
+        "Certify against B permutation runs (the same search on permuted targets), not by "
+        "counting decoys; for when few features are expected. Bounds the chance of any false "
+        "feature.",
+        default=0,
+        metavar="B",
+        flags=("--permutations",),
+    )
+    keep: int = option(
+        Whole(0, MOST_KEPT),
+        "Leading items held in every other subspace.",
+        default=10,
+        metavar="N",
+    )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle decoys or permutation runs, and check that the level can be reached."""
+        default = {"decoys": 0 if given.get("replays") else 1}
+        params = super().settle(default | dict(given), table)
+        level, decoys, replays = exact_share(params.fdr), params.decoys, params.replays
+        if not 0 < level < 1:
+            raise UsageError(f"--fdr: expected a number between 0 and 1, found {params.fdr}.")
+        if (decoys > 0) == (replays > 0):
+            raise UsageError(
+                f"expected decoys or permutation runs, found --decoys {decoys} --replays "
+                f"{replays}. Decoys (at least 1) suit many expected features, permutation runs "
+                "(at least 1) few."
+            )
+        if replays and level * (replays + 1) < 1:
+            raise UsageError(
+                f"--replays: expected at least {ceil(1 / level) - 1} for --fdr {params.fdr}, "
+                f"found {replays}: the best of so few cannot certify anything at that level."
+            )
+        return params

@@ -1,0 +1,1 @@
+"""From a table to a store: formats, roles of columns, coding, writing."""

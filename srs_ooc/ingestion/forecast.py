@@ -1,0 +1,111 @@
+"""What an ingest would take, found without writing a store: rows, disk, memory."""
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.ingestion.formats.csv import CsvStream, estimate, has_row_names, rows_at_most
+from srs_ooc.ingestion.formats.opening import is_other, open_file
+from srs_ooc.ingestion.formats.pieces import PieceReader
+from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.memory import check_columns, smallest_cap, stage_needs
+from srs_ooc.ingestion.parse import Texts
+from srs_ooc.ingestion.publishing import IngestOptions, load_libraries
+from srs_ooc.ingestion.table import StoreForm
+from srs_ooc.store.layout import Shape
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What an ingest would take.
+
+    Attributes
+    ----------
+    n_columns, n_rows : int
+        Shape of the source.
+    rows_are_known : bool
+        Whether ``n_rows`` is exact, not an estimate from the beginning of the file.
+    scratch_nbytes, store_nbytes, free_nbytes : int
+        Disk in bytes: what is taken and given back, what the store takes at most, and what there
+        is where it would be made.
+    least_memory_nbytes : int
+        The smallest cap that would do, about.
+    """
+
+    n_columns: int
+    n_rows: int
+    rows_are_known: bool
+    scratch_nbytes: int
+    store_nbytes: int
+    free_nbytes: int
+    least_memory_nbytes: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the disk has room for it."""
+        return self.scratch_nbytes + self.store_nbytes <= self.free_nbytes
+
+
+def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: bool) -> Forecast:
+    """Return what ingesting a file would take; ``by_features`` if it holds a feature a row.
+
+    Raises
+    ------
+    UsageError
+        If the table is standard input, which can be read but once.
+    InputError
+        If the table cannot be read.
+    """
+    if str(table) == "-":
+        raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
+    load_libraries()
+    with tempfile.TemporaryDirectory() as folder:
+        if is_other(table):
+            opened = open_file(table, Path(folder), options.memory_nbytes)
+            (n_rows, n_columns), known = opened.shape, True
+            work, scratch = opened.work_nbytes, 8 if opened.by_rows else 0
+            unpacked = sum(file.stat().st_size for file in Path(folder).iterdir())
+        else:
+            unpacked = 0
+            n_columns, n_rows, work = _look(table, options)
+            known, scratch = False, 8
+    n_features, n_rows = (n_rows, n_columns - 1) if by_features else (n_columns, n_rows)
+    shape = Shape(max(1, n_rows), max(1, n_features))
+    form = StoreForm(options.code_dtype, "float64" if options.keep_values else None)
+    resident = psutil.Process().memory_info().rss + work
+    cells = shape.n_rows * shape.n_features
+    per_cell = form.code_nbytes + (8 if options.keep_values else 0)
+    ranges = 16 * form.n_ranges(shape) * shape.n_features
+    return Forecast(
+        n_columns=n_columns,
+        n_rows=n_rows,
+        rows_are_known=known,
+        scratch_nbytes=scratch * cells + unpacked,
+        store_nbytes=per_cell * cells + ranges + 40 * shape.n_features,
+        free_nbytes=shutil.disk_usage(store.parent).free,
+        least_memory_nbytes=smallest_cap(resident, stage_needs(n_columns, shape, form)),
+    )
+
+
+def _look(table: Path, options: IngestOptions) -> tuple[int, int, int]:
+    """Return columns, rows (about) and the memory of decompressing of a text table."""
+    source = Source.file(table)
+    n_columns = 0
+
+    def count(names: Texts) -> None:
+        nonlocal n_columns
+        n_columns += len(names.ends)
+
+    CsvStream(source, options.text, count)
+    try:
+        check_columns(options.memory_nbytes, n_columns)
+    except BudgetError:  # nor does the cap hold a look at the rows
+        n_rows = rows_at_most(source, n_columns) or 1
+    else:
+        n_columns += has_row_names(source, options.text)
+        n_rows = estimate(source, options.text, n_columns).n_rows
+    return n_columns, n_rows, 2 * PieceReader(source).decoder_nbytes

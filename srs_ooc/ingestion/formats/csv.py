@@ -1,0 +1,336 @@
+"""Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from srs_ooc.base.errors import InputError
+from srs_ooc.ingestion.formats.dialect import TextForm, name_of
+from srs_ooc.ingestion.formats.pieces import PieceReader
+from srs_ooc.ingestion.formats.problems import explain, raise_problem
+from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.parse import IGNORED, TARGET, HeaderReader, TableReader, Texts
+from srs_ooc.ingestion.texts import texts_of
+
+_NAMES_AT_A_TIME = 1 << 14
+_BOM = b"\xef\xbb\xbf"
+_SAMPLE_NBYTES = 1 << 20
+_N_AHEAD = 4
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a look at the beginning of a file says of the whole.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows there are, about.
+    text_nbytes : int
+        Bytes of text there are, about; exact where the file is not compressed.
+    """
+
+    n_rows: int
+    text_nbytes: int
+
+
+ROW_NAMES = "row_names"
+"""Name of a first column that the header does not name, as R writes row names."""
+
+
+class CsvStream:
+    """A text table read once: its header when opened, its rows after that.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    form : TextForm
+        What is said of it.
+    take_names : callable
+        Given the names of its columns, some at a time.
+    row_names : bool
+        The header has no field over the first column, which is named :data:`ROW_NAMES`.
+
+    Attributes
+    ----------
+    pieces : PieceReader
+        Where the bytes come from: how many were read, their checksum.
+    dialect : Dialect
+        How the table is written.
+    place : (int, bool)
+        Where the header ended, for :class:`TableReader`.
+
+    Raises
+    ------
+    InputError
+        If there is no header, or it is not UTF-8 text.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        form: TextForm,
+        take_names: Callable[[Texts], None],
+        *,
+        row_names: bool = False,
+    ) -> None:
+        self.source = source
+        self._rewind()
+        n_columns = 0
+        if row_names:
+            take_names(texts_of([ROW_NAMES]))
+
+        def take(names: Texts) -> None:
+            nonlocal n_columns
+            n_columns += len(names.ends)
+            if form.header:
+                check_utf8(names, f"{source}: the header")
+                take_names(names)
+
+        self._read_header(form, take)
+        if not form.header:
+            self._rewind()
+            self.place = (1, False)
+            for start in range(0, n_columns, _NAMES_AT_A_TIME):
+                stop = min(start + _NAMES_AT_A_TIME, n_columns)
+                take_names(texts_of(f"f{i}" for i in range(start, stop)))
+
+    def _rewind(self) -> None:
+        self.pieces = PieceReader(self.source)
+        self._iterator = _without_bom(self.pieces.pieces())
+        self._rest, self._start = b"", 0
+
+    def _read_header(self, form: TextForm, take: Callable[[Texts], None]) -> None:
+        reader: HeaderReader | None = None
+        for data in self._iterator:
+            if reader is None:
+                self.dialect = form.settle(data.decode(errors="replace"))
+                reader = HeaderReader(self.dialect)
+            self._rest, self._start = data, reader.feed(data)
+            self._hand_over(reader, take)
+            if reader.done:
+                break
+        else:
+            self._rest, self._start = b"", 0
+            if reader is not None:
+                reader.finish()
+                self._hand_over(reader, take)
+        if reader is None or not reader.done:
+            raise InputError(
+                f"{self.source}: expected a header and rows, found only blank lines"
+                f"{' and comments' if form.comment else ''}."
+            )
+        self.place = reader.place
+
+    def _hand_over(self, reader: HeaderReader, take: Callable[[Texts], None]) -> None:
+        if reader.problem is not None:
+            problem = reader.problem
+            what = explain(problem, f"column {problem.column + 1} of the header", self.dialect)
+            raise InputError(f"{self.source}, line {problem.line}: {what}")
+        take(reader.take_names())
+
+    def body(self) -> Iterator[tuple[bytes, int]]:
+        """Yield pieces of the rows, and where in the piece to start."""
+        if self._start < len(self._rest):
+            yield self._rest, self._start
+        self._rest = b""
+        for data in self._iterator:
+            yield data, 0
+
+
+def _without_bom(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for first in pieces:
+        if text := first.removeprefix(_BOM):
+            yield text
+        break
+    yield from pieces
+
+
+def check_utf8(texts: Texts, what: str) -> None:
+    """Refuse texts that are not UTF-8."""
+    try:
+        texts.blob.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{what}: expected UTF-8 text, found the bytes "
+            f"{texts.blob[error.start : error.start + 8]!r}. Convert the file to UTF-8."
+        ) from None
+
+
+def _skim(source: Source, form: TextForm, n_columns: int) -> tuple[CsvStream, TableReader]:
+    stream = CsvStream(source, form, lambda names: None)
+    slots = np.full(n_columns, IGNORED, np.int32)
+    return stream, TableReader(slots, stream.dialect, place=stream.place)
+
+
+def has_row_names(
+    source: Source, form: TextForm, check: Callable[[int], None] = lambda n_columns: None
+) -> bool:
+    """Tell whether the first row has one field more than the header, as R writes row names.
+
+    ``check`` is told how many fields there are before memory is taken for each.
+
+    Raises
+    ------
+    InputError
+        If the last field of the first rows is empty, which a separator at their ends explains too.
+    """
+    if not form.header:
+        return False
+    n_columns = 0
+
+    def count(names: Texts) -> None:
+        nonlocal n_columns
+        n_columns += len(names.ends)
+
+    stream = CsvStream(source, form, count)
+    check(n_columns)
+    reader = TableReader(np.full(n_columns, IGNORED, np.int32), stream.dialect, place=stream.place)
+    for data, start in stream.body():
+        reader.feed(data, start)
+        if reader.n_rows or reader.problem is not None:
+            break
+    else:
+        reader.finish()
+    problem = reader.problem
+    found = (
+        problem is not None
+        and problem.fault == "ragged"
+        and reader.n_rows == 1
+        and problem.column == n_columns + 1
+    )
+    if found:
+        _refuse_empty_ends(source, form, n_columns + 1)
+    return found
+
+
+def _refuse_empty_ends(source: Source, form: TextForm, n_fields: int) -> None:
+    stream = CsvStream(source, form, lambda names: None, row_names=True)
+    slots = np.full(n_fields, IGNORED, np.int32)
+    slots[-1] = TARGET
+    reader = TableReader(slots, stream.dialect, place=stream.place)
+    for data, start in stream.body():
+        reader.feed(data, start)
+        if reader.n_rows:
+            break
+    else:
+        reader.finish()
+    if not any(reader.take_texts(TARGET)):
+        raise InputError(
+            f"{source}: expected as many fields in the rows as in the header, {n_fields - 1}, "
+            f"found one more, the last of them empty. Remove the "
+            f"{name_of(stream.dialect.separator)} at the ends of the lines; or, if the first "
+            "column holds row ids, name it in the header."
+        )
+
+
+def estimate(source: Source, form: TextForm, n_columns: int) -> Estimate:
+    """Estimate the rows of a file from the first megabyte after its header."""
+    stream, reader = _skim(source, form, n_columns)
+    n_body = 0
+    for data, start in stream.body():
+        reader.feed(data, start)
+        n_body += len(data) - start
+        if n_body >= _SAMPLE_NBYTES or reader.problem is not None:
+            break
+    pieces = stream.pieces
+    text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
+    n_cells = reader.n_rows * n_columns + reader.column
+    if not n_cells:
+        return Estimate(0, text_nbytes)
+    body_nbytes = text_nbytes - (pieces.n_text - n_body)
+    return Estimate(int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes)
+
+
+def rows_at_most(source: Source, n_columns: int) -> int | None:
+    """Return a bound on the rows of a file; None if its compression sets none worth having.
+
+    A row takes at least a byte per column, and gzip packs at most 1032 bytes into one.
+    """
+    pieces = PieceReader(source)
+    factor = {"": 1, ".gz": 1032}.get(pieces.suffix)
+    return None if factor is None else pieces.nbytes * factor // n_columns + 1
+
+
+def count_rows(source: Source, form: TextForm, n_columns: int) -> int:
+    """Count the rows of a file by reading it.
+
+    Raises
+    ------
+    InputError
+        If a row is ragged.
+    """
+    stream, reader = _skim(source, form, n_columns)
+    for data, start in stream.body():
+        reader.feed(data, start)
+        raise_problem(source, reader.problem, n_columns, str, stream.dialect)
+    reader.finish()
+    raise_problem(source, reader.problem, n_columns, str, stream.dialect)
+    return reader.n_rows
+
+
+def cell_text(source: Source, form: TextForm, n_columns: int, column: int, row: int) -> str:
+    """Return the text of a cell, from 0, by reading the file up to there."""
+    stream = CsvStream(source, form, lambda names: None)
+    slots = np.full(n_columns, IGNORED, np.int32)
+    slots[column] = TARGET
+    reader = TableReader(slots, stream.dialect, place=stream.place)
+    n_passed = 0
+    for data, start in stream.body():
+        reader.feed(data, start)
+        texts = reader.take_texts(TARGET)
+        if n_passed + len(texts.ends) > row:
+            return list(texts)[row - n_passed].decode("utf-8", "replace")
+        n_passed += len(texts.ends)
+    reader.finish()
+    return list(reader.take_texts(TARGET))[row - n_passed].decode("utf-8", "replace")
+
+
+def read_rows(
+    stream: CsvStream,
+    reader: TableReader,
+    take_rows: Callable[[TableReader], None],
+    panel_full: Callable[[], None],
+) -> Iterator[None]:
+    """Read all rows; yield after each piece.
+
+    Parameters
+    ----------
+    stream : CsvStream
+        The file.
+    reader : TableReader
+        With its first panel set.
+    take_rows : callable
+        Must take the texts read since it was called last.
+    panel_full : callable
+        Must set the next panel.
+    """
+    for data, first in _ahead(stream.body()):
+        start = first
+        while True:
+            start = reader.feed(data, start)
+            take_rows(reader)
+            if reader.problem is not None:
+                return
+            if reader.panel_is_full:
+                panel_full()
+            if start >= len(data):
+                break
+        yield
+    reader.finish()
+    take_rows(reader)
+    if reader.problem is None and reader.n_panel_rows:
+        panel_full()
+
+
+def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """Yield pieces, the next few of which are read and decompressed by a thread meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = deque(pool.submit(next, pieces, None) for _ in range(_N_AHEAD))
+        while (piece := waiting.popleft().result()) is not None:
+            waiting.append(pool.submit(next, pieces, None))
+            yield piece

@@ -1,0 +1,229 @@
+"""``.npy`` and ``.npz`` files: read piece by piece, never whole."""
+
+import io
+import lzma
+import os
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import BudgetError, InputError, StoreError
+from srs_ooc.base.sizes import MB, describe_nbytes, megabytes
+from srs_ooc.ingestion.formats.arrays import SparseTable, check_shape
+from srs_ooc.ingestion.formats.npy_header import BAD_HEADER, read_header
+from srs_ooc.ingestion.formats.numbers import as_float64, check_dtype, is_narrow
+from srs_ooc.ingestion.labels import item_blocks
+from srs_ooc.ingestion.parse import TextCoder
+
+_PIECE_NBYTES = 2 * MB
+_LONG_NBYTES = 1 << 14
+"""Rows beyond this are not read whole for one cell of each."""
+_N_CELLS = 1 << 14
+_SHOWN = 10
+_MAIN_KEYS = ("X", "x", "data", "arr_0")
+_SPARSE_KEYS = {"data", "shape", "format"}
+_BAD_ARCHIVE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    KeyError,
+    ValueError,
+    RuntimeError,  # encrypted, or packed in a way that is not known
+)
+
+
+class NpyTable:
+    """A ``.npy`` file: row by row in C order, column by column in Fortran order.
+
+    Its cells are read, not mapped: pages of a map count as resident memory until the system takes
+    them back.
+
+    Raises
+    ------
+    InputError
+        If the file holds no matrix of numbers, or is cut short.
+    """
+
+    format = "npy"
+    work_nbytes = 0
+    names: list[str] | None = None
+    text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
+
+    def __init__(self, path: Path, what: str) -> None:
+        header = read_header(path, what)
+        check_shape(header.shape, what)
+        check_dtype(header.dtype, what)
+        # Of one row or column both orders are the same.
+        self.by_rows = not header.is_fortran or header.shape[0] == 1
+        self.shape: tuple[int, int] = (header.shape[0], header.shape[1])
+        self._path, self._what = path, what
+        self.narrow = is_narrow(header.dtype)
+        self._dtype, self._offset = header.dtype, header.offset
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return rows or columns, as ``by_rows`` says, each a row of the result."""
+        n_items = self.shape[1] if self.by_rows else self.shape[0]
+        lines = self._lines(n_items, positions)
+        return as_float64(lines, self._what)
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        n_rows, n_columns = self.shape
+        if not self.by_rows:
+            yield from item_blocks(self._lines(n_rows, np.array([position]))[0])
+            return
+        line_nbytes = n_columns * self._dtype.itemsize
+        if line_nbytes > _LONG_NBYTES:
+            yield from self._single_cells(position, line_nbytes)
+            return
+        step = max(1, _PIECE_NBYTES // line_nbytes)
+        for start in range(0, n_rows, step):
+            rows = np.arange(start, min(start + step, n_rows))
+            yield self._lines(n_columns, rows)[:, position].tolist()
+
+    def _lines(self, n_items: int, positions: NDArray[np.intp]) -> NDArray[Any]:
+        return read_lines(self._path, self._dtype, self._offset, n_items, positions, self._what)
+
+    def _single_cells(self, position: int, line_nbytes: int) -> Iterator[list[Any]]:
+        first = self._offset + position * self._dtype.itemsize
+        with self._path.open("rb", buffering=0) as file:
+            for start in range(0, self.shape[0], _N_CELLS):
+                rows = range(start, min(start + _N_CELLS, self.shape[0]))
+                cells = np.zeros(len(rows), self._dtype)
+                for cell, row in zip(cells.reshape(-1, 1), rows, strict=True):
+                    n_read = os.preadv(file.fileno(), [cell.data], first + row * line_nbytes)
+                    if n_read < cell.nbytes:
+                        raise _cut_short(self._what)
+                yield cells.tolist()
+
+
+def read_lines(
+    path: Path,
+    dtype: np.dtype[Any],
+    offset: int,
+    n_items: int,
+    positions: NDArray[np.intp],
+    what: str,
+) -> NDArray[Any]:
+    """Return lines of ``n_items`` items, by position among those of a file from ``offset`` on.
+
+    Raises
+    ------
+    InputError
+        If the file, ``what`` in messages, is gone or ends before them.
+    """
+
+    def read(first: int, count: int) -> NDArray[Any]:
+        start = offset + first * n_items * dtype.itemsize
+        try:
+            found = np.fromfile(path, dtype, count * n_items, offset=start)
+        except OSError as error:
+            raise InputError(
+                f"{what}: reading failed: {error.strerror or error}. Leave the file in its place "
+                "until the ingest has ended."
+            ) from error
+        if len(found) < count * n_items:
+            raise _cut_short(what)
+        return found.reshape(count, n_items)
+
+    if (np.diff(positions) == 1).all():  # a run, read at once
+        return read(int(positions[0]), len(positions))
+    out = np.empty((len(positions), n_items), dtype)
+    for line, position in zip(out, positions.tolist(), strict=True):
+        line[...] = read(position, 1)[0]
+    return out
+
+
+def _cut_short(what: str) -> InputError:
+    return InputError(
+        f"{what}: expected as many bytes as when the file was opened, found its end before. Leave "
+        "the file alone until the ingest has ended, and ingest it again."
+    )
+
+
+def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | SparseTable:
+    """Return the table in a ``.npz`` file: a SciPy sparse matrix, or its one (or main) matrix.
+
+    A dense matrix is unpacked into the folder ``scratch``; a sparse one is loaded.
+
+    Raises
+    ------
+    InputError
+        If it is damaged, or holds several matrices, none of them named X.
+    BudgetError
+        If a sparse matrix does not fit under the cap.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sizes = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
+            if sizes.keys() >= _SPARSE_KEYS:
+                n_bytes = sum(entry.file_size for entry in sizes.values())
+                return _open_sparse(path, what, n_bytes + 24 * _largest(archive), cap)
+            entry = sizes[_main_key(list(sizes), what)]
+            copy = scratch / "matrix.npy"
+            _check_room(what, entry.file_size, scratch)
+            with archive.open(entry) as packed, copy.open("wb") as file:
+                shutil.copyfileobj(packed, file, 1 << 18)
+    except _BAD_ARCHIVE as error:
+        raise InputError(
+            f"{what}: expected a .npz file, found damage: {error}. Get the file again."
+        ) from error
+    return NpyTable(copy, what)
+
+
+def _largest(archive: zipfile.ZipFile) -> int:
+    """Return the larger dimension of a sparse matrix, for each of which SciPy keeps places."""
+    with archive.open("shape.npy") as file:
+        data = file.read(1 << 12)
+    shape = np.load(io.BytesIO(data), allow_pickle=False)
+    return max(0, *map(int, shape.tolist()))
+
+
+def _check_room(what: str, nbytes: int, scratch: Path) -> None:
+    free = shutil.disk_usage(scratch).free
+    if free < nbytes:
+        raise StoreError(
+            f"{what}: expected {describe_nbytes(nbytes)} of free disk to unpack it, found "
+            f"{describe_nbytes(free)}. Free some space, or put the store on another disk."
+        )
+
+
+def _main_key(keys: list[str], what: str) -> str:
+    if len(keys) == 1:
+        return keys[0]
+    for key in _MAIN_KEYS:
+        if key in keys:
+            return key
+    raise InputError(
+        f"{what}: expected one matrix, or one named X, found "
+        f"{', '.join(key[:40] for key in keys[:_SHOWN])}{', ...' * (len(keys) > _SHOWN)}. Save it "
+        "alone."
+    )
+
+
+def _open_sparse(path: Path, what: str, nbytes: int, cap: int) -> SparseTable:
+    import scipy.sparse
+
+    # once as stored, once by columns, and what SciPy itself takes
+    if 2 * nbytes + 90 * MB > cap:
+        raise BudgetError(
+            f"--memory-mb {megabytes(cap):g} cannot hold the sparse matrix of {what}: it takes "
+            f"{megabytes(nbytes):g} MB as stored and as much by columns. Give at least "
+            f"--memory-mb {(2 * nbytes + 90 * MB) // MB + 1}."
+        )
+    try:
+        matrix = scipy.sparse.load_npz(path)
+    except (*BAD_HEADER, *_BAD_ARCHIVE) as error:
+        raise InputError(
+            f"{what}: expected a sparse matrix saved by SciPy, could not read it: {error}. "
+            "Get the file again."
+        ) from error
+    return SparseTable(matrix, what)

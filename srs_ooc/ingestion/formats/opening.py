@@ -1,0 +1,83 @@
+"""Which format a file or an object is of."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from srs_ooc.base.errors import InputError
+from srs_ooc.ingestion.formats import Table
+from srs_ooc.ingestion.formats.arrays import ArrayTable, SparseTable
+from srs_ooc.ingestion.formats.arrow_files import FEATHER, PARQUET, ArrowFile
+from srs_ooc.ingestion.formats.frames import FrameTable, frame_library
+from srs_ooc.ingestion.formats.npy import NpyTable, open_npz
+from srs_ooc.ingestion.formats.svmlight import SvmlightTable, is_svmlight
+
+_TABLE = [name for name in dir(Table) if not name.startswith("_")]
+_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(8)
+    except OSError:
+        return b""  # the reader of text tables tells what is wrong with it
+
+
+def is_other(path: Path) -> bool:
+    """Tell whether a file is one of :func:`open_file` rather than a text table."""
+    start = _start(path)
+    if start and is_svmlight(path):
+        return True
+    return start.startswith((_NPY, PARQUET, FEATHER)) or (
+        start.startswith(_ZIP) and path.suffix == ".npz"
+    )
+
+
+def open_file(path: Path, scratch: Path, cap: int) -> Table:
+    """Open a file that is no text table.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    scratch : Path
+        Folder for what must be unpacked.
+    cap : int
+        The memory cap in bytes, for formats that have to be loaded.
+    """
+    if _start(path).startswith(_NPY):
+        return NpyTable(path, str(path))
+    for magic in (PARQUET, FEATHER):
+        if _start(path).startswith(magic):
+            return ArrowFile(path, str(path), cap, parquet=magic == PARQUET)
+    if is_svmlight(path):
+        return SvmlightTable(path, str(path), cap)
+    return open_npz(path, str(path), scratch, cap)
+
+
+def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
+    """Open an object in memory as a table.
+
+    The columns ``as_texts`` may hold numbers and texts at once, which are taken as texts.
+
+    Raises
+    ------
+    InputError
+        If it is of no kind that is known.
+    """
+    if isinstance(thing, np.ndarray):
+        return ArrayTable(thing, "the array")
+    if frame_library(thing):
+        return FrameTable(thing, "the frame", as_texts)
+    if type(thing).__module__.startswith("scipy.sparse"):
+        return SparseTable(thing, "the sparse matrix")
+    if all(hasattr(thing, name) for name in _TABLE):
+        return cast("Table", thing)  # of a format of the caller's own
+    raise InputError(
+        "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table, a SciPy "
+        "sparse matrix or an object with the shape of srs_ooc.ingestion.formats.Table, found "
+        f"{type(thing).__module__}.{type(thing).__qualname__}. Convert it."
+    )

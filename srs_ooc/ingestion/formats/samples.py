@@ -1,0 +1,148 @@
+"""A sample table: what is known of each sample, by its id."""
+
+import codecs
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from srs_ooc.base.errors import BudgetError, InputError
+from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.ingestion.formats.dialect import TextForm
+from srs_ooc.ingestion.formats.pieces import PieceReader
+from srs_ooc.ingestion.formats.source import Source
+
+_SHOWN = 5
+_LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?=[^\n])")
+_SAMPLE_NBYTES, _CELL_NBYTES = 400, 100
+"""Memory of a sample in both mappings, and of a cell of it, as Python objects."""
+MOST_LINE_NBYTES = 16 * MB
+"""A line of a sample table is no longer."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What a sample table holds.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of the columns asked for.
+    cells : dict
+        By sample id, in the order of the file, the cells of those columns.
+    lines : dict
+        By sample id, the line of the file.
+    """
+
+    columns: tuple[str, ...]
+    cells: dict[str, tuple[str, ...]]
+    lines: dict[str, int]
+
+
+def read_samples(
+    source: Source,
+    form: TextForm,
+    id_name: str,
+    wanted: Sequence[tuple[str, str]],
+    room_nbytes: int,
+) -> Samples:
+    """Read ids and columns of a sample table, a line for each sample.
+
+    Parameters
+    ----------
+    source : Source
+        The file.
+    form : TextForm
+        What is said of it.
+    id_name : str
+        Column of the ids.
+    wanted : sequence of (str, str)
+        For each other column the option that names it, and its name.
+    room_nbytes : int
+        Memory that the samples may take.
+
+    Raises
+    ------
+    BudgetError
+        If they take more.
+    InputError
+        If a column is not there, a row is ragged, or an id occurs twice.
+    """
+    pieces = PieceReader(source).pieces()
+    first = next(pieces, b"").removeprefix(b"\xef\xbb\xbf")
+    separator = form.settle(first.decode(errors="replace")).separator
+    rows = csv.reader(_lines(source, first, pieces, form.comment), delimiter=separator)
+    filled = (row for row in rows if row)
+    header = [name.strip(" \t") for name in next(filled, [])]
+    places = []
+    for option, name in (("--id", id_name), *wanted):
+        if name not in header:
+            raise InputError(
+                f"{source}: no such column {name!r} ({option}); expected one of "
+                f"{', '.join(map(repr, header[:20]))}."
+            )
+        places.append(header.index(name))
+    cells: dict[str, tuple[str, ...]] = {}
+    lines: dict[str, int] = {}
+    taken = 0
+    for row in filled:
+        named = [row[place] for place in places if place < len(row)]
+        taken += _SAMPLE_NBYTES + sum(_CELL_NBYTES + 4 * len(cell) for cell in named)
+        if taken > room_nbytes:
+            raise BudgetError(
+                f"{source}, line {rows.line_num}: the samples up to here take "
+                f"{describe_nbytes(taken)}, and the cap leaves {describe_nbytes(room_nbytes)}. "
+                "Give more with --memory-mb, or only the lines of samples that the table has."
+            )
+        where = f"{source}, line {rows.line_num}"
+        if len(row) != len(header):
+            raise InputError(
+                f"{where}: expected {len(header)} fields as in the header, found {len(row)}. "
+                "Mend the line."
+            )
+        sample, *rest = (row[place].strip(" \t") for place in places)
+        if sample in cells:
+            raise InputError(
+                f"{where}: expected distinct ids in column {id_name!r}, found {sample!r} again. "
+                "Keep one line for each sample."
+            )
+        cells[sample], lines[sample] = tuple(rest), rows.line_num
+    return Samples(tuple(name for _, name in wanted), cells, lines)
+
+
+def _lines(
+    source: Source, first: bytes, pieces: Iterator[bytes], comment: str | None
+) -> Iterator[str]:
+    """Yield lines one at a time, with their ends; a file is never held whole."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    rest = ""
+    try:
+        for piece in chain([first], pieces, [b""]):
+            *lines, rest = _LINE_END.split(rest + decoder.decode(piece, final=not piece))
+            if len(rest) > MOST_LINE_NBYTES:
+                raise InputError(
+                    f"{source}: expected lines of at most {describe_nbytes(MOST_LINE_NBYTES)}, "
+                    "found a longer one. Give a text table with a line for each sample."
+                )
+            for line in lines:
+                yield "\n" if comment and line.startswith(comment) else line
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{source}: expected UTF-8 text: {error.reason}. Convert the file."
+        ) from None
+    if rest:
+        yield "\n" if comment and rest.startswith(comment) else rest
+
+
+def unmatched(samples: Samples, ids: list[str]) -> dict[str, Any]:
+    """Count and list the ids of either side that the other lacks; JSON-ready."""
+    here = set(ids)
+    sides = {
+        "samples_without_label": [name for name in ids if name not in samples.cells],
+        "labels_without_sample": [name for name in samples.cells if name not in here],
+    }
+    return {
+        side: {"n": len(names), "first": names[:_SHOWN]} for side, names in sides.items() if names
+    }

@@ -1,0 +1,354 @@
+"""CSV bytes to numbers and texts: the face of the native tokenizer.
+
+A reader is fed bytes in pieces of any size and stops and goes on at any byte, inside a row or a
+field. The rules for fields are those of Python's ``csv`` module; a number is what ``float()`` makes
+of its text, exactly: short decimals are converted natively where the result is provably the
+nearest double, the others are handed back to ``float()`` itself.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.native import _native
+
+IGNORED, TARGET, ROW_ID = -1, -2, -3
+"""Slots of columns that are not features; a feature's slot is its row in the panel.
+
+Slots below :data:`IGNORED` are text columns, whose cells are kept as they are; more may follow."""
+
+UNKNOWN, NUMBERS, TEXTS, CATEGORIES, ONLY_NUMBERS = range(5)
+"""What the cells of a feature are: not known yet; numbers; texts, since the first cell that was not
+missing was one; texts whatever they look like; numbers, texts being refused at once."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written.
+
+    Attributes
+    ----------
+    separator : str
+        The ASCII character between fields. A run of spaces is one separator.
+    comment : str or None
+        Lines that start with this ASCII character are skipped.
+    point : {'.', ','}
+        The decimal point.
+    missing : tuple of str or None
+        Texts that stand for a missing value; empty, NA and nan (in any case) if None.
+    """
+
+    separator: str = ","
+    comment: str | None = None
+    point: str = "."
+    missing: tuple[str, ...] | None = None
+
+    @property
+    def marks(self) -> bytes:
+        """Separator, comment (NUL if none) and point, a byte each."""
+        return f"{self.separator}{self.comment or chr(0)}{self.point}".encode("ascii")
+
+
+PLAIN = Dialect()
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Some UTF-8 texts, one after another.
+
+    Attributes
+    ----------
+    blob : bytes
+        The texts without separators.
+    ends : uint64 (n,)
+        Where each text ends in ``blob``.
+    hashes : uint64 (n,)
+        A hash of each text, equal for equal texts.
+    """
+
+    blob: bytes
+    ends: NDArray[np.uint64]
+    hashes: NDArray[np.uint64]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return split_texts(self.blob, self.ends)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a reader stopped.
+
+    Attributes
+    ----------
+    fault : str
+        ``ragged``, ``not_a_number``, ``infinite``, ``many_categories``, ``long_field`` or
+        ``open_quote``.
+    line : int
+        Line of the file, from 1, on which the row starts.
+    column : int
+        Column of the cell, from 0; of a ragged row, the number of fields found.
+    text : str
+        The beginning of the cell's text.
+    """
+
+    fault: str
+    line: int
+    column: int
+    text: str
+
+
+def _texts(taken: tuple[bytes, bytes, bytes]) -> Texts:
+    blob, ends, hashes = taken
+    return Texts(blob, np.frombuffer(ends, np.uint64), np.frombuffer(hashes, np.uint64))
+
+
+def _problem(found: tuple[str, int, int, bytes] | None) -> Problem | None:
+    if found is None:
+        return None
+    fault, line, column, text = found
+    return Problem(fault, line, column, text.decode("utf-8", "replace"))
+
+
+class HeaderReader:
+    """Reads the first row that is not blank as names (surrounding blanks stripped)."""
+
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._native = _native.HeaderReader(dialect.marks)
+
+    def feed(self, data: bytes, start: int = 0) -> int:
+        """Read ``data`` from ``start``; return the position after what was read."""
+        return self._native.feed(np.frombuffer(data, np.uint8), start)
+
+    def finish(self) -> None:
+        """Say that the text has ended."""
+        self._native.finish()
+
+    def take_names(self) -> Texts:
+        """Return the names read since the last call."""
+        return _texts(self._native.take_names())
+
+    @property
+    def done(self) -> bool:
+        """Whether the row has ended."""
+        return self._native.done
+
+    @property
+    def place(self) -> tuple[int, bool]:
+        """Line reached, and whether the last byte read was a carriage return."""
+        return self._native.line, self._native.after_return
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why reading stopped, if it did."""
+        return _problem(self._native.problem)
+
+
+class TableReader:
+    """Reads rows into panels of float64, and text columns aside.
+
+    In the panel a missing cell is NaN, and a text the number of its category: its place among the
+    distinct texts of all features, in order of first appearance.
+
+    Parameters
+    ----------
+    slots : int32 (n_columns,)
+        For each source column the panel row its cells go to, :data:`IGNORED`, or a text column.
+    dialect : Dialect
+        How the table is written.
+    place : (int, bool)
+        Where the header ended: :attr:`HeaderReader.place`.
+    kinds : uint8 (n_columns,), optional
+        :data:`UNKNOWN`, :data:`CATEGORIES` or :data:`ONLY_NUMBERS`, for each column; all are
+        numbers if not given.
+    by_row : bool
+        A row is a feature: its cells are of one kind, which is found out.
+    max_category_nbytes : int
+        Memory that the distinct texts of features may take.
+    row_kinds : mapping of bytes to int, optional
+        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the first column,
+        a text column; held in memory.
+    """
+
+    def __init__(
+        self,
+        slots: NDArray[np.int32],
+        dialect: Dialect = PLAIN,
+        place: tuple[int, bool] = (1, False),
+        kinds: NDArray[np.uint8] | None = None,
+        *,
+        by_row: bool = False,
+        max_category_nbytes: int = 0,
+        row_kinds: Mapping[bytes, int] | None = None,
+    ) -> None:
+        missing = None if dialect.missing is None else [text.encode() for text in dialect.missing]
+        cells = b"" if by_row else bytes([ONLY_NUMBERS]) * len(slots)
+        self._native = _native.TableReader(
+            slots,
+            dialect.marks,
+            missing,
+            *place,
+            cells if kinds is None else kinds.tobytes(),
+            by_row,
+            max_category_nbytes,
+            dict(row_kinds or {}),
+        )
+        self._slots = slots
+        self._panel: NDArray[np.float64] | None = None
+        self._fits_float32 = True
+
+    def set_panel(self, panel: NDArray[np.float64]) -> None:
+        """Let the next rows go to the columns of ``panel`` (n_features, n_panel_rows)."""
+        self._native.set_panel(panel)
+        self._panel = panel
+
+    def feed(self, data: bytes, start: int = 0) -> int:
+        """Read ``data`` from ``start`` until it ends, the panel is full, or there is a problem.
+
+        Returns
+        -------
+        int
+            The position after what was read.
+        """
+        stop = self._native.feed(np.frombuffer(data, np.uint8), start)
+        self._settle_deferred()
+        return stop
+
+    def finish(self) -> None:
+        """Say that the text has ended."""
+        self._native.finish()
+        self._settle_deferred()
+
+    def _settle_deferred(self) -> None:
+        columns, rows, lines, ends, blob = self._native.take_deferred()
+        if not columns:
+            return
+        assert self._panel is not None
+        values = np.empty(len(columns) // 8)
+        start = 0
+        for i, end in enumerate(np.frombuffer(ends, np.uint64).tolist()):
+            values[i] = float(blob[start:end])
+            start = end
+        at = self._slots[np.frombuffer(columns, np.int64)]
+        self._panel[at, np.frombuffer(rows, np.int64)] = values
+        infinite = np.flatnonzero(np.isinf(values))
+        if len(infinite):
+            self._note_infinite(int(infinite[0]), columns, lines, ends, blob)
+        elif self._fits_float32:
+            with np.errstate(over="ignore"):
+                self._fits_float32 = bool((values.astype(np.float32) == values).all())
+
+    def _note_infinite(
+        self, i: int, columns: bytes, lines: bytes, ends: bytes, blob: bytes
+    ) -> None:
+        stops = [0, *np.frombuffer(ends, np.uint64)[: i + 1].tolist()]
+        text = blob[stops[i] : stops[i + 1]][:80].decode()
+        line, column = (int(np.frombuffer(raw, np.int64)[i]) for raw in (lines, columns))
+        self._infinite = Problem("infinite", line, column, text)
+
+    _infinite: Problem | None = None
+
+    def take_texts(self, slot: int) -> Texts:
+        """Return the cells of a text column of the rows read since the last call."""
+        return _texts(self._native.take_texts(IGNORED - 1 - slot))
+
+    def take_lines(self) -> NDArray[np.int64]:
+        """Return the line of each row read since the last call, where there are text columns."""
+        return np.frombuffer(self._native.take_lines(), np.int64)
+
+    def take_row_cells(self) -> NDArray[np.uint8]:
+        """Return what the cells of each row read since the last call are, if ``by_row``."""
+        return np.frombuffer(self._native.take_row_cells(), np.uint8)
+
+    def cells(self) -> NDArray[np.uint8]:
+        """Return what the cells of each column are."""
+        return np.frombuffer(self._native.cells(), np.uint8)
+
+    def categories(self) -> tuple[bytes, NDArray[np.uint64]]:
+        """Return the distinct texts of features, one after another, and where each ends."""
+        blob, ends = self._native.categories()
+        return blob, np.frombuffer(ends, np.uint64)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows read in all."""
+        return self._native.n_rows
+
+    @property
+    def n_panel_rows(self) -> int:
+        """Rows read into the current panel."""
+        return self._native.panel_row
+
+    @property
+    def panel_is_full(self) -> bool:
+        """Whether the current panel has no room for another row."""
+        return self._panel is not None and self.n_panel_rows == self._panel.shape[1]
+
+    @property
+    def column(self) -> int:
+        """Column reached inside the current row."""
+        return self._native.column
+
+    @property
+    def fits_float32(self) -> bool:
+        """Whether every value so far survives the round trip through float32."""
+        return self._native.fits_float32 and self._fits_float32
+
+    @property
+    def problem(self) -> Problem | None:
+        """Why reading stopped, if there was a fault."""
+        return self._infinite or _problem(self._native.problem)
+
+
+class TextCoder:
+    """Numbers distinct texts in the order of their first appearance.
+
+    Parameters
+    ----------
+    max_nbytes : int
+        Memory that the distinct texts may take.
+    """
+
+    def __init__(self, max_nbytes: int) -> None:
+        self._native = _native.TextCoder(max_nbytes)
+
+    def __len__(self) -> int:
+        return self._native.size
+
+    @property
+    def cost(self) -> int:
+        """Memory that the texts count as, in bytes."""
+        return text_cost(0) * len(self) + text_cost(self._native.nbytes) - text_cost(0)
+
+    def code(self, blob: bytes, ends: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Return the number of each text; of fewer, where memory ended."""
+        return np.frombuffer(self._native.code(blob, ends), np.int32)
+
+    def texts(self) -> list[bytes]:
+        """Return the distinct texts, by number."""
+        blob, ends = self._native.texts()
+        return list(split_texts(blob, np.frombuffer(ends, np.uint64)))
+
+
+def text_cost(nbytes: int) -> int:
+    """Return what a distinct text of so many bytes counts as: kept, hashed, and sorted here."""
+    return 4 * nbytes + 128
+
+
+def split_texts(blob: bytes, ends: NDArray[np.uint64]) -> Iterator[bytes]:
+    """Yield the texts that lie one after another in ``blob``."""
+    start = 0
+    for end in ends.tolist():
+        yield blob[start:end]
+        start = end
+
+
+def hash_text(text: bytes) -> int:
+    """Return the 64-bit hash that :class:`Texts` holds for ``text``."""
+    return _native.hash_text(text)
+
+
+def parse_decimal(text: bytes) -> float | None:
+    """Return the double nearest to a decimal, or None where that is left to ``float()``."""
+    return _native.parse_decimal(text)

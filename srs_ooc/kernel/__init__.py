@@ -1,1 +1,0 @@
-"""The kernel: growing a randomized tree on a block of ordinal codes, natively and in reference."""

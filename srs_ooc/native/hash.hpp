@@ -1,0 +1,41 @@
+// Counter-based randomness: the C++ twin of srs_ooc/base/seeds.py, which documents it.
+#pragma once
+#include <cstdint>
+
+namespace srs {
+
+enum Purpose : uint64_t { THRESHOLD = 6, TIE = 7, CANDIDATE = 8, LEFT = 9, RIGHT = 10, CATEGORIES = 21 };
+
+static inline uint64_t mix64(uint64_t x) {
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
+static inline uint64_t derive(uint64_t key, uint64_t word) {
+    return mix64(key + mix64(word + 0x9E3779B97F4A7C15ull));
+}
+
+static inline uint32_t mix32(uint32_t x) {
+    x = (x ^ (x >> 16)) * 0x85EBCA6Bu;
+    x = (x ^ (x >> 13)) * 0xC2B2AE35u;
+    return x ^ (x >> 16);
+}
+
+// The high word of the 64 x 32-bit product: uniform in 0 .. bound - 1.
+static inline uint64_t scale_below(uint64_t x, uint64_t bound) {
+    return ((x >> 32) * bound + (((x & 0xFFFFFFFFull) * bound) >> 32)) >> 32;
+}
+
+// One purpose at one node: turns a feature's hash into that feature's number there.
+struct LaneKey {
+    uint32_t low, high;
+    LaneKey(uint64_t node_key, Purpose purpose) {
+        const uint64_t key = derive(node_key, purpose);
+        low = static_cast<uint32_t>(key);
+        high = static_cast<uint32_t>(key >> 32);
+    }
+    uint32_t operator()(uint32_t feature_hash) const { return mix32((feature_hash ^ low) + high); }
+};
+
+} // namespace srs

@@ -1,0 +1,178 @@
+"""Seconds per iteration: measured on the store, or estimated from trees on made-up codes."""
+
+import gc
+import time
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from srs_ooc.base.seeds import derive_array, scale_below
+from srs_ooc.base.sizes import ceil_div
+from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.planning.memory import MemoryPlan
+from srs_ooc.planning.subject import Subject
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import EngineParts, engine_parts
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import Response
+from srs_ooc.trees.training import TrainingRows
+
+PROBE_SECONDS = 0.3
+PROBE_CELLS = 4_000_000
+"""Cells of the made-up block; larger subspaces are scaled up from it, linearly in columns."""
+PAGING_NBYTES_PER_SECOND = 1.5e9
+"""Published allowance for reading subspaces through a warm page cache."""
+READ_SECONDS = 5e-7
+"""Published allowance for one read of a store that is not mapped, from a warm page cache."""
+BOOKKEEPING_SECONDS = 7e-8
+"""Published allowance for drawing, tallying and judging one feature, in one thread."""
+COLD_READS_PER_SECOND = 30_000
+"""Published allowance for random reads from a cold solid-state disk."""
+COLD_NBYTES_PER_SECOND = 5e8
+"""Published allowance for the bytes they bring."""
+_PIECE = 1 << 13
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds of one iteration, and where the number comes from.
+
+    Attributes
+    ----------
+    seconds : float
+        Wall-clock seconds per iteration with all workers at work.
+    measured : bool
+        Measured on the store itself; otherwise an estimate.
+    how : str
+        What was done.
+    """
+
+    seconds: float
+    measured: bool
+    how: str
+
+
+def n_reads(spec: RunSpec) -> int:
+    """Return about how many reads page a subspace in where the store is not mapped."""
+    return ceil_div(spec.subspace_size, spec.draw_block)
+
+
+def cold_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> float:
+    """Return the seconds of an iteration's reads from a cold disk, at published rates."""
+    n_reads = ceil_div(subspace_size, draw_block)
+    return n_reads / COLD_READS_PER_SECOND + subspace_size * column_nbytes / COLD_NBYTES_PER_SECOND
+
+
+def measured_speed(subject: Subject) -> Speed:
+    """Return the seconds of real iterations of this very run, in memory, with no ledger.
+
+    Uses the memory that the run would, for about a third of a second, or one round of slow workers.
+    """
+    assert subject.store is not None
+    with engine_parts(
+        subject.spec, subject.store, subject.inputs, subject.cap_nbytes, subject.threads
+    ) as parts:
+        seconds, n_timed = _time(parts)
+    del parts
+    gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
+    return Speed(seconds / n_timed, True, f"{n_timed} real iterations of this run on the store")
+
+
+def _time(parts: EngineParts) -> tuple[float, int]:
+    """Return the seconds and number of iterations timed.
+
+    Timing starts afresh once the workers are warm, unless iterations are so slow that the first
+    ones have taken long enough already.
+    """
+    engine, ahead = parts.search(TransientLedger()).engine, parts.executor.max_ahead
+    begun, n_before = time.monotonic(), 0
+
+    def keep_going() -> bool:
+        nonlocal begun, n_before
+        n_done, seconds = engine.iteration, time.monotonic() - begun
+        if n_before == 0 and n_done == ahead and seconds < PROBE_SECONDS:
+            begun, n_before = time.monotonic(), n_done
+            return True
+        return n_done - n_before < max(2, ahead) or seconds < PROBE_SECONDS
+
+    engine.advance(1 << 31, keep_going)
+    return time.monotonic() - begun, engine.iteration - n_before
+
+
+def estimated_speed(
+    subject: Subject,
+    memory: MemoryPlan,
+    seconds: float = PROBE_SECONDS,
+    n_cells: int = PROBE_CELLS,
+) -> Speed:
+    """Return an estimate from trees on a block of random codes and labels.
+
+    Their time is scaled to all candidates and shared among the workers; paging and bookkeeping are
+    added at published rates.
+
+    Parameters
+    ----------
+    subject : Subject
+        The run; its store is not touched.
+    memory : MemoryPlan
+        Its workers, and whether its store is mapped.
+    seconds : float
+        About how long to grow trees.
+    n_cells : int
+        Cells of the block, and about the bytes it takes.
+    """
+    shape, spec = subject.shape, subject.spec
+    n_columns = spec.n_columns
+    n_rows = min(shape.n_rows, max(64, n_cells // 64))
+    n_probed = min(n_columns, max(64, n_cells // n_rows))
+    growing = _seconds_of_a_tree(subject, n_rows, n_probed, seconds)
+    # Where K < q a node looks at K candidates, however many columns there are.
+    n_looked_at = spec.learner.max_features
+    if n_looked_at == spec.subspace_size:
+        n_looked_at = n_columns
+    growing *= max(1.0, n_looked_at / n_probed)
+    growing *= shape.n_rows / n_rows * (log(shape.n_rows) / log(n_rows))  # rows times levels
+    growing *= spec.learner.trees_per_subspace
+    paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
+    if not memory.mapped:
+        paging += READ_SECONDS * n_reads(spec)
+    bookkeeping = BOOKKEEPING_SECONDS * n_columns
+    scaled = n_looked_at > n_probed or n_rows < shape.n_rows
+    return Speed(
+        max(bookkeeping, (growing + paging + bookkeeping) / memory.n_workers),
+        False,
+        f"trees on {n_rows:,} rows of {n_probed:,} made-up columns"
+        + (f", scaled to {shape.n_rows:,} of {n_looked_at:,}" if scaled else "")
+        + f"; published rates for paging and bookkeeping; workers: {memory.n_workers}",
+    )
+
+
+def _made_up_response(subject: Subject, n_rows: int) -> Response:
+    """Return classes in the proportions of the subject's, or targets all different."""
+    shape = subject.shape
+    places = np.arange(n_rows) * (shape.n_rows / n_rows)
+    weights = np.ones(n_rows)
+    if shape.is_regression:
+        return Response.targets(places, weights if shape.n_channels > 1 else None)
+    labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
+    return Response.classes(labels, shape.n_classes, weights if shape.n_channels else None)
+
+
+def _seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
+    """Return the mean seconds of a tree on random codes and labels."""
+    shape, spec = subject.shape, subject.spec
+    rows = TrainingRows.of(_made_up_response(subject, n_rows), spec.learner.impurity)
+    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
+    block = Block(n_columns, n_rows, shape.code_nbytes, tiled=learner.tiled)
+    for start in range(0, len(block.codes), _PIECE):
+        codes = block.codes[start : start + _PIECE]
+        hashes = derive_array(start, np.arange(len(codes), dtype=np.uint32))
+        codes[:] = scale_below(hashes, min(n_rows, 254))
+    features = np.arange(n_columns, dtype=np.uint32)
+    started, n_trees = time.monotonic(), 0
+    while n_trees == 0 or time.monotonic() - started < seconds:
+        learner.grow(block, features, n_trees)
+        n_trees += 1
+    return (time.monotonic() - started) / n_trees

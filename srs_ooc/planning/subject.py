@@ -1,0 +1,108 @@
+"""What a plan is for: a table, on disk or only in numbers, and how it would be run."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from srs_ooc.base.sizes import MB
+from srs_ooc.learners.params import RANK
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.responses import training_response
+from srs_ooc.runs.session import Request, settle_new
+from srs_ooc.runs.spec import Options, RunSpec, Shape, settle
+from srs_ooc.store.coding import max_codes
+from srs_ooc.store.manifest import read_manifest
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A new run, before it is.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        Its identity; ``store`` is empty where there is no store.
+    shape : Shape
+        Rows, features and classes it is trained on.
+    class_counts : tuple of int
+        Rows of each class; equal shares where only numbers are known.
+    cap_nbytes : int
+        Cap on the memory of the whole process.
+    threads : int or None
+        Workers asked for; None for the cores there are.
+    store : Path or None
+        The table, if there is one.
+    inputs : Inputs
+        Features left out and rows trained on.
+    """
+
+    spec: RunSpec
+    shape: Shape
+    class_counts: tuple[int, ...]
+    cap_nbytes: int
+    threads: int | None = None
+    store: Path | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+
+    @property
+    def n_items(self) -> int:
+        """Features that may be drawn, and their decoys."""
+        return self.spec.n_items(self.shape.n_candidates)
+
+    @property
+    def codes_nbytes(self) -> int:
+        """Bytes of all codes on disk."""
+        return self.shape.n_features * self.column_nbytes
+
+    @property
+    def column_nbytes(self) -> int:
+        """Bytes of one feature's codes on disk."""
+        n_rows = self.shape.n_rows
+        if self.store is not None:
+            n_rows = read_manifest(self.store).n_rows
+        return n_rows * self.shape.code_nbytes
+
+
+def subject_of_numbers(
+    n_rows: int,
+    n_features: int,
+    n_classes: int,
+    options: Options,
+    cap_nbytes: int,
+    threads: int | None = None,
+) -> Subject:
+    """Return the subject of a table that is not there: uint8 codes, classes of equal size.
+
+    Raises
+    ------
+    UsageError
+        If an option is outside its range.
+    """
+    by_value = options.get("thresholds", RANK) != RANK
+    n_values = min(max_codes("uint8"), n_rows) if by_value else 0
+    shape = Shape(n_rows, n_features, n_features, n_classes, 1, 0, n_values, n_rows)
+    counts = tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))
+    return Subject(settle(options, shape, "", cap_nbytes), shape, counts, cap_nbytes, threads)
+
+
+def subject_of_store(store: Path, request: Request) -> Subject:
+    """Return the subject of a new run on ``store``.
+
+    Raises
+    ------
+    StoreError, UsageError, BudgetError
+        If the run could not be created.
+    """
+    spec, shape, inputs, memory_mb = settle_new(store, request)
+    counts = class_counts_of(store, inputs)
+    return Subject(spec, shape, counts, memory_mb * MB, request.threads, store, inputs)
+
+
+def class_counts_of(store: Path, inputs: Inputs) -> tuple[int, ...]:
+    """Return the training rows of each class that has some."""
+    manifest = read_manifest(store)
+    counts = manifest.class_counts
+    if inputs.rows is not None:
+        counts = tuple(np.bincount(training_response(store, manifest, inputs).labels).tolist())
+    return tuple(count for count in counts if count)

@@ -1,0 +1,325 @@
+"""What a run says of each feature, ranked."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Budget
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.sizes import MB
+from srs_ooc.base.state import Stateful
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.results.verdict import VerdictReading, explain
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import check_store, spec_of
+from srs_ooc.runs.search import TALLY
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.names import Names, array_pieces
+from srs_ooc.trees.tree import IMPORTANCE_BITS
+
+_PIECE = 1 << 13
+LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20
+"""Features that are ordered at a time."""
+READING_NBYTES = 6 * MB
+"""Allowance for the verdict and the lines on their way."""
+_PLACE_NBYTES = 2 * 64
+"""Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
+_KEPT_NBYTES = 32
+MEMBERS_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class FeatureRecord:
+    """One feature's line; None where the judge or the draws do not define a value.
+
+    ``importance`` is total MDI / trees grown on subspaces it was in (what ``rank`` follows),
+    ``importance_ensemble`` total MDI / all trees (Eq. 1), ``n_drawn`` the subspaces it was in,
+    ``p_better`` the share of them in which it beat the probe, over all trees of the subspace,
+    ``entered`` the iteration after which it entered F, counted from 1. The rest is of the final
+    verdict, for features that reached its closing stage
+    (:class:`srs_ooc.results.verdict.Standing`); these rank first, by it.
+    """
+
+    name: str
+    rank: int
+    selected: bool
+    kept: bool
+    importance: float | None
+    importance_ensemble: float | None
+    n_drawn: int
+    p_better: float | None
+    entered: int | None
+    tier: str | None
+    q_value: float | None
+    score: float | None
+    stability: float | None
+    group: int | None
+    p_value: float | None
+    passes_alone: bool | None
+
+
+class Reading:
+    """What a run's ledger says, read at one commit; the run may be going on.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open for reading.
+    store : Path
+        The run's store.
+    cap_nbytes : int, optional
+        Cap on the memory of the whole process, where this is the work of a command.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the tallies.
+
+    Attributes
+    ----------
+    n_iterations, n_selected : int
+        Iterations read, and features selected by then.
+    positions : uint32 (n_features,)
+        Source position of each stored feature.
+    manifest : Manifest
+        Of the store.
+
+    Raises
+    ------
+    RunError
+        If the run was not made on this store, or is damaged.
+    """
+
+    def __init__(self, ledger: Ledger, store: Path, cap_nbytes: int | None = None) -> None:
+        self.manifest = manifest = read_manifest(store)
+        check_store(ledger, manifest, store)
+        spec = spec_of(ledger)
+        room = None if cap_nbytes is None else _room(ledger, spec, manifest, cap_nbytes)
+        self._batch = LEAST_BATCH if room is None else room // _PLACE_NBYTES
+        self._has_probe = spec.judge == "probe"
+        self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
+        self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
+        self._kept = KeptSet(manifest.n_features)
+        parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}
+        self.n_iterations = ledger.load(parts).iteration
+        self._excluded = ledger.input("excluded", "<u4")
+        self.verdict = VerdictReading.of(ledger)
+        self.is_provisional = spec.concludes and self.verdict is None
+        self.n_selected = self._kept.n if self.verdict is None else self.verdict.n_selected
+        self.positions = np.empty(manifest.n_features, np.uint32)
+        for start, piece in array_pieces(store, manifest, "positions"):
+            self.positions[start : start + len(piece)] = piece
+        self._names = Names(store, manifest, "names")
+
+    def ordered(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield the stored positions of all features by rank, a batch at a time.
+
+        Features of the closing stage first, by its rank; importance descending, ties by source
+        position, features never drawn last. Each batch takes a pass over the tallies, so that
+        memory does not grow with the number of features.
+        """
+        is_past = np.zeros(len(self.positions), np.bool_)
+        if self.verdict is not None:
+            is_past[self.verdict.features] = True
+            yield self.verdict.features
+        while len(batch := self._next_batch(is_past)):
+            is_past[batch] = True
+            yield batch
+
+    def _next_batch(self, is_past: NDArray[np.bool_]) -> NDArray[np.uint32]:
+        size = min(max(self._batch, LEAST_BATCH), MOST_BATCH)
+        best, scores = np.zeros(0, np.uint32), np.zeros(0)
+        worst = np.inf
+        for start in range(0, len(is_past), _PIECE):
+            piece = slice(start, min(start + _PIECE, len(is_past)))  # not the decoys behind
+            found = -self._importances(piece)
+            new = np.flatnonzero(~is_past[piece] & (found <= worst))
+            best = np.concatenate([best, (start + new).astype(np.uint32)])
+            scores = np.concatenate([scores, found[new]])
+            if len(best) >= 2 * size:
+                best, scores = self._first(best, scores, size)
+                worst = float(scores[-1])
+        return self._first(best, scores, size)[0]
+
+    def _first(
+        self, members: NDArray[np.uint32], scores: NDArray[np.float64], size: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
+        order = np.lexsort((self.positions[members], scores))[:size]
+        return members[order], scores[order]
+
+    def top(self, n: int) -> NDArray[np.uint32]:
+        """Return the stored positions of the ``n`` features ranked first."""
+        batches: list[NDArray[np.uint32]] = []
+        for batch in self.ordered():
+            batches.append(batch[: n - sum(map(len, batches))])
+            if sum(map(len, batches)) >= n:
+                break
+        return np.concatenate(batches)
+
+    def best(self, limit: int, *, only_selected: bool) -> list[int]:
+        """Return the stored positions of the ``limit`` features that :meth:`order` puts first.
+
+        Piece by piece, so that a run's last word needs no more memory than the run.
+        """
+        if self.verdict is not None:
+            those = self.verdict.selected() if only_selected else self.verdict.features
+            return [int(stored) for stored in those[:limit]]
+        best: list[tuple[float, int, int]] = []
+        n_there = self.n_selected if only_selected else len(self.positions)
+        for start in range(0, n_there, _PIECE):
+            members = np.arange(start, min(start + _PIECE, n_there))
+            if only_selected:
+                members = self._kept.features[members].astype(np.int64)
+            scores = -self._importances(members)
+            for place in np.lexsort((self.positions[members], scores))[:limit].tolist():
+                stored = int(members[place])
+                best.append((float(scores[place]), int(self.positions[stored]), stored))
+            best = sorted(best)[:limit]
+        return [stored for _, _, stored in best]
+
+    def first(self) -> FeatureRecord:
+        """Return the line of the feature ranked first."""
+        stored = self.best(1, only_selected=False)[0]
+        return self.record(1, stored)
+
+    def selected(self, *, only_core: bool = False) -> NDArray[np.integer]:
+        """Return the stored positions of the selected features, or of their core, best first.
+
+        Raises
+        ------
+        UsageError
+            If the core is asked for and there is no verdict.
+        """
+        if self.verdict is not None:
+            return self.verdict.selected(only_core=only_core)
+        if only_core:
+            raise _no_verdict("--core")
+        members = self._kept.features
+        by_rank = np.lexsort((self.positions[members], -self._importances(members)))
+        return members[by_rank]
+
+    def _importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return total MDI / trees it could be in, -1 where never drawn."""
+        n_drawn = self._tally.n_drawn[features]
+        total = self._tally.importance[features] / self._unit
+        out = np.full(len(n_drawn), -1.0)
+        np.divide(total, n_drawn, out=out, where=n_drawn > 0)
+        return out
+
+    def records(self, among: NDArray[np.integer] | None = None) -> Iterator[FeatureRecord]:
+        """Yield the lines of features by stored position, all unless given, best first."""
+        is_wanted = None
+        if among is not None:
+            is_wanted = np.zeros(len(self.positions), np.bool_)
+            is_wanted[among] = True
+            n_left = len(among)
+        by_feature = np.argsort(self._kept.features)
+        rank = 0
+        for batch in self.ordered():
+            wanted = np.ones(len(batch), np.bool_) if is_wanted is None else is_wanted[batch]
+            places = np.flatnonzero(wanted)
+            entered = self._entered(batch[places], by_feature)
+            for place, when in zip(places.tolist(), entered.tolist(), strict=True):
+                yield self._record(rank + place + 1, int(batch[place]), when or None)
+            rank += len(batch)
+            if is_wanted is not None and not (n_left := n_left - len(places)):
+                return
+
+    def _entered(
+        self, features: NDArray[np.uint32], by_feature: NDArray[np.intp]
+    ) -> NDArray[np.uint32]:
+        """Return after which iteration each entered F; 0 where it did not."""
+        if not self._kept.n:
+            return np.zeros(len(features), np.uint32)
+        places = np.searchsorted(self._kept.features, features, sorter=by_feature)
+        places = by_feature[np.minimum(places, self._kept.n - 1)]
+        is_in = self._kept.features[places] == features
+        return np.where(is_in, self._kept.entered[places], np.uint32(0))
+
+    def record(self, rank: int, stored: int) -> FeatureRecord:
+        """Return the line of one stored feature, whose rank is known."""
+        place = np.flatnonzero(self._kept.features == stored)
+        return self._record(rank, stored, int(self._kept.entered[place[0]]) if len(place) else None)
+
+    def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
+        n_drawn = int(self._tally.n_drawn[stored])
+        total = int(self._tally.importance[stored]) / self._unit
+        better = int(self._tally.n_better[stored]) if self._has_probe else 0
+        standing = None if self.verdict is None else self.verdict.standing(stored)
+        is_in = standing is not None and standing.tier != "none"
+        return FeatureRecord(
+            name=self.name(stored),
+            rank=rank,
+            selected=entered is not None or is_in,
+            kept=entered is not None,
+            importance=total / n_drawn if n_drawn else None,
+            importance_ensemble=total / self.n_iterations if n_drawn else None,
+            n_drawn=n_drawn,
+            p_better=better / n_drawn if n_drawn and self._has_probe else None,
+            entered=entered,
+            tier=None if standing is None else standing.tier,
+            q_value=None if standing is None else standing.q_value,
+            score=None if standing is None else standing.score,
+            stability=None if standing is None else standing.stability,
+            group=None if standing is None else standing.group,
+            p_value=None if standing is None else standing.p_value,
+            passes_alone=None if standing is None else standing.passes_alone,
+        )
+
+    def explain(self, name: str) -> str:
+        """Say in one plain sentence why the feature called ``name`` is in or out.
+
+        Raises
+        ------
+        UsageError
+            If there is no such feature, or no verdict yet.
+        """
+        if self.verdict is None:
+            raise _no_verdict("--why")
+        source = int(self._names.find([name])[0])
+        if source < 0:
+            raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
+        stored = int(np.flatnonzero(self.positions == source)[0])
+        standing = self.verdict.standing(stored)
+        others = []
+        if standing is not None and standing.group is not None:
+            others = [f for f in self.verdict.members(standing.group) if f != stored]
+        shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
+        n_drawn = int(self._tally.n_drawn[stored])
+        is_excluded = self._excluded is not None and stored in self._excluded
+        return explain(name, stored, n_drawn, self.verdict, shown, is_excluded=is_excluded)
+
+    def name(self, stored: int) -> str:
+        """Return the name of a stored feature."""
+        return self._names[int(self.positions[stored])]
+
+    def importance(self, stored: int) -> float:
+        """Return a feature's importance, -1 where never drawn."""
+        return float(self._importances(slice(stored, stored + 1))[0])
+
+
+def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) -> int:
+    """Return what the cap leaves for ordering features, having checked that it holds the rest."""
+    n, n_kept = manifest.n_features, ledger.progress().n_kept
+    budget = Budget(cap_nbytes)
+    tally = (12 if spec.concludes else 16) * spec.n_items(n)
+    budget.grant(f"tallies of {n} features", tally + 6 * n + _KEPT_NBYTES * n_kept)
+    budget.grant("ledger", LEDGER_NBYTES)
+    verdict = READING_NBYTES if spec.concludes else 0
+    budget.grant("verdict and order", verdict + LEAST_BATCH * _PLACE_NBYTES)
+    budget.check()
+    return budget.free_nbytes
+
+
+def _no_verdict(option: str) -> UsageError:
+    return UsageError(
+        f"{option}: expected a run with a final verdict (--judge decoy, iterations done), found "
+        "none. Bring the run to its end with `srs-ooc resume`."
+    )

@@ -1,0 +1,89 @@
+"""Where a run stands."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from srs_ooc.base.params import Params, Share
+from srs_ooc.base.sizes import megabytes
+from srs_ooc.results.verdict import VerdictReading
+from srs_ooc.runs.ledger import Ledger, is_held
+from srs_ooc.runs.ledger.trees import VALID
+from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.session import is_done
+from srs_ooc.runs.spec import RunSpec, declared
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands; ``state`` is running, stopped or finished; sizes in MB of 10**6 bytes.
+
+    ``parts`` has the options of the run's identity as each part settled them: ``run``, ``method``,
+    ``judge``, ``trees``. What was planned when the run was made stands beside what happened; None
+    where there is none.
+    """
+
+    state: str
+    iterations: int
+    iterations_asked: int
+    n_selected: int
+    parts: dict[str, dict[str, Any]]
+    rows: str
+    excluded: str
+    memory_mb: int
+    peak_rss_mb: float
+    seconds: float
+    seconds_per_iteration: float | None
+    planned_iterations: int | None
+    planned_seconds_per_iteration: float | None
+    store: str
+    trees_nbytes: int | None
+
+
+def status_of(ledger: Ledger) -> Status:
+    """Return where the run of an open ledger stands, as of its last commit."""
+    progress, spec = ledger.progress(), spec_of(ledger)
+    asked = int(ledger.meta("iterations"))
+    planned = ledger.meta("planned") or {}
+    verdict = VerdictReading.of(ledger)
+    facts = {} if verdict is None else verdict.facts
+    at_work = "running" if is_held(ledger.run) else "stopped"
+    return Status(
+        state="finished" if is_done(ledger, asked) else at_work,
+        iterations=progress.iteration,
+        iterations_asked=asked,
+        n_selected=progress.n_kept if verdict is None else verdict.n_selected,
+        parts=_parts_of(spec),
+        rows=spec.rows,
+        excluded=spec.excluded,
+        memory_mb=int(ledger.meta("memory_mb")),
+        peak_rss_mb=megabytes(max(progress.peak_nbytes, facts.get("peak_nbytes", 0))),
+        seconds=round(progress.seconds + facts.get("seconds", 0.0), 3),
+        seconds_per_iteration=(
+            progress.seconds / progress.iteration if progress.iteration else None
+        ),
+        planned_iterations=planned.get("iterations"),
+        planned_seconds_per_iteration=planned.get("seconds_per_iteration"),
+        store=str(ledger.meta("store")[0]),
+        trees_nbytes=ledger.meta(VALID),
+    )
+
+
+def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:
+    parts = {"run": spec.run, "method": spec.sampler, "judge": spec.judging, "trees": spec.learner}
+    return {name: _numbers(params) for name, params in parts.items()}
+
+
+def _numbers(params: Params) -> dict[str, Any]:
+    """Return settled options by name; shares, which are exact as text, as numbers."""
+    options = params.options()
+    return {
+        name: float(value) if isinstance(options[name].kind, Share) else value
+        for name, value in params.values().items()
+    }
+
+
+def values_of(status: Status) -> dict[str, Any]:
+    """Return a status as JSON-ready values: every option that runs may have, null where not."""
+    values = {name: value for name, value in vars(status).items() if name != "parts"}
+    held = {name: value for part in status.parts.values() for name, value in part.items()}
+    return values | {name: held.get(name) for name in declared()}

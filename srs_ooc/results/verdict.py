@@ -1,0 +1,238 @@
+"""What the final verdict of a run says of the features that reached its closing stage."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.shares import exact_share
+from srs_ooc.base.sizes import counted
+from srs_ooc.evidence.verdict import CORE, TIERS, fewest_features
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.verdict import CONCLUSION, VERDICT
+from srs_ooc.trees.tree import IMPORTANCE_BITS
+
+MANY = 4
+"""Families of decoys that are advised where few features are expected."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One feature of the pooled ranking.
+
+    Attributes
+    ----------
+    place : int
+        Rank among its features, from 1.
+    tier : str
+        core, extended or none.
+    q_value : float
+        Smallest level at which this ranking would be cut below it, as estimated.
+    score : float or None
+        Mean importance in the last round of the closing stage that it was in; None if in none.
+    stability : float or None
+        Share of ten batches of that round's trees that put it among as many items as are above the
+        cut; None where the round had no more items.
+    group : int or None
+        Group of rank-correlated items, from 1 by their best places; None where not looked at.
+    p_value : float
+        Of the marginal test of this feature alone.
+    passes_alone : bool
+        Whether it passes Benjamini and Hochberg, over all features, at the run's level.
+    is_outstanding : bool
+        Whether it passes over features and decoys together, and so stands before the others.
+    is_best : bool
+        Whether none of its decoys stands before it.
+    """
+
+    place: int
+    tier: str
+    q_value: float
+    score: float | None
+    stability: float | None
+    group: int | None
+    p_value: float
+    passes_alone: bool
+    is_outstanding: bool
+    is_best: bool
+
+
+class VerdictReading:
+    """The verdict of a concluded run.
+
+    Attributes
+    ----------
+    features : uint32 (n,)
+        Stored positions of the features of the pooled ranking, best first: those that stand out by
+        themselves and those that reached the closing stage.
+    n_selected : int
+        How many are selected.
+    facts : dict
+        The record about the verdict.
+    """
+
+    def __init__(self, spec: RunSpec, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]):
+        self.spec, self.facts = spec, facts
+        self._arrays = arrays
+        self.features: NDArray[np.uint32] = arrays["features"]
+        self.is_selected: NDArray[np.bool_] = arrays["tiers"] > 0
+        self.n_selected = int(np.count_nonzero(self.is_selected))
+        self._place = {int(feature): i for i, feature in enumerate(self.features)}
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "VerdictReading | None":
+        """Return the verdict on the iterations done, or None if there is none (yet)."""
+        spec = spec_of(ledger)
+        arrays = ledger.read_arrays(VERDICT) if spec.concludes else None
+        if arrays is None or int(arrays["n_iterations"]) != ledger.progress().iteration:
+            return None
+        return cls(spec, arrays, ledger.meta(CONCLUSION))
+
+    def selected(self, *, only_core: bool = False) -> NDArray[np.uint32]:
+        """Return the stored positions of the selected features, or of their core, best first."""
+        return self.features[self._arrays["tiers"] == CORE if only_core else self.is_selected]
+
+    def standing(self, feature: int) -> Standing | None:
+        """Return where a stored feature stands; None if it is not in the ranking."""
+        i = self._place.get(feature)
+        if i is None:
+            return None
+        a = self._arrays
+        group = int(a["groups"][i])
+        p_value = float(a["p_values"][i])
+        return Standing(
+            place=i + 1,
+            tier=TIERS[int(a["tiers"][i])],
+            q_value=float(a["levels"][i]),
+            score=_or_none(a["scores"][i] / (1 << IMPORTANCE_BITS)),
+            stability=_or_none(a["stability"][i]),
+            group=group + 1 if group >= 0 else None,
+            p_value=p_value,
+            passes_alone=p_value <= self.facts["marginal_cutoff"],
+            is_outstanding=bool(a["is_outstanding"][i]),
+            is_best=bool(a["is_best"][i]),
+        )
+
+    def members(self, group: int) -> list[int]:
+        """Return the stored positions of the features of a group, best first."""
+        return [int(f) for f in self.features[self._arrays["groups"] == group - 1]]
+
+    @property
+    def groups_selected(self) -> str:
+        """How many groups hold a selected feature; not all places are grouped."""
+        groups = self._arrays["groups"][self.is_selected]
+        n_known = len(np.unique(groups[groups >= 0]))
+        return counted(n_known, "group") + (" or more" if np.any(groups < 0) else "")
+
+    def why_none(self) -> str:
+        """Say why nothing is selected."""
+        spec = self.spec
+        best = float(self._arrays["levels"].min(initial=1.0))
+        if spec.replays:
+            return (
+                f"No feature reached more than {spec.replays} replays on permuted targets do: "
+                f"the best has level {best:.3g}, {spec.fdr} was asked. More iterations "
+                "(`srs-ooc resume RUN --iterations T`) help if a feature is seen only beside "
+                "others; otherwise nothing, or too little for so many rows, is there."
+            )
+        level = float(exact_share(spec.fdr))
+        fewest = fewest_features(spec.decoys, self.facts["largest_group"], level)
+        families = "family" if spec.decoys == 1 else "families"
+        alone = (
+            "What stands out by itself does not hold it either"
+            if np.any(self._arrays["is_outstanding"])
+            else "No feature stands out by itself"
+        )
+        more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
+        return (
+            f"No cut of the ranking holds the level: the best would have {best:.2g}. {alone}, and "
+            f"counting {spec.decoys} {families} of decoys cannot select fewer than {fewest} "
+            f"features at level {spec.fdr}: if few are expected, use --replays{more}. Otherwise "
+            "more iterations or more rows are needed, or nothing is there."
+        )
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def explain(
+    name: str,
+    feature: int,
+    n_drawn: int,
+    verdict: VerdictReading,
+    names: list[str],
+    *,
+    is_excluded: bool,
+) -> str:
+    """Say in one plain sentence why a feature is in or out.
+
+    Parameters
+    ----------
+    name : str
+        The feature.
+    feature : int
+        Its stored position.
+    n_drawn : int
+        Subspaces it was in.
+    verdict : VerdictReading
+        The verdict.
+    names : list of str
+        Other features of its group.
+    is_excluded : bool
+        Whether the run leaves the feature out.
+    """
+    standing = verdict.standing(feature)
+    if standing is None:
+        if is_excluded:
+            return f"{name} is out: the run was told to leave it out (--exclude)."
+        if n_drawn == 0:
+            return f"{name} is out: it was never drawn; run more iterations."
+        return (
+            f"{name} is out: drawn {counted(n_drawn, 'time')}, it was neither among the best of "
+            "the screen nor among those that stand out most by themselves."
+        )
+    spec = verdict.spec
+    tail = _tail(standing, names)
+    if spec.replays:
+        more = "more" if standing.tier != "none" else "no more"
+        verb = "is in" if standing.tier != "none" else "is out"
+        return (
+            f"{name} {verb}: place {standing.place}, reaching {more} than replays on permuted "
+            f"targets do (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
+        )
+    if standing.tier == "none":
+        reason = (
+            f"it is at place {standing.place}, and of the cuts there or further down the best has "
+            f"an estimated {standing.q_value:.2g} of the features false ({spec.fdr} asked)"
+            if standing.is_best or standing.is_outstanding
+            else "one of its own decoys ranks before it"
+        )
+        return f"{name} is out: {reason}.{tail}"
+    is_parted = standing.tier == "core" and not standing.is_outstanding
+    sharp = " before a clear drop of the scores" if is_parted else ""
+    return (
+        f"{name} is in ({standing.tier}): place {standing.place}, where an estimated "
+        f"{standing.q_value:.2g} of the features are false ({spec.fdr} asked){sharp}.{tail}"
+    )
+
+
+def _tail(standing: Standing, names: list[str]) -> str:
+    """Say what else is known of a feature."""
+    alone = "passes" if standing.passes_alone else "does not pass"
+    if standing.is_outstanding:
+        alone = f"stands out, and {alone}"
+    if standing.score is None:
+        agreement = "no batch of trees of the closing stage saw it"
+    elif standing.stability is None:
+        agreement = "too many are selected for batches of trees to disagree"
+    else:
+        agreement = f"{standing.stability:.0%} of the batches of trees agree on its place"
+    more = f" Rank-correlated with {', '.join(names)}." if names else ""
+    return (
+        f" By itself it {alone} the marginal test (p = {standing.p_value:.2g}), and "
+        f"{agreement}.{more}"
+    )

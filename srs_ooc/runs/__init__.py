@@ -1,0 +1,1 @@
+"""A run: its identity, its ledger, the loop, and its verdict."""

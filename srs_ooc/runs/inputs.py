@@ -1,0 +1,95 @@
+"""What options naming files mean for a store: excluded features and training rows."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.runs.side_files import find_all
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.names import PIECE_ITEMS, Names, array_pieces
+
+_Position = TypeVar("_Position", np.int32, np.uint32)
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Features left out and rows trained on.
+
+    Attributes
+    ----------
+    excluded : uint32 (n_excluded,) or None
+        Stored positions, ascending; None if nothing is excluded.
+    rows : int32 (n_rows,) or None
+        Rows of the store, ascending; None for all.
+    """
+
+    excluded: NDArray[np.uint32] | None = None
+    rows: NDArray[np.int32] | None = None
+
+    def candidates(self, n_features: int) -> NDArray[np.uint32] | None:
+        """Return V as stored positions, or None where it is every feature."""
+        if self.excluded is None:
+            return None
+        included = np.ones(n_features, dtype=np.bool_)
+        included[self.excluded] = False
+        return _positions(included, np.uint32)
+
+
+def resolve(
+    path: Path,
+    manifest: Manifest,
+    exclude_file: Path | None,
+    rows_file: Path | None,
+    *,
+    exclude_missing: bool,
+    room_nbytes: int = 0,
+) -> Inputs:
+    """Read the files of ``--exclude`` and ``--rows`` against the store at ``path``.
+
+    With more ``room_nbytes`` of memory the files are read fewer times; what is found is the same.
+
+    Raises
+    ------
+    UsageError
+        If a name or row id is not in the store, or nothing would be left.
+    """
+    excluded = np.zeros(manifest.n_features, dtype=np.bool_)
+    if exclude_file is not None:
+        named = find_all(exclude_file, Names(path, manifest, "names"), "feature", room_nbytes)
+        for start, positions in array_pieces(path, manifest, "positions"):
+            excluded[start : start + len(positions)] = named[positions]
+        del named
+    if exclude_missing:
+        for start, n_missing in array_pieces(path, manifest, "n_missing"):
+            excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
+    if excluded.all():
+        raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
+    rows = None
+    if rows_file is not None:
+        found = find_all(rows_file, Names(path, manifest, "row_ids"), "row id", room_nbytes)
+        rows = _positions(found, np.int32)
+    stored = _positions(excluded, np.uint32)
+    return Inputs(stored if len(stored) else None, rows)
+
+
+def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:
+    """Return where ``mask`` holds, without positions of 8 bytes for all of it at once."""
+    out, n = np.empty(np.count_nonzero(mask), dtype), 0
+    for start in range(0, len(mask), PIECE_ITEMS):
+        some = start + np.flatnonzero(mask[start : start + PIECE_ITEMS])
+        out[n : n + len(some)] = some
+        n += len(some)
+    return out
+
+
+def digest(array: NDArray[np.generic] | None, what: str) -> str | None:
+    """Return a short text that identifies an input, or None if it was not given."""
+    if array is None:
+        return None
+    sha256 = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
+    return f"{len(array)} {what} (sha256 {sha256[:16]})"

@@ -1,0 +1,134 @@
+"""The small records of a ledger: facts, inputs and arrays by name, each with a checksum."""
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import RunError
+
+FILE = "ledger.sqlite"
+COMMITS = "commits"
+"""Fact that says how many commits there were."""
+RECORDS_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE inputs (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE arrays (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
+"""
+
+
+class Records:
+    """The records of a ledger whose database is open."""
+
+    run: Path
+    _database: sqlite3.Connection
+
+    def meta(self, name: str) -> Any:
+        """Return a fact kept at creation, or set since.
+
+        Raises
+        ------
+        RunError
+            If it is not there, or not as it was written.
+        """
+        with self._translated():
+            row = self._database.execute(
+                "SELECT value, crc FROM meta WHERE name = ?", (name,)
+            ).fetchone()
+            self._check(name, row, None if row is None else str(row[0]).encode())
+            return json.loads(row[0])
+
+    def input(self, name: str, dtype: str) -> NDArray[Any] | None:
+        """Return what an option's file contained, or None if it was not given."""
+        with self._translated():
+            row = self._database.execute(
+                "SELECT data, crc FROM inputs WHERE name = ?", (name,)
+            ).fetchone()
+        if row is None:
+            return None
+        self._check(name, row, row[0])
+        return np.frombuffer(row[0], dtype=dtype)
+
+    def read_arrays(self, name: str) -> dict[str, NDArray[Any]] | None:
+        """Return what :meth:`write_arrays` kept, or None if there is nothing.
+
+        Raises
+        ------
+        RunError
+            If it is not as it was written.
+        """
+        with self._translated():
+            row = self._database.execute(
+                "SELECT data, crc FROM arrays WHERE name = ?", (name,)
+            ).fetchone()
+        if row is None:
+            return None
+        self._check(name, row, row[0])
+        with np.load(BytesIO(row[0])) as arrays:
+            return dict(arrays)
+
+    def _check(self, name: str, row: Any, data: bytes | None) -> None:
+        if data is None or checksum_of(name, data) != row[1]:
+            found = "none" if data is None else "one whose checksum differs"
+            raise RunError(
+                f"{self.run / FILE}: expected a record {name!r} as it was written, found {found}. "
+                "The ledger is damaged; restore it from a copy. Nothing was started afresh."
+            )
+
+    def has_meta(self, name: str) -> bool:
+        """Return whether a fact is kept under ``name``."""
+        with self._translated():
+            query = "SELECT count(*) FROM meta WHERE name = ?"
+            (is_there,) = self._database.execute(query, (name,)).fetchone()
+        return bool(is_there)
+
+    def commits_counted(self) -> int | None:
+        """Return how many commits there were; None in a ledger made before they were counted."""
+        return int(self.meta(COMMITS)) if self.has_meta(COMMITS) else None
+
+    def put_meta(self, name: str, value: Any) -> None:
+        """Keep a fact, inside the caller's transaction."""
+        text = json.dumps(value)
+        self._database.execute(
+            "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)",
+            (name, text, checksum_of(name, text.encode())),
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Read in the block as of one commit."""
+        with self._translated(), self._transaction("BEGIN"):
+            yield self._database
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        self._database.execute(begin)
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, json.JSONDecodeError) as error:
+            raise RunError(
+                f"{self.run / FILE}: the ledger could not be used: {error}. If the disk is full, "
+                "make room and resume; if the file is damaged, restore it from a copy. Nothing was "
+                "started afresh."
+            ) from error
+
+
+def checksum_of(name: str, data: bytes) -> int:
+    """Return the checksum of a record, its name included."""
+    return zlib.crc32(data, zlib.crc32(name.encode()))

@@ -1,0 +1,229 @@
+"""What the splits of a run's trees mean outside its store: a table beside the trees.
+
+The engine knows codes only, and a saved split is a feature and a code. The table holds, for each
+feature that splits use, its name, and for each of its codes that they use the threshold in the
+feature's own units (:mod:`srs_ooc.store.boundaries`). It is made when trees are first asked to
+predict, and again when there are more of them, so that a run is not slowed; that needs the store
+the run was made on, predicting afterwards does not.
+
+The file is :data:`MAGIC`, the CRC-32 of all that follows it (4 bytes, little-endian), one line of
+JSON, and the arrays one after another.
+"""
+
+import json
+import struct
+import zlib
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.atomic import published_file
+from srs_ooc.base.errors import RunError
+from srs_ooc.runs.ledger.trees import TreeReader
+from srs_ooc.store.boundaries import boundaries
+from srs_ooc.store.identity import read_same
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.reading import Categories
+from srs_ooc.trees.forest import Trees
+from srs_ooc.trees.forest_reference import ALL_CODES, How
+
+SPLITS_FILE = "splits.bin"
+MAGIC = b"srs-ooc splits 3\n"
+_EARLIER = b"srs-ooc splits 2\n"
+_CRC = struct.Struct("<I")
+CODE_BITS = 16
+_MERGE_ITEMS = 1 << 18
+_NAME_NBYTES = 300
+_PIECE_NBYTES = 1 << 20
+SPLIT_NBYTES = 6
+"""Bytes a split takes at least in the file of trees, its share of leaves included."""
+_WORK_NBYTES = 24 << 20
+
+
+@dataclass(frozen=True)
+class SplitTable:
+    """What splits mean.
+
+    Attributes
+    ----------
+    features : int64 (n_used,)
+        Stored features that splits use, ascending.
+    names : tuple of str
+        Their names.
+    keys : int64 (k,)
+        ``feature << 16 | code`` of each split met, ascending.
+    thresholds : float64 (k,)
+        Values up to it go left.
+    facts : dict
+        ``classes``, ``target_name``, ``row_id_name`` and ``code_nbytes`` of the training store;
+        ``categories``, for each of ``features`` its categories by code, or None; ``center`` and
+        ``scale`` of targets, else None; ``n_trees``, ``trees_nbytes`` and ``largest`` (most nodes
+        decoded at a time) of the trees.
+    """
+
+    features: NDArray[np.int64]
+    names: tuple[str, ...]
+    keys: NDArray[np.int64]
+    thresholds: NDArray[np.float64]
+    facts: dict[str, Any]
+
+
+def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
+    """Return the table kept in a run's folder, or None if there is none for these very trees.
+
+    Raises
+    ------
+    RunError
+        If the file is damaged.
+    """
+    file = run / SPLITS_FILE
+    try:
+        with file.open("rb") as stream:
+            magic, crc = stream.read(len(MAGIC)), stream.read(_CRC.size)
+            line = stream.readline()
+            body = stream.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _damaged(file, error.strerror or str(error)) from error
+    if magic == _EARLIER:
+        return None
+    if magic != MAGIC or crc != _CRC.pack(zlib.crc32(body, zlib.crc32(line))):
+        raise _damaged(file, "other bytes")
+    header = json.loads(line)
+    if header["trees_nbytes"] != trees.nbytes:
+        return None
+    n_keys, n_features = int(header["n_keys"]), int(header["n_features"])
+    keys = np.frombuffer(body, np.int64, n_keys)
+    thresholds = np.frombuffer(body, np.float64, n_keys, 8 * n_keys)
+    features = np.frombuffer(body, np.int64, n_features, 16 * n_keys)
+    names = tuple(json.loads(body[8 * (2 * n_keys + n_features) :]))
+    return SplitTable(features, names, keys, thresholds, header)
+
+
+def check_splits(file: Path) -> int:
+    """Compare the checksum of a file of thresholds, in pieces of 1 MB; return the bytes read.
+
+    Raises
+    ------
+    RunError
+        If it is damaged.
+    """
+    try:
+        with file.open("rb") as stream:
+            magic, expected = stream.read(len(MAGIC)), stream.read(_CRC.size)
+            crc, nbytes = 0, len(magic) + len(expected)
+            while piece := stream.read(_PIECE_NBYTES):
+                crc, nbytes = zlib.crc32(piece, crc), nbytes + len(piece)
+    except OSError as error:
+        raise _damaged(file, error.strerror or str(error)) from error
+    if magic != _EARLIER and (magic != MAGIC or expected != _CRC.pack(crc)):
+        raise _damaged(file, "other bytes")
+    return nbytes
+
+
+def _damaged(file: Path, found: str) -> RunError:
+    return RunError(
+        f"{file}: expected the thresholds of a run's trees, found {found}. Remove the file; it is "
+        "made again from the run's store."
+    )
+
+
+def make_splits(
+    run: Path,
+    trees: TreeReader,
+    store: Path,
+    manifest: Manifest,
+    center: float | None = None,
+    scale: float | None = None,
+) -> SplitTable:
+    """Look the thresholds of a run's trees up in its store, and keep them in its folder.
+
+    The folder is left as it is if it cannot be written. ``center`` and ``scale`` are those of
+    :class:`srs_ooc.trees.response.Response`; ``manifest`` is the store's.
+
+    Raises
+    ------
+    RunError, StoreError
+        If trees or store are damaged, or the store was replaced meanwhile.
+    """
+    keys, features, facts = _used_keys(trees)
+    thresholds = boundaries(store, manifest, keys >> CODE_BITS, keys & ((1 << CODE_BITS) - 1))
+    positions, names = read_array(store, manifest, "positions"), Names(store, manifest)
+    categories = Categories(store, manifest)
+    facts |= {
+        "code_nbytes": manifest.code_nbytes,
+        "categories": [categories.of(feature) for feature in features.tolist()],
+        "center": center,
+        "scale": scale,
+        "classes": list(manifest.classes),
+        "target_name": manifest.target_name,
+        "row_id_name": manifest.row_id_name,
+    }
+    found = tuple(names[int(positions[feature])] for feature in features.tolist())
+    table = SplitTable(features, found, keys, thresholds, facts)
+    read_same(store, manifest.fingerprint)
+    with suppress(OSError):
+        _write(run / SPLITS_FILE, table)
+    return table
+
+
+def most_splits(trees: TreeReader, store: Path, manifest: Manifest) -> tuple[int, int]:
+    """Return bounds on the different splits of a run's trees and on the features they use.
+
+    A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
+    more different ones than codes in the store.
+    """
+    n_codes = read_array(store, manifest, "n_codes")
+    n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
+    return n_keys, min(n_keys, len(n_codes))
+
+
+def making_nbytes(n_keys: int, n_used: int) -> int:
+    """Return the bytes that :func:`make_splits` needs for so many splits on so many features."""
+    return 6 * 8 * n_keys + _NAME_NBYTES * n_used + _WORK_NBYTES
+
+
+def has_threshold(trees: Trees) -> NDArray[np.bool_]:
+    """Return which nodes split values at a threshold between two codes; bool (n_nodes,).
+
+    Not those that split categories, nor those that part missing values from all others.
+    """
+    within = (trees.code >= 0) & (trees.code < ALL_CODES)
+    found: NDArray[np.bool_] = (trees.feature >= 0) & (trees.how != How.MAPPED) & within
+    return found
+
+
+def _used_keys(
+    trees: TreeReader,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]:
+    keys = features = np.zeros(0, np.int64)
+    waiting: list[NDArray[np.int64]] = []
+    n_trees = n_waiting = largest = 0
+    for batch in trees.batches():
+        features = np.union1d(features, batch.feature[batch.feature >= 0])
+        splits = has_threshold(batch)
+        waiting.append(np.unique(batch.feature[splits] << CODE_BITS | batch.code[splits]))
+        n_waiting += len(waiting[-1])
+        n_trees += len(batch.root)
+        largest = max(largest, len(batch.feature))
+        if n_waiting > max(_MERGE_ITEMS, len(keys)):
+            keys, waiting, n_waiting = np.unique(np.concatenate([keys, *waiting])), [], 0
+    keys = np.unique(np.concatenate([keys, *waiting]))
+    return keys, features, {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
+
+
+def _write(file: Path, table: SplitTable) -> None:
+    arrays = (table.keys, table.thresholds, table.features)
+    names = json.dumps(table.names, ensure_ascii=False).encode()
+    body = b"".join([*(array.tobytes() for array in arrays), names])
+    sizes = {"n_keys": len(table.keys), "n_features": len(table.features)}
+    line = json.dumps(table.facts | sizes).encode() + b"\n"
+    with published_file(file, replaces=True) as scratch, scratch.open("wb") as stream:
+        stream.write(MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
+        stream.write(body)

@@ -1,0 +1,282 @@
+"""The trees of a run on disk: one file of records in the order of iterations.
+
+The file begins with :data:`MAGIC`. A record is the length of a tree's bytes and their CRC-32 (each
+a little-endian uint32), then the bytes (:mod:`srs_ooc.trees.forest_reference`). The CRC-32 starts
+from the record's number instead of 0, so a record lost or out of place is found as well.
+
+A commit of the ledger says up to which byte the file is valid, after those bytes are safe on disk.
+What lies beyond belongs to no commit: readers do not look at it, and a run that goes on cuts it
+off.
+"""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from srs_ooc.base.atomic import sync_folder
+from srs_ooc.base.errors import RunError
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.state import Saved, State
+from srs_ooc.runs.ledger.database import Ledger
+from srs_ooc.trees.forest import Trees, decode_trees
+
+TREES_FILE = "trees.bin"
+MAGIC = b"srs-ooc trees 1\n"
+BATCH_NBYTES = 1 << 18
+BUFFER_NBYTES = 1 << 16
+VALID = "trees_nbytes"
+"""Name under which the ledger keeps up to which byte the file is valid."""
+_HEAD = struct.Struct("<II")
+
+
+def saves_trees(ledger: Ledger) -> bool:
+    """Return whether the run of an open ledger keeps its trees."""
+    return ledger.meta(VALID) is not None
+
+
+class TreeWriter:
+    """Appends trees to the file of a run, from where its ledger left it.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open for writing.
+    per_iteration : int
+        How many trees an iteration has.
+
+    Raises
+    ------
+    RunError
+        If the file is shorter than the ledger says, is not one of trees, or cannot be written.
+    """
+
+    def __init__(self, ledger: Ledger, per_iteration: int) -> None:
+        self._path = ledger.run / TREES_FILE
+        self._n_trees = per_iteration * ledger.progress().iteration
+        valid = int(ledger.meta(VALID))
+        try:
+            if valid == 0:
+                self._path.write_bytes(MAGIC)
+                sync_folder(ledger.run)
+                valid = len(MAGIC)
+            else:
+                _check(self._path, valid)
+            self._file = self._path.open("r+b", buffering=BUFFER_NBYTES)
+            self._file.truncate(valid)
+            self._file.seek(valid)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self.nbytes = valid
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Append the trees of the next iteration."""
+        for tree in outcome.trees:
+            self.append(tree)
+
+    def state(self) -> State:
+        """Make what was appended safe on disk; return up to which byte it reaches."""
+        return State(facts=self.sync())
+
+    def restore(self, saved: Saved) -> None:
+        """Nothing is left to do: the file was cut where the ledger left it when it was opened."""
+
+    def append(self, tree: bytes) -> None:
+        """Add the next tree."""
+        head = _HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
+        try:
+            self._file.write(head)
+            self._file.write(tree)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        self._n_trees += 1
+        self.nbytes += len(head) + len(tree)
+
+    def sync(self) -> int:
+        """Make all that was appended safe on disk; return up to which byte it reaches."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._unwritable(error) from error
+        return self.nbytes
+
+    def close(self) -> None:
+        """Close the file."""
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> RunError:
+        return RunError(
+            f"{self._path}: the trees could not be written: {error.strerror or error}. If the disk "
+            "is full, make room and resume; nothing that was committed is lost."
+        )
+
+
+class TreeReader:
+    """The trees of a run as of its last commit; the run may be going on.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open for reading.
+
+    Attributes
+    ----------
+    nbytes : int
+        Valid bytes of the file.
+
+    Raises
+    ------
+    RunError
+        If the run keeps no trees, has none yet, or its file is damaged.
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.path = ledger.run / TREES_FILE
+        valid = ledger.meta(VALID)
+        if valid is None:
+            raise RunError(
+                f"{ledger.run}: expected a run that saves its trees, found one that does not. "
+                "Start a run in another folder with --save-trees."
+            )
+        if valid <= len(MAGIC):
+            raise RunError(
+                f"{ledger.run}: expected trees, found none committed yet. "
+                "Wait a moment, or go on with the run."
+            )
+        self.nbytes = int(valid)
+        self._regression = ledger.meta("spec")["impurity"] == "variance"
+        _check(self.path, self.nbytes)
+
+    def batches(self) -> Iterator[Trees]:
+        """Yield all trees in the order of iterations, about 256 kB of their bytes at a time.
+
+        Raises
+        ------
+        RunError
+            At a record that is damaged.
+        """
+        number, place = 0, len(MAGIC)
+        try:
+            with self.path.open("rb") as file:
+                file.seek(place)
+                data = b""
+                while place + len(data) < self.nbytes:
+                    left = self.nbytes - place - len(data)
+                    data += file.read(min(max(BATCH_NBYTES, _missing_nbytes(data)), left))
+                    spans, used = _whole_records(data)
+                    if not spans:
+                        if _missing_nbytes(data) > self.nbytes - place - len(data):
+                            raise self._damaged(number)
+                        continue
+                    yield self._decode(data, spans, number)
+                    number += len(spans)
+                    place += used
+                    data = data[used:]
+                if data:
+                    raise self._damaged(number)
+        except OSError as error:
+            raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+
+    def _decode(self, data: bytes, spans: list[tuple[int, int]], number: int) -> Trees:
+        view = memoryview(data)
+        for i, (start, stop) in enumerate(spans):
+            (crc,) = struct.unpack_from("<I", data, start - 4)
+            if zlib.crc32(view[start:stop], (number + i) & 0xFFFFFFFF) != crc:
+                raise self._damaged(number + i)
+        places = np.array(spans, np.int64)
+        try:
+            return decode_trees(
+                data, places[:, 0].copy(), places[:, 1].copy(), regression=self._regression
+            )
+        except ValueError as error:
+            raise self._damaged(number) from error
+
+    def _damaged(self, number: int) -> RunError:
+        return _damaged(self.path, number)
+
+
+def check_trees(path: Path, nbytes: int, n_trees: int) -> None:
+    """Check every record of a file of trees up to byte ``nbytes``, in pieces of 256 kB.
+
+    Raises
+    ------
+    RunError
+        If the file is short or a record damaged, or there are not ``n_trees`` of them.
+    """
+    _check(path, nbytes)
+    number, place = 0, len(MAGIC)
+    try:
+        with path.open("rb") as file:
+            file.seek(place)
+            while place < nbytes:
+                length, expected = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
+                place += _HEAD.size + length
+                if not length or place > nbytes or _crc_of(file, length, number) != expected:
+                    raise _damaged(path, number)
+                number += 1
+    except OSError as error:
+        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
+    if number != n_trees:
+        raise RunError(
+            f"{path}: expected {n_trees} trees, found {number}. Restore the run's folder from a "
+            "copy, or start the run again in another one."
+        )
+
+
+def _crc_of(file: BinaryIO, length: int, number: int) -> int:
+    crc = number & 0xFFFFFFFF
+    while length and (piece := file.read(min(length, BATCH_NBYTES))):
+        crc, length = zlib.crc32(piece, crc), length - len(piece)
+    return crc
+
+
+def _damaged(path: Path, number: int) -> RunError:
+    return RunError(
+        f"{path}: the record of tree {number + 1} is damaged. Restore the run's folder "
+        "from a copy, or start the run again in another one."
+    )
+
+
+def _whole_records(data: bytes) -> tuple[list[tuple[int, int]], int]:
+    """Return where the trees of whole records lie in ``data``, and where the last one ends."""
+    spans, place = [], 0
+    while place + _HEAD.size <= len(data):
+        start = place + _HEAD.size
+        stop = start + _HEAD.unpack_from(data, place)[0]
+        if stop > len(data):
+            break
+        spans.append((start, stop))
+        place = stop
+    return spans, place
+
+
+def _missing_nbytes(data: bytes) -> int:
+    """Return how many bytes the first record, begun in ``data``, is short of."""
+    if len(data) < _HEAD.size:
+        return _HEAD.size - len(data)
+    return max(0, _HEAD.size + int(_HEAD.unpack_from(data)[0]) - len(data))
+
+
+def _check(path: Path, valid: int) -> None:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(MAGIC))
+            found = f"{os.fstat(file.fileno()).st_size} bytes"
+            right = magic == MAGIC and os.fstat(file.fileno()).st_size >= valid
+            if magic != MAGIC:
+                found = "another kind of file"
+    except OSError as error:
+        right, found = False, error.strerror or str(error)
+    if not right:
+        raise RunError(
+            f"{path}: expected at least {valid} bytes of trees, found {found}. Restore the run's "
+            "folder from a copy, or start the run again in another one."
+        )

@@ -1,0 +1,153 @@
+"""Is a run whole? Everything that it keeps on disk is read, and compared with its checksums."""
+
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from srs_ooc.base.errors import RunError
+from srs_ooc.base.state import PAGE_ITEMS
+from srs_ooc.runs.ledger.database import Ledger
+from srs_ooc.runs.ledger.note import NOTE_FILE
+from srs_ooc.runs.ledger.older import layout_of
+from srs_ooc.runs.ledger.pages import checksums_digest, page_checks
+from srs_ooc.runs.ledger.records import FILE
+from srs_ooc.runs.ledger.splits import SPLITS_FILE, check_splits
+from srs_ooc.runs.ledger.trees import TREES_FILE, VALID, check_trees
+
+REPLAYS_FOLDER = "replays"
+_PIECE_NBYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Something that was found whole.
+
+    Attributes
+    ----------
+    what : str
+        What it is, in the plural, with the file it is in.
+    count : int
+        How many.
+    nbytes : int
+        Their bytes, as far as they were read.
+    """
+
+    what: str
+    count: int
+    nbytes: int
+
+
+def verify_run(run: Path, part_of: Path | None = None) -> Iterator[Checked]:
+    """Check all that a run keeps, as of its last commit; it may be going on.
+
+    Its note, the structure of its database, every record, page and checksum there, its trees, the
+    thresholds kept beside them, and the permutation runs under way. Everything is read in pieces of
+    at most 1 MB.
+
+    Parameters
+    ----------
+    run : Path
+        Its folder.
+    part_of : Path, optional
+        The run that it is a permutation run of, for messages.
+
+    Yields
+    ------
+    Checked
+        What was found whole, once it was.
+
+    Raises
+    ------
+    RunError
+        At the first thing that is missing or damaged.
+    """
+    ledger = Ledger(run, writable=False, part_of=part_of)
+    try:
+        with ledger.reading() as database:
+            if (run / NOTE_FILE).exists():  # compared as the ledger was opened
+                yield Checked(f"notes of the last commit ({NOTE_FILE})", 1, 0)
+            yield _structure(run, database)
+            for table, column in (("meta", "value"), ("inputs", "data"), ("arrays", "data")):
+                yield _records(run, database, table, column)
+            yield _pages(ledger, database)
+            yield _history(ledger)
+            valid = int((ledger.meta(VALID) if _keeps(database, VALID) else None) or 0)
+            per_iteration = int(ledger.meta("spec")["trees_per_subspace"]) if valid else 0
+            n_trees = per_iteration * ledger.progress().iteration
+    finally:
+        ledger.close()
+    if valid:
+        check_trees(run / TREES_FILE, valid, n_trees)
+        yield Checked(f"trees ({TREES_FILE})", n_trees, valid)
+    if (run / SPLITS_FILE).exists():
+        yield Checked(f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE))
+    if (run / REPLAYS_FOLDER).is_dir():
+        for folder in sorted((run / REPLAYS_FOLDER).iterdir()):
+            if (folder / FILE).exists():
+                yield from verify_run(folder, part_of or run)
+
+
+def _structure(run: Path, database: sqlite3.Connection) -> Checked:
+    (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
+    if found != "ok":
+        raise _damaged(run, "a sound database", str(found))
+    (n_pages,) = database.execute("PRAGMA page_count").fetchone()
+    (page_nbytes,) = database.execute("PRAGMA page_size").fetchone()
+    return Checked(f"database pages ({FILE})", n_pages, n_pages * page_nbytes)
+
+
+def _records(run: Path, database: sqlite3.Connection, table: str, column: str) -> Checked:
+    count = nbytes = 0
+    rows = database.execute(f"SELECT rowid, name, crc FROM {table} ORDER BY rowid")  # noqa: S608
+    for row, name, expected in rows:
+        crc = zlib.crc32(str(name).encode())
+        with database.blobopen(table, column, row, readonly=True) as blob:
+            while piece := blob.read(_PIECE_NBYTES):
+                crc = zlib.crc32(piece, crc)
+                nbytes += len(piece)
+        if crc != expected:
+            raise _damaged(
+                run, f"a record {name!r} of {table} as it was written", "another checksum"
+            )
+        count += 1
+    return Checked(f"records of {table} ({FILE})", count, nbytes)
+
+
+def _pages(ledger: Ledger, database: sqlite3.Connection) -> Checked:
+    if checksums_digest(database) != ledger.meta("state")["pages"]:
+        raise _damaged(ledger.run, "the checksums of the last commit's pages", "others")
+    query = "SELECT count(*) FROM pages WHERE id NOT IN (SELECT id FROM checksums)"
+    (n_strange,) = database.execute(query).fetchone()
+    if n_strange:
+        raise _damaged(ledger.run, "a checksum for each page", f"{n_strange} pages without one")
+    count = nbytes = 0
+    layout = layout_of(ledger.meta("state"))
+    lengths = {place[0]: place[1] for place in layout.values()}
+    for n_read in page_checks(database, lengths):
+        count, nbytes = count + 1, nbytes + n_read
+    return Checked(f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes)
+
+
+def _history(ledger: Ledger) -> Checked:
+    done, last, count = ledger.progress().iteration, 0, 0
+    for iteration, *_ in ledger.history():
+        if not last < iteration <= done:
+            raise _damaged(
+                ledger.run, f"a history up to iteration {done}", f"iteration {iteration}"
+            )
+        last, count = iteration, count + 1
+    return Checked(f"rows of the history ({FILE})", count, 0)
+
+
+def _keeps(database: sqlite3.Connection, name: str) -> bool:
+    (count,) = database.execute("SELECT count(*) FROM meta WHERE name = ?", (name,)).fetchone()
+    return bool(count)
+
+
+def _damaged(run: Path, expected: str, found: str) -> RunError:
+    return RunError(
+        f"{run / FILE}: expected {expected}, found {found}. The ledger is damaged; restore the "
+        "run's folder from a copy, or start the run again in another one."
+    )

@@ -1,0 +1,146 @@
+"""What the training rows of a store say: classes or targets, with their weights."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.learners.params import UNWEIGHTED
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.names import read_array
+from srs_ooc.store.reading import read_target
+from srs_ooc.trees.response import Response
+
+BALANCED = "balanced"
+
+
+def n_channels_of(manifest: Manifest, class_weight: str) -> int:
+    """Return how many numbers of a row are summed beside rows; see :class:`Response`."""
+    weighted = "weights" in manifest.row_columns or class_weight != UNWEIGHTED
+    return int(weighted) + int(manifest.task == "regression")
+
+
+def training_response(
+    store: Path,
+    manifest: Manifest,
+    inputs: Inputs,
+    class_weight: str = UNWEIGHTED,
+    order: NDArray[np.int32] | None = None,
+) -> Response:
+    """Return what the training rows say.
+
+    A row's weight is that of the store's column of weights, if it has one, times that of its class.
+
+    Parameters
+    ----------
+    store : Path
+        The store.
+    manifest : Manifest
+        Its manifest.
+    inputs : Inputs
+        The training rows.
+    class_weight : str
+        ``none``; ``balanced``, for n / (classes x rows of the class); or ``NAME=w,NAME=w``, where a
+        class that is not named weighs 1.
+    order : int32 (n_rows,), optional
+        The training row whose target each one takes, where targets are permuted; the weights of the
+        store's column stay with their rows.
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to learn from them, or a weight is none.
+    """
+    target = np.asarray(read_target(store, manifest))
+    weights = None
+    if "weights" in manifest.row_columns:
+        weights = np.asarray(read_array(store, manifest, "weights"), dtype=np.float64)
+    if inputs.rows is not None:
+        target = target[inputs.rows]
+        weights = None if weights is None else weights[inputs.rows]
+    if order is not None:
+        target = target[order]
+    if manifest.task == "regression":
+        if class_weight != UNWEIGHTED:
+            raise UsageError("--class-weight: expected a store of classes, found one of numbers.")
+        if bool((target == target[0]).all()):
+            raise UsageError(
+                f"expected training rows whose targets differ, found {len(target)} rows of "
+                f"{float(target[0])}. Check the file given with --rows."
+            )
+        return Response.targets(target.astype(np.float64), weights)
+    labels = target.astype(np.int32)
+    if len(np.unique(labels)) < 2:
+        raise UsageError(
+            f"expected training rows of at least two classes, found {len(labels)} rows of one. "
+            "Check the file given with --rows."
+        )
+    if class_weight != UNWEIGHTED:
+        by_class = class_weights(class_weight, labels, manifest.classes)
+        weights = _products(by_class[labels], weights)
+    return Response.classes(labels, len(manifest.classes), weights)
+
+
+def _products(
+    by_class: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    if weights is None:
+        return by_class
+    with np.errstate(over="ignore", under="ignore"):
+        products = by_class * weights
+    wrong = ~(np.isfinite(products) & (products > 0))
+    if wrong.any():
+        raise UsageError(
+            "--class-weight: expected weights that times those of the rows are finite numbers "
+            f"above 0, found {by_class[wrong][0]:g} times {weights[wrong][0]:g}. "
+            "Choose weights nearer to 1."
+        )
+    return products
+
+
+def class_weights(
+    text: str, labels: NDArray[np.int32], classes: tuple[str, ...]
+) -> NDArray[np.float64]:
+    """Return the weight of each class; float64 (n_classes,).
+
+    Raises
+    ------
+    UsageError
+        If the text names no class, or one twice, or no number above 0.
+    """
+    if text == BALANCED:
+        counts = np.bincount(labels, minlength=len(classes))
+        present = np.count_nonzero(counts)
+        return np.asarray(len(labels) / (present * np.maximum(counts, 1)), dtype=np.float64)
+    weights = np.ones(len(classes))
+    named: set[str] = set()
+    for part in text.split(","):
+        name, _, number = part.rpartition("=")
+        if name not in classes:
+            raise UsageError(
+                f"--class-weight: expected none, balanced or CLASS=WEIGHT,..., found {part!r}. "
+                f"Classes of the store: {', '.join(classes[:5])}{', ...' * (len(classes) > 5)}."
+            )
+        if name in named:
+            raise UsageError(
+                f"--class-weight: expected each class once, found {name!r} again. Leave one out."
+            )
+        named.add(name)
+        weights[classes.index(name)] = _positive(part, number)
+    return weights
+
+
+def _positive(part: str, number: str) -> float:
+    try:
+        weight = float(Fraction(number))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        weight = 0.0
+    if not weight > 0:
+        raise UsageError(
+            f"--class-weight: expected a number above 0, found {part!r}. "
+            "To train without a class, name the other rows with --rows."
+        )
+    return weight

@@ -1,0 +1,28 @@
+"""What identifies a run, how options become it, and what memory it needs."""
+
+from srs_ooc.runs.spec.identity import JUDGES, Options, RunSpec
+from srs_ooc.runs.spec.needs import (
+    Shape,
+    extra_nbytes,
+    fixed_nbytes,
+    largest_subspace,
+    recording_nbytes,
+    work_nbytes,
+)
+from srs_ooc.runs.spec.settling import check_same, declared, owner_of, settle
+
+__all__ = [
+    "JUDGES",
+    "Options",
+    "RunSpec",
+    "Shape",
+    "check_same",
+    "declared",
+    "extra_nbytes",
+    "fixed_nbytes",
+    "largest_subspace",
+    "owner_of",
+    "recording_nbytes",
+    "settle",
+    "work_nbytes",
+]

@@ -1,0 +1,229 @@
+"""What identifies a run (law 4): the options as given, and the identity they become."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
+
+from srs_ooc.base.errors import RunError
+from srs_ooc.base.params import Choice, Params, Text, Whole, option
+from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
+from srs_ooc.evidence.params import DecoyParams, PositiveParams, ProbeParams
+from srs_ooc.learners.params import TreeParams
+from srs_ooc.samplers.method import method_names, method_of
+from srs_ooc.trees.tree import TreeLimits
+
+JUDGES: dict[str, type[Params]] = {
+    "probe": ProbeParams,
+    "positive": PositiveParams,
+    "decoy": DecoyParams,
+}
+"""The options of each judge, by its name."""
+_P = TypeVar("_P", bound=Params)
+INPUTS = ("excluded", "rows")
+"""Options that name files; the identity holds digests of what is in them."""
+
+
+class Options(Mapping[str, Any]):
+    """Options as given, by name; None, or absent, where not given."""
+
+    def __init__(self, **given: Any) -> None:
+        self._given = {name: value for name, value in given.items() if value is not None}
+
+    def __getitem__(self, name: str) -> Any:
+        return self._given[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+    def also(self, **given: Any) -> "Options":
+        """Return these and further ones."""
+        return Options(**self._given | given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunParams(Params):
+    """Options that every run has; ``subspace_size`` is q of the paper."""
+
+    method: str = option(Choice(method_names()), "How subspaces are chosen.", default="srs")
+    subspace_size: int = option(
+        Text(),
+        "Features paged in at a time, or 'max' for all the cap holds.",
+        default=0,
+        default_text="5% of the features, at least 100, within the cap",
+        metavar="Q",
+        flags=("--q",),
+    )
+    judge: str = option(
+        Choice(tuple(JUDGES)),
+        "Test of relevance: the paper's probe, any positive importance, or decoys with a final "
+        "verdict (docs/evidence.md).",
+        default_text="decoy; probe with its own options or --save-trees",
+    )
+    seed: int = option(
+        Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
+    )
+    round_size: int = option(
+        Whole(1),
+        "Iterations proposed from the same kept features; 1 is the paper's.",
+        default=1,
+        metavar="N",
+    )
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """The identity of a run: two runs with equal specs have equal results.
+
+    Attributes
+    ----------
+    store : str
+        Fingerprint of the store.
+    excluded, rows : str
+        Digests of the excluded features and the training rows.
+    run : RunParams
+        What every run has.
+    sampler, learner, judging : Params
+        Options of the method, of what grows the trees, and of the judge.
+    """
+
+    store: str
+    excluded: str
+    rows: str
+    run: RunParams
+    sampler: Params
+    learner: TreeParams
+    judging: Params
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the spec as JSON-ready values, all options side by side."""
+        own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
+        return own | self.values()
+
+    def values(self) -> dict[str, Any]:
+        """Return every option by name, as settled."""
+        parts = (self.run, self.sampler, self.learner, self.judging)
+        return {name: value for part in parts for name, value in part.values().items()}
+
+    @classmethod
+    def from_json(cls, record: Any) -> Self:
+        """Return the spec that :meth:`to_json` wrote, now or in an earlier version.
+
+        Raises
+        ------
+        RunError
+            If its fields are not those of a spec.
+        UsageError
+            If its method is not installed.
+        """
+        try:
+            run = _restored(RunParams, record)
+            return cls(
+                **{name: record[name] for name in ("store", *INPUTS)},
+                run=run,
+                sampler=_restored(method_of(run.method).params, record),
+                learner=_restored(TreeParams, record),
+                judging=_restored(JUDGES[run.judge], record),
+            )
+        except (TypeError, KeyError) as error:
+            raise RunError(f"the run's identity in its ledger is damaged: {error!r}.") from error
+
+    def with_seed(self, seed: int) -> Self:
+        """Return the same with another seed."""
+        return replace(self, run=replace(self.run, seed=seed))
+
+    @property
+    def subspace_size(self) -> int:
+        """The paper's q."""
+        return self.run.subspace_size
+
+    @property
+    def seed(self) -> int:
+        """What everything random follows from."""
+        return self.run.seed
+
+    @property
+    def round_size(self) -> int:
+        """Iterations proposed from one state."""
+        return self.run.round_size
+
+    @property
+    def judge(self) -> str:
+        """Name of the relevance test."""
+        return self.run.judge
+
+    @property
+    def alpha(self) -> str:
+        """Share of the subspace held for kept features; 0 for a method that holds none."""
+        return str(getattr(self.sampler, "alpha", "0"))
+
+    @property
+    def draw_block(self) -> int:
+        """Neighbours on disk that are drawn together; 1 for a method that draws one by one."""
+        return int(getattr(self.sampler, "draw_block", 1))
+
+    @property
+    def min_draws(self) -> int:
+        """Draws that the probe asks for to be exceeded, where it judges; else its default."""
+        if isinstance(self.judging, ProbeParams):
+            return self.judging.probe_min_draws
+        return int(ProbeParams.options()["probe_min_draws"].default)
+
+    @property
+    def limits(self) -> TreeLimits:
+        """How trees are grown."""
+        return self.learner.limits
+
+    @property
+    def decoy_judge(self) -> DecoyParams | None:
+        """The options of the final verdict; None where features are judged on the way."""
+        return self.judging if isinstance(self.judging, DecoyParams) else None
+
+    @property
+    def concludes(self) -> bool:
+        """Whether the verdict comes last, after a closing stage."""
+        return self.decoy_judge is not None
+
+    @property
+    def decoys(self) -> int:
+        """Families of decoys."""
+        return 0 if self.decoy_judge is None else self.decoy_judge.decoys
+
+    @property
+    def replays(self) -> int:
+        """Permutation runs."""
+        return 0 if self.decoy_judge is None else self.decoy_judge.replays
+
+    @property
+    def fdr(self) -> str:
+        """Level of the final verdict, as decimal text; only a run that concludes has one."""
+        assert self.decoy_judge is not None
+        return self.decoy_judge.fdr
+
+    @property
+    def keep(self) -> int:
+        """Leading items held where the verdict comes last."""
+        return 0 if self.decoy_judge is None else self.decoy_judge.keep
+
+    def n_items(self, n_features: int) -> int:
+        """Return how many items there are: the features and their decoys."""
+        return (1 + self.decoys) * n_features
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of a block: those of a subspace, and the probe where there is one."""
+        return self.subspace_size + isinstance(self.judging, ProbeParams)
+
+    def make_judge(self) -> Judge | None:
+        """Return the relevance test by which features enter F; None for a run that concludes."""
+        if isinstance(self.judging, ProbeParams):
+            return ProbeJudge(self.judging.probe_min_draws, self.judging.probe_min_wins)
+        return None if self.concludes else PositiveJudge()
+
+
+def _restored(kind: type[_P], record: Mapping[str, Any]) -> _P:
+    """Return the options of a part from a record; those it did not know yet are the defaults."""
+    options = kind.options()
+    return kind(**{name: record.get(name, declared.default) for name, declared in options.items()})

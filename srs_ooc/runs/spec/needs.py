@@ -1,0 +1,147 @@
+"""What memory a run needs, from published allowances and the shape of its table."""
+
+from dataclasses import dataclass
+
+from srs_ooc.base.budget import PROCESS_NBYTES
+from srs_ooc.base.sizes import MB
+from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.learners.trees import learner_nbytes, searching_nbytes
+from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
+from srs_ooc.trees.block import block_nbytes, values_nbytes
+from srs_ooc.trees.grow import record_nbytes, recorded_nbytes
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import TreeLimits
+
+FEATURE_NBYTES = 32
+"""Bytes a run may keep in memory for each feature, its first decoy included (law 11)."""
+DECOY_NBYTES = 16
+"""The same for each further decoy."""
+LEDGER_NBYTES = 6 * MB
+"""Allowance for the ledger's page cache and a page in transit."""
+COLUMN_NBYTES = 192
+"""Bytes of drawing, tallying and judging one column of a subspace, per worker."""
+BOOTSTRAP_NBYTES = 48
+"""Bytes of drawing a row, per worker."""
+CONCLUSION_NBYTES = 12 * MB
+"""Allowance for ranking, closing and judging, besides the blocks that closing shares."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What of a store, as trained on, bounds a run: rows and features used, classes, code width.
+
+    ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
+    Where thresholds are drawn between values, a block keeps ``n_values`` of each column, and the
+    store has ``n_stored_rows``.
+    """
+
+    n_rows: int
+    n_candidates: int
+    n_features: int
+    n_classes: int
+    code_nbytes: int
+    n_channels: int = 0
+    n_values: int = 0
+    n_stored_rows: int = 0
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether trees predict targets."""
+        return self.n_classes == 1
+
+
+def recording_nbytes(shape: Shape, limits: TreeLimits, n_trees: int, *, saves_trees: bool) -> int:
+    """Return what a worker needs to keep its subspace's trees; 0 where trees are not kept.
+
+    The last of them while it grows, and the records of the others, there and on their way to disk.
+    """
+    if not saves_trees:
+        return 0
+    waiting = 2 * (n_trees - 1) * recorded_nbytes(shape.n_rows, shape.n_classes, limits)
+    return record_nbytes(shape.n_rows, shape.n_classes, limits) + waiting
+
+
+def extra_nbytes(
+    shape: Shape, limits: TreeLimits, n_trees: int, *, bootstrap: bool, saves_trees: bool
+) -> int:
+    """Return what a worker needs for keeping trees, for best splits and for drawing rows."""
+    return (
+        recording_nbytes(shape, limits, n_trees, saves_trees=saves_trees)
+        + searching_nbytes(shape.n_rows, shape.n_classes, shape.n_channels, limits.splitter)
+        + (BOOTSTRAP_NBYTES * shape.n_rows if bootstrap else 0)
+    )
+
+
+def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
+    """Return the bytes one worker needs for a block of ``n_columns`` and its tree.
+
+    The block, with the values of its codes where thresholds are drawn between them, the kernel's
+    scratch, one tile of staging to read into, the outcome's arrays, and
+    ``extra`` bytes of :func:`extra_nbytes`.
+    """
+    staging = block_nbytes(1, shape.n_rows, shape.code_nbytes)
+    scratch = learner_nbytes(
+        shape.n_rows, n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
+    )
+    return (
+        block_nbytes(n_columns, shape.n_rows, shape.code_nbytes)
+        + scratch
+        + 2 * staging
+        + COLUMN_NBYTES * n_columns
+        + values_nbytes(n_columns, shape.n_values)
+        + extra
+    )
+
+
+def fixed_nbytes(
+    shape: Shape, impurity: str, n_families: int = 0, *, concludes: bool = False
+) -> list[tuple[str, int]]:
+    """Return what a run needs besides its workers and its process: (purpose, bytes).
+
+    ``n_families`` families of decoys, and a final verdict where it ``concludes`` with one.
+    """
+    more = DECOY_NBYTES * max(n_families - 1, 0)
+    judging = [
+        (
+            "decoys, closing and verdict",
+            CONCLUSION_NBYTES
+            + Exchangeability.nbytes(shape.n_rows)
+            + 4 * n_families * shape.n_rows,
+        )
+    ]
+    making = [("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * shape.n_stored_rows)]
+    return [
+        (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
+        (
+            f"labels of {shape.n_rows} rows",
+            TrainingRows.nbytes(shape.n_rows, impurity, shape.n_channels),
+        ),
+        ("ledger", LEDGER_NBYTES),
+        *(judging if concludes else []),
+        *(making if shape.n_values else []),
+    ]
+
+
+def largest_subspace(
+    shape: Shape,
+    cap_nbytes: int,
+    impurity: str,
+    extra: int = 0,
+    n_families: int = 0,
+    *,
+    concludes: bool = False,
+) -> int:
+    """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
+
+    From published constants and the store's shape alone, never from measured memory or threads.
+    """
+    leases = fixed_nbytes(shape, impurity, n_families, concludes=concludes)
+    fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in leases)
+    low, high = 0, shape.n_candidates
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fixed + work_nbytes(shape, middle + 1, extra) <= cap_nbytes:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,185 @@
+"""How options become the identity of a run, and how they are compared with one that is."""
+
+from math import ceil
+from typing import Any
+
+from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.params import Option, Params, Whole
+from srs_ooc.evidence.params import DecoyParams
+from srs_ooc.learners.params import TreeParams, settle_max_features
+from srs_ooc.runs.spec.identity import INPUTS, JUDGES, Options, RunParams, RunSpec
+from srs_ooc.runs.spec.needs import Shape, extra_nbytes, largest_subspace
+from srs_ooc.samplers.method import method_of, methods
+
+
+def declared() -> dict[str, Option]:
+    """Return every option of a run's identity, of whatever part, by name."""
+    found: dict[str, Option] = {}
+    for part in _parts():
+        found |= part.options()
+    return found
+
+
+def _parts() -> list[type[Params]]:
+    return [RunParams, *(m.params for _, m in methods()), *JUDGES.values(), TreeParams]
+
+
+def settle(
+    options: Options, shape: Shape, store: str, cap_nbytes: int, *, saves_trees: bool = False
+) -> RunSpec:
+    """Turn options into the identity of a new run, with defaults where nothing was given.
+
+    Parameters
+    ----------
+    options : Options
+        As given.
+    shape : Shape
+        What the run is trained on.
+    store : str
+        Fingerprint of the store.
+    cap_nbytes : int
+        The cap, which bounds q.
+    saves_trees : bool
+        Whether the trees are kept.
+
+    Raises
+    ------
+    UsageError
+        If an option is outside its range, or of another part than those chosen.
+    """
+    given = dict(options)
+    given["judge"] = given.get("judge") or _default_judge(options, saves_trees)
+    sizes = {name: given.pop(name, None) for name in ("subspace_size", "max_features")}
+    run = RunParams.settle(given, shape)
+    method = method_of(run.method)
+    if run.judge not in method.judges:
+        raise UsageError(
+            f"--judge: expected {' or '.join(method.judges)} with --method {run.method}, found "
+            f"{run.judge}. Leave it out, or choose another method."
+        )
+    _check_belong(options, run, method.params)
+    learner = TreeParams.settle(given, shape)
+    judging = JUDGES[run.judge].settle(given, shape)
+    if saves_trees and isinstance(judging, DecoyParams) and judging.decoys:
+        raise UsageError(
+            "--save-trees: expected trees of features only, found --judge decoy, whose trees split "
+            "on decoys too. Use --replays, or another judge, or leave it out."
+        )
+    largest = _largest(shape, cap_nbytes, learner, judging, saves_trees=saves_trees)
+    size = _settle_subspace(sizes["subspace_size"], shape, largest)
+    sampler = method.params.settle(given, shape)
+    _check_draw_block(sampler, size if largest else None)
+    return RunSpec(
+        store,
+        options.get("excluded", "none"),
+        options.get("rows", "all"),
+        RunParams(**run.values() | {"subspace_size": size}),
+        sampler,
+        learner.for_subspace(sizes["max_features"], size),
+        judging,
+    )
+
+
+def _largest(
+    shape: Shape, cap_nbytes: int, learner: TreeParams, judging: Params, *, saves_trees: bool
+) -> int:
+    """Return the largest q that the cap holds."""
+    extra = extra_nbytes(
+        shape,
+        learner.limits,
+        learner.trees_per_subspace,
+        bootstrap=learner.bootstrap,
+        saves_trees=saves_trees,
+    )
+    n_families = judging.decoys if isinstance(judging, DecoyParams) else 0
+    concludes = isinstance(judging, DecoyParams)
+    return largest_subspace(
+        shape, cap_nbytes, learner.impurity, extra, n_families, concludes=concludes
+    )
+
+
+def _default_judge(options: Options, saves_trees: bool) -> str:
+    """Return ``decoy``, unless what else was asked is of the probe, or keeps the ensemble."""
+    is_of_probe = any(name in options for name in JUDGES["probe"].options())
+    keeps = saves_trees and not options.get("replays")
+    return "probe" if is_of_probe or keeps else "decoy"
+
+
+def _check_belong(options: Options, run: RunParams, method: type[Params]) -> None:
+    """Refuse options of a judge or a method that was not chosen."""
+    chosen = {*RunParams.options(), *TreeParams.options(), *INPUTS}
+    chosen |= {*method.options(), *JUDGES[run.judge].options()}
+    for name in options:
+        if name not in chosen:
+            whose, found = owner_of(name), run.judge
+            if whose.startswith("--method"):
+                found = run.method
+            raise UsageError(
+                f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                "Leave it out, or choose that."
+            )
+
+
+def owner_of(name: str) -> str:
+    """Return the choices that an option goes with, such as ``--judge decoy``; empty if all."""
+    judges = [judge for judge, params in JUDGES.items() if name in params.options()]
+    if judges:
+        return f"--judge {' or '.join(judges)}"
+    of_methods = [called for called, method in methods() if name in method.params.options()]
+    return f"--method {' or '.join(of_methods)}" if of_methods else ""
+
+
+def check_same(options: Options, spec: RunSpec, run: str) -> None:
+    """Check that the options given agree with an existing run's identity.
+
+    Raises
+    ------
+    RunError
+        Naming every field that differs.
+    """
+    held, known = spec.to_json(), declared()
+    differences = []
+    for name, value in options.items():
+        given = value if name in INPUTS else _canonical(name, value, known[name], spec)
+        if given is None:
+            continue
+        found = held.get(name, "none")
+        if str(given) != str(found):
+            differences.append(f"{_flag(name)} {found} (asked for: {given})")
+    if differences:
+        raise RunError(
+            f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "
+            "leave the option out to go on with it, or choose another folder with --out."
+        )
+
+
+def _canonical(name: str, value: Any, option: Option, spec: RunSpec) -> Any:
+    """Return what was given as an identity has it; None where it asks for nothing definite."""
+    if name == "max_features":
+        return settle_max_features(value, spec.subspace_size)
+    if name == "subspace_size" and value == "max":
+        return None
+    return option.settle(name, value)
+
+
+def _settle_subspace(asked: str | int | None, shape: Shape, largest: int) -> int:
+    p = shape.n_candidates
+    if asked is None:
+        # With a cap too small for anything the budget refuses, with its numbers.
+        return max(1, min(max(ceil(p / 20), min(100, p)), largest))
+    text = str(asked)
+    if text == "max":
+        return max(1, largest)
+    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+        raise UsageError(f"--subspace-size: expected a whole number or 'max', found {asked!r}.")
+    return Whole(1, p, " (the features there are)").canonical("subspace_size", int(text))
+
+
+def _check_draw_block(sampler: Params, subspace_size: int | None) -> None:
+    block = getattr(sampler, "draw_block", 1)
+    if subspace_size is not None:
+        Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")

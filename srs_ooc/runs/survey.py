@@ -1,0 +1,179 @@
+"""What is read of the table once a closing stage is over: tests, the pooled ranking, its groups."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.shares import exact_share
+from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_group
+from srs_ooc.evidence.marginal import largest_passing, strength
+from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, passing_level, pool
+from srs_ooc.evidence.ranking import best_of_each, largest
+from srs_ooc.evidence.replays import Comparison
+from srs_ooc.runs.item_tests import MarginalTests, item_columns
+from srs_ooc.runs.resources import EngineParts
+from srs_ooc.samplers.elimination import Elimination
+from srs_ooc.store.manifest import Manifest
+
+GROUPED = 250
+"""Places of the ranking that are grouped."""
+OUTSTANDING = 30_000
+"""Items that stand out by themselves at most: what is known of a place takes some 200 bytes."""
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The pooled ranking, and what is known of its places besides.
+
+    Attributes
+    ----------
+    ranking : Pooled
+        Items that pass the marginal test among all items first, then the closing stage's.
+    is_decoy : bool (n,)
+        By place.
+    group_numbers : int32 (n,)
+        Group of correlated items, from 0 in the order of their best places; -1 beyond the places
+        that are grouped.
+    is_best : bool (n,)
+        Whether no place above is of the same feature or one of its decoys.
+    largest_group : int
+        The most decoys of one group, among the first places below those that stand out.
+    p_values : float64 (n,)
+        Of the marginal test of the place's feature.
+    marginal_cutoff : float
+        The p-value up to which features pass Benjamini and Hochberg at the run's level.
+    n_marginal : int
+        Features that do.
+    n_tested : int
+        Features there are.
+    comparison : Comparison or None
+        With the replays, where they judge.
+    """
+
+    ranking: Pooled
+    is_decoy: NDArray[np.bool_]
+    group_numbers: NDArray[np.int32]
+    is_best: NDArray[np.bool_]
+    largest_group: int
+    p_values: NDArray[np.float64]
+    marginal_cutoff: float
+    n_marginal: int
+    n_tested: int
+    comparison: Comparison | None
+
+
+def survey(
+    parts: EngineParts,
+    state: Elimination,
+    store: Path,
+    key: int,
+    replays: NDArray[np.float64] | None = None,
+) -> Survey:
+    """Test every item by itself, and look at the items of the ranking.
+
+    Parameters
+    ----------
+    parts : EngineParts
+        Of the run.
+    state : Elimination
+        Its closing stage.
+    store : Path
+        Its store.
+    key : int
+        Breaks ties.
+    replays : float64 (n_replays, 2), optional
+        Best score and best strength of each replay, where they judge.
+    """
+    manifest = parts.manifest
+    tests = MarginalTests(parts, store, manifest)
+    n_features, level = manifest.n_features, exact_share(parts.spec.fdr)
+    p_values = tests.of_all()
+    tested = p_values[:n_features]
+    cutoff = largest_passing(tested, float(level))
+    comparison = None
+    if replays is not None:
+        comparison = Comparison.of(bests(state, p_values), replays)
+        outstanding = _above(p_values, comparison, level, key)
+    elif "groups" in manifest.row_columns:
+        # The tests take rows one by one; where they come in groups, many items would stand out.
+        outstanding = np.zeros(0, np.uint32)
+    else:
+        passing = passing_level(level * SHARE_ALONE, parts.spec.decoys)
+        outstanding = _strongest(p_values, largest_passing(p_values, float(passing)), key)
+    ranking = pool(state.items, outstanding, tests.of(outstanding), key)
+    items = ranking.items
+    groups = groups_of(parts, items[:GROUPED], manifest)
+    numbers = np.full(len(items), -1, np.int32)
+    numbers[: len(groups)] = np.unique(groups, return_inverse=True)[1]
+    return Survey(
+        ranking,
+        items >= n_features,
+        numbers,
+        best_of_each(items % n_features),
+        largest_decoy_group(parts, items, ranking.n_outstanding, manifest),
+        p_values[items % n_features].astype(np.float64),
+        cutoff,
+        int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,
+        parts.n_candidates // (1 + parts.spec.decoys),
+        comparison,
+    )
+
+
+def bests(state: Elimination, p_values: NDArray[np.float32]) -> tuple[float, float]:
+    """Return the best score of the last closing round and the best strength of any item."""
+    in_last = state.rounds == state.rounds.max()
+    least = np.nanmin(p_values, keepdims=True)
+    return float(state.scores.max(where=in_last, initial=0.0)), float(strength(least)[0])
+
+
+def _above(
+    p_values: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
+) -> NDArray[np.uint32]:
+    """Return the items whose strength alone is above what replays reach."""
+    # Few are looked at: logarithms of all would break the memory plan.
+    bound = 10.0 ** -max(0.0, float(comparison.scale[1]) * comparison.bar(level))
+    items = _strongest(p_values, bound * (1 + _SLACK), key)
+    strengths = strength(p_values[items])
+    reached = comparison.statistics(np.zeros(len(items)), strengths)
+    return items[reached > comparison.bar(level)]
+
+
+def _strongest(p_values: NDArray[np.float32], bound: float, key: int) -> NDArray[np.uint32]:
+    """Return the items with p-values of at most ``bound``, strongest first; at most OUTSTANDING."""
+    if not bound:
+        return np.zeros(0, np.uint32)
+
+    def scores(piece: slice) -> NDArray[np.float64]:
+        found = p_values[piece].astype(np.float64)
+        return -np.where(np.isnan(found), np.inf, found)
+
+    items = largest(scores, len(p_values), OUTSTANDING, key)
+    return items[p_values[items] <= bound]
+
+
+def largest_decoy_group(
+    parts: EngineParts, items: NDArray[np.uint32], n_outstanding: int, manifest: Manifest
+) -> int:
+    """Return the c of a ranking: the most correlated decoys among those that count.
+
+    Looked for in the first ``GROUPED`` places below the ``n_outstanding`` first.
+    """
+    place = slice(n_outstanding, n_outstanding + GROUPED)
+    members = ((items >= parts.n_features) & best_of_each(items % parts.n_features))[place]
+    if not members.any():
+        return 1
+    return largest_group(groups_of(parts, items[place], manifest), members)
+
+
+def groups_of(
+    parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest
+) -> NDArray[np.intp]:
+    """Return the group of rank-correlated items that each is in, by its first place."""
+    n_rows = parts.n_rows
+    rows = np.linspace(0, n_rows - 1, min(n_rows, MOST_ROWS)).astype(np.intp)
+    codes = np.concatenate([columns[:, rows] for columns in item_columns(parts, items, manifest)])
+    return group_items(codes, manifest.missing_code)

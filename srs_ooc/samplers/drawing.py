@@ -1,0 +1,73 @@
+"""How a subspace is drawn from kept features and all others (Algorithm 1, step 2a)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.base.shares import floor_share
+from srs_ooc.samplers.distinct import draw_blocks, draw_distinct
+
+
+class Drawing:
+    """Q = R u C: R drawn from the kept features F, C from the features of V not in R.
+
+    |R| = min(floor(alpha q), |F|), without replacement; with alpha = 0 this is Random Subspace.
+    C is the first q - |R| members, not in R, of a random sequence over V that the iteration's key
+    fixes alone, whatever F is; R has a stream of its own. With ``draw_block`` above 1 the sequence
+    goes by blocks of neighbours in stored order, so that C is read in fewer and longer pieces; each
+    feature not in R is in C with the same probability either way (docs/theory.md).
+
+    Parameters
+    ----------
+    n_candidates : int
+        |V|: the features that may be drawn.
+    subspace_size : int
+        q.
+    alpha : str
+        Share of the subspace held for kept features, as decimal text: floor(alpha q) is exact.
+    candidates : uint32 (n_candidates,), optional
+        Stored positions of V, ascending, where some features are excluded.
+    draw_block : int
+        g: how many neighbours in V a block has; 1 is Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        n_candidates: int,
+        subspace_size: int,
+        alpha: str,
+        candidates: NDArray[np.uint32] | None = None,
+        draw_block: int = 1,
+    ) -> None:
+        self.n_candidates, self.subspace_size = n_candidates, subspace_size
+        self.draw_block = draw_block
+        self.n_held = floor_share(alpha, subspace_size)
+        self.candidates = candidates
+
+    def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+        """Return the subspace of the iteration with ``key``; uint32 (q,), ascending.
+
+        ``kept`` is F as the iteration's round found it, in the order its members entered.
+        """
+        retained = self._retained(kept, derive(key, Purpose.RETAINED))
+        excluded = retained
+        if self.candidates is not None:
+            excluded = np.searchsorted(self.candidates, retained).astype(np.uint32)
+        n_fresh = self.subspace_size - len(retained)
+        fresh = self._fresh(derive(key, Purpose.SEQUENCE), excluded, n_fresh)
+        if self.candidates is not None:
+            fresh = self.candidates[fresh]
+        subspace = np.concatenate([retained, fresh])
+        subspace.sort()
+        return subspace
+
+    def _fresh(self, key: int, excluded: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
+        if self.draw_block == 1:
+            return draw_distinct(key, self.n_candidates, excluded, count)
+        return draw_blocks(key, self.n_candidates, self.draw_block, excluded, count)
+
+    def _retained(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+        size = min(self.n_held, len(kept))
+        if size == len(kept):
+            return kept
+        return kept[draw_distinct(key, len(kept), None, size)]

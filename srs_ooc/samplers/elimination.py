@@ -1,0 +1,210 @@
+"""The closing stage: the survivors of a screen held together and halved, round after round.
+
+Statistics gathered in a screen understate a feature, which had mostly irrelevant company there.
+In a closing round all items still in are grown together, each tree on a random part of them; the
+lower half then leaves. Nothing here knows which items are decoys.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.base.state import Saved, State
+from srs_ooc.evidence.ranking import by_score
+from srs_ooc.samplers.base import IMPORTANCE
+from srs_ooc.samplers.distinct import draw_distinct
+
+SURVIVORS = 1000
+"""Items of the screen that enter the first round."""
+FINALISTS = 30
+"""No round begins with fewer."""
+TREES = 1000
+"""Trees of a round."""
+BATCHES = 10
+"""Parts of a round's trees whose rankings are compared."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How rounds are grown.
+
+    Attributes
+    ----------
+    first_share, last_share : float
+        Part of the items that a tree sees, in the first round and in the last; evenly between.
+    leaf_share : float
+        Least rows of a leaf, as a part of the training rows.
+    """
+
+    first_share: float
+    last_share: float
+    leaf_share: float
+
+
+COUNTING = Manner(0.3, 0.3, 0.0)
+"""Before decoys are counted: company small enough that items of one meaning do not mask another."""
+REPLAYING = Manner(0.3, 0.7, 0.01)
+"""Before replays: few features are expected, some of which show only beside others."""
+
+
+def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
+    """Return the items that each round begins with, no fewer than ``fewest`` after the first."""
+    sizes = [n_survivors]
+    while sizes[-1] // 2 >= fewest:
+        sizes.append(sizes[-1] // 2)
+    return sizes
+
+
+class Elimination:
+    """A sampler of shrinking rounds: items by rank, and what the round under way has taught.
+
+    Iteration t is tree t % TREES of round t // TREES.
+
+    Parameters
+    ----------
+    items : uint32 (n,)
+        The survivors.
+    key : int
+        64-bit key that breaks ties.
+    manner : Manner
+        How rounds are grown.
+    most : int
+        Items a tree may see at most.
+    fewest : int
+        Items below which no round begins.
+
+    Attributes
+    ----------
+    items : uint32 (n,)
+        By rank once :attr:`is_over`; before, those still in come first, in ascending order.
+    scores : float64 (n,)
+        Mean importance in the last round each was in, in units of ``2**-36``.
+    rounds : uint8 (n,)
+        That round, from 0.
+    batch_ranks : uint16 (BATCHES, n)
+        Rank, from 0, by the trees of each batch alone, in the last round each was in.
+    round, tree : int
+        Trees of the round that are done.
+    """
+
+    name: ClassVar[str] = "closing"
+    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+    _ARRAYS = ("items", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
+
+    def __init__(
+        self,
+        items: NDArray[np.uint32],
+        key: int,
+        manner: Manner,
+        most: int,
+        fewest: int = FINALISTS,
+    ) -> None:
+        n = len(items)
+        self._key, self.manner, self._most = key, manner, most
+        self.items = np.sort(items)
+        self.scores = np.zeros(n)
+        self.rounds = np.zeros(n, np.uint8)
+        self.batch_ranks = np.zeros((BATCHES, n), np.uint16)
+        self.importance = np.zeros((BATCHES, n), np.int64)
+        self.n_drawn = np.zeros((BATCHES, n), np.int64)
+        self.round = self.tree = 0
+        self.sizes = round_sizes(n, fewest)
+
+    @property
+    def capacity(self) -> int:
+        """The most items a tree sees."""
+        return self._most
+
+    @property
+    def n_kept(self) -> int:
+        """Items still in."""
+        return 0 if self.is_over else self.sizes[self.round]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all rounds are done."""
+        return self.round == len(self.sizes)
+
+    @property
+    def n_trees_done(self) -> int:
+        """Trees grown so far, over all rounds."""
+        return self.round * TREES + self.tree
+
+    @property
+    def n_trees(self) -> int:
+        """Trees of all rounds."""
+        return len(self.sizes) * TREES
+
+    def propose(self, iteration: int, key: int) -> Subspace:
+        """Return what the tree of ``iteration`` is grown on: a random part of those still in."""
+        alive = self.items[: self.sizes[self.round]]
+        drawn = draw_distinct(derive(key, Purpose.SEQUENCE), len(alive), None, self._n_seen())
+        return Subspace(alive[np.sort(drawn)])
+
+    def _n_seen(self) -> int:
+        last = max(len(self.sizes) - 1, 1)
+        first_share, last_share = self.manner.first_share, self.manner.last_share
+        share = first_share + (last_share - first_share) * self.round / last
+        size = self.sizes[self.round]
+        return min(max(round(share * size), min(2, size)), self._most)
+
+    def version(self, iteration: int) -> int:
+        """Return the round under way: those still in change with it."""
+        return self.round
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Add the next tree of the round; with the last one the lower half leaves."""
+        alive = self.items[: self.sizes[self.round]]
+        places = np.searchsorted(alive, outcome.features)
+        batch = self.tree * BATCHES // TREES
+        self.importance[batch, places] += outcome.importance
+        self.n_drawn[batch, places] += 1
+        self.tree += 1
+        if self.tree == TREES:
+            self._end_round()
+
+    def step(self) -> bool:
+        """Return that there is nothing to learn between iterations."""
+        return False
+
+    def done(self, iteration: int) -> bool:
+        """Return whether all rounds are over."""
+        return self.is_over
+
+    def _end_round(self) -> None:
+        n = self.sizes[self.round]
+        items = self.items[:n].copy()
+        means = self.importance[:, :n] / np.maximum(self.n_drawn[:, :n], 1)
+        total = self.importance[:, :n].sum(0) / np.maximum(self.n_drawn[:, :n].sum(0), 1)
+        tie = derive(self._key, self.round)
+        ranks = np.empty((BATCHES, n), np.uint16)
+        for batch in range(BATCHES):
+            ranks[batch, by_score(means[batch], items, tie)] = np.arange(n)
+        order = by_score(total, items, tie)
+        self.items[:n], self.scores[:n] = items[order], total[order]
+        self.batch_ranks[:, :n] = ranks[:, order]
+        self.rounds[:n] = self.round
+        self.importance[:] = 0
+        self.n_drawn[:] = 0
+        self.round, self.tree = self.round + 1, 0
+        if not self.is_over:
+            self.items[: self.sizes[self.round]].sort()
+
+    def state(self) -> State:
+        """Return where the stage stands."""
+        arrays = {name: getattr(self, name) for name in self._ARRAYS}
+        return State(arrays=arrays | {"at": np.array([self.round, self.tree], np.int64)})
+
+    def restore(self, saved: Saved) -> None:
+        """Take up the stage where it was committed."""
+        arrays = saved.arrays
+        if not arrays:
+            return
+        for name in self._ARRAYS:
+            setattr(self, name, arrays[name].copy())
+        self.sizes = round_sizes(len(self.items))
+        self.round, self.tree = (int(i) for i in arrays["at"])

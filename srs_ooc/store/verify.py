@@ -1,0 +1,107 @@
+"""Reading every byte of a store that a command or a Zarr client could use, in bounded memory."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from srs_ooc.base.errors import StoreError
+from srs_ooc.store.check import check_files
+from srs_ooc.store.layout import COORDINATES, cannot_read, verify_file
+from srs_ooc.store.manifest import Manifest, canonical, parse, read_manifest
+from srs_ooc.store.metadata import documents
+from srs_ooc.store.names import Names, length_of, verify_array
+from srs_ooc.store.reading import Categories
+from srs_ooc.store.values import ValuesReader
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was read of a store and found as it was written.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes read.
+    files : dict
+        Number of files, by what they hold.
+    knows_places : bool
+        Whether chunks of values were compared with their places; format 2 cannot tell.
+    """
+
+    nbytes: int
+    files: dict[str, int]
+    knows_places: bool
+
+
+def verify_store(path: Path) -> Verified:
+    """Read a whole store and compare it with its checksums, and its parts with each other.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that differs.
+    """
+    manifest = read_manifest(path)
+    check_files(path, manifest)
+    files = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
+    files["metadata"], nbytes = _verify_documents(path, manifest)
+    for name, crc in manifest.checksums.items():
+        array = name.split("/")[0]
+        if array in manifest.small_arrays:
+            files["small arrays"] += 1
+            nbytes += verify_array(path, manifest, array)
+        else:
+            files["coordinates" if array in COORDINATES else "codes"] += 1
+            nbytes += verify_file(path, name, crc)
+    _verify_texts(path, manifest)
+    for name in manifest.float_arrays:
+        reader = ValuesReader(path, manifest, name)
+        files["values"] += reader.n_chunks
+        nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
+    return Verified(nbytes, files, manifest.format >= 3)
+
+
+def _verify_documents(path: Path, manifest: Manifest) -> tuple[int, int]:
+    """Compare the metadata that Zarr clients read; return its files and bytes."""
+    lengths = {name: length_of(path, manifest, name) for name in manifest.small_arrays}
+    expected, nbytes = documents(manifest, lengths), 0
+    for name, document in expected.items():
+        file = path / name / "zarr.json"
+        text = _read(file)
+        nbytes += len(text)
+        try:
+            same = canonical(parse(text)) == canonical(document)
+        except (ValueError, RecursionError):
+            same = False
+        if not same:
+            raise StoreError(
+                f"{file}: expected the metadata that follows from the store's manifest, found "
+                "others. The store is damaged; ingest the table again."
+            )
+    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected))
+    if others:
+        raise StoreError(
+            f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
+            "put it there: Zarr shows it as a part of the store."
+        )
+    return len(expected), nbytes
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise StoreError(
+            f"{file}: expected a file, found none. The store is damaged; ingest the table again."
+        ) from None
+    except OSError as error:
+        raise cannot_read(file, error) from error
+
+
+def _verify_texts(path: Path, manifest: Manifest) -> None:
+    """Decode every text."""
+    for which in ("names", "row_ids"):
+        for _ in Names(path, manifest, which):
+            pass
+    categories = Categories(path, manifest)
+    for feature in range(manifest.n_features if manifest.kind_counts["categorical"] else 0):
+        categories.of(feature)

@@ -1,0 +1,87 @@
+"""What a learner must pass."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+
+import numpy as np
+
+from srs_ooc.base.records import Iteration, Outcome, Subspace
+from srs_ooc.base.seeds import derive_array, key_of, scale_below
+from srs_ooc.learners.base import Columns, Learner
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
+from srs_ooc.trees.block import Block
+
+_FIELDS = {IMPORTANCE: "importance", LOSS: "losses", PREDICTIONS: "predictions"}
+
+
+def check_learner(
+    learner: Learner,
+    n_rows: int,
+    *,
+    n_columns: int = 12,
+    n_codes: int = 16,
+    tiled: bool = False,
+    n_features: int = 1000,
+) -> None:
+    """Check that a learner keeps to the contract of :class:`srs_ooc.learners.base.Learner`.
+
+    Parameters
+    ----------
+    learner : Learner
+        Made for ``n_rows`` training rows.
+    n_rows : int
+        Rows of a block.
+    n_columns : int
+        Columns of a block.
+    n_codes : int
+        Different codes of a column; at most 255.
+    tiled : bool
+        The layout of a block that it takes.
+    n_features : int
+        Features of the store that the columns are drawn from.
+
+    Raises
+    ------
+    AssertionError
+        Saying which rule is broken.
+    """
+    assert learner.provides <= set(_FIELDS), f"provides: expected some of {sorted(_FIELDS)}"
+    step = n_features // n_columns
+    features = np.arange(0, step * n_columns, step, dtype=np.uint32)
+    iterations = [Iteration(number, Subspace(features), key_of(3, number)) for number in range(4)]
+
+    def fitted(iteration: Iteration) -> Outcome:
+        block = _block(n_rows, n_columns, n_codes, tiled=tiled)
+        return learner.fit(block, Columns(features, features), iteration)
+
+    first = [fitted(iteration) for iteration in iterations]
+    for outcome in first:
+        _check_fields(learner, outcome, features)
+    again = [fitted(iteration) for iteration in reversed(iterations)][::-1]
+    _check_same(first, again, "fit: it depends on what was fitted before")
+    with ThreadPoolExecutor(3) as pool:
+        _check_same(first, list(pool.map(fitted, iterations)), "fit: it depends on the thread")
+
+
+def _block(n_rows: int, n_columns: int, n_codes: int, *, tiled: bool) -> Block:
+    """Return a block of hashes; each column has its own."""
+    block = Block(n_columns, n_rows, 1, tiled=tiled)
+    hashes = derive_array(11, np.arange(len(block.codes), dtype=np.uint32))
+    block.codes[:] = scale_below(hashes, n_codes)
+    return block
+
+
+def _check_fields(learner: Learner, outcome: Outcome, features: np.ndarray) -> None:
+    assert np.array_equal(outcome.features, features), "features: others than were asked for"
+    for what in learner.provides:
+        found = getattr(outcome, _FIELDS[what])
+        assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"
+    if IMPORTANCE in learner.provides:
+        assert outcome.importance.dtype == np.int64, "importance: expected int64"
+        assert len(outcome.importance) == len(features), "importance: expected one a feature"
+
+
+def _check_same(one: list[Outcome], other: list[Outcome], rule: str) -> None:
+    for a, b in zip(one, other, strict=True):
+        for field in fields(Outcome):
+            assert np.array_equal(getattr(a, field.name), getattr(b, field.name)), rule

@@ -1,0 +1,97 @@
+"""A block: the codes of one subspace, paged in and laid out for the kernel."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.sizes import ceil_div
+from srs_ooc.native import _native
+
+ALIGNMENT = 64
+
+
+def block_nbytes(n_columns: int, n_rows: int, code_nbytes: int) -> int:
+    """Return the bytes a block needs, in either layout, alignment included."""
+    return padded_columns(n_columns) * n_rows * code_nbytes + ALIGNMENT
+
+
+def padded_columns(n_columns: int) -> int:
+    """Return for how many columns a block has room."""
+    return ceil_div(n_columns, _native.TILE) * _native.TILE
+
+
+def values_nbytes(n_columns: int, n_values: int) -> int:
+    """Return the bytes that the values of a block's codes need."""
+    return 8 * padded_columns(n_columns) * n_values
+
+
+class Block:
+    """Memory for the codes of up to ``n_columns`` features, reused from one iteration to the next.
+
+    Parameters
+    ----------
+    n_columns, n_rows : int
+        Shape of the table it holds.
+    code_nbytes : int
+        1 for uint8 codes, 2 for uint16.
+    tiled : bool
+        Layout: tiles of 64 features, row-major inside a tile (scanning every feature of a node
+        walks 64-byte lines), or else plain columns (for a learner that looks at few features).
+    n_values : int
+        Values of codes to make room for in each column; 0 for none.
+
+    Attributes
+    ----------
+    codes : uint8 (nbytes,)
+        The raw memory, aligned to 64 bytes.
+    values : float64 (n_columns, n_values), padded to whole tiles, or None
+        The value of each code of a column, ascending.
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        n_rows: int,
+        code_nbytes: int,
+        *,
+        tiled: bool,
+        n_values: int = 0,
+    ) -> None:
+        self.n_columns, self.n_rows = n_columns, n_rows
+        self.code_nbytes, self.tiled = code_nbytes, tiled
+        nbytes = block_nbytes(n_columns, n_rows, code_nbytes)
+        memory: NDArray[np.uint8] = np.empty(nbytes, dtype=np.uint8)
+        offset = -memory.ctypes.data % ALIGNMENT
+        self.codes = memory[offset : offset + nbytes - ALIGNMENT]
+        self.values: NDArray[np.float64] | None = None
+        if n_values:
+            self.values = np.zeros((padded_columns(n_columns), n_values))
+
+    def use_tiles(self) -> None:
+        """Lay the same memory out in tiles from now on; what it holds is lost."""
+        self.tiled = True
+
+    def as_columns(self, n_columns: int | None = None) -> NDArray[Any]:
+        """Return a copy of the codes as (n_columns, n_rows), whatever the layout."""
+        n_columns = self.n_columns if n_columns is None else n_columns
+        codes: NDArray[Any] = self.codes.view(f"u{self.code_nbytes}")
+        if not self.tiled:
+            return codes[: n_columns * self.n_rows].reshape(n_columns, self.n_rows).copy()
+        tiles = codes.reshape(-1, self.n_rows, _native.TILE)
+        return tiles.transpose(0, 2, 1).reshape(-1, self.n_rows)[:n_columns].copy()
+
+    def shuffle_column(self, source: int, target: int, key: int) -> None:
+        """Write column ``source``, its rows freshly permuted by ``key``, to column ``target``."""
+        _native.copy_shuffled(
+            self.codes,
+            self.n_columns,
+            self.n_rows,
+            self.code_nbytes,
+            self.tiled,
+            source,
+            target,
+            key,
+        )
+        if self.values is not None:
+            self.values[target] = self.values[source]

@@ -1,0 +1,182 @@
+"""The Python reference of saved trees: their bytes, and what they say of a row (law 7).
+
+A tree is its nodes in preorder, left child first. A number is written in groups of seven bits, the
+lowest first, the eighth bit set in all but the last. A node is
+
+* a split: its feature's stored position + 1 (``2**32`` for an added column) plus ``2**33`` times
+  how it sends rows (:class:`How`); for categories the hash of their bijection; then its threshold;
+* a leaf of classes: 0, the number of classes with training rows in it, then class and weight of
+  each, ascending (the weight is the number of rows, unless rows are weighted); or
+* a leaf of targets: 0, its weight, and the sum of its whole-number targets, each times its weight,
+  doubled, a negative one inverted after (so that the lowest bit is its sign).
+
+A row's class shares in a leaf are those of its training rows, its target their mean. A split on an
+added column (the probe) has no value in another row; as the probe is independent of everything,
+both children count, each weighted by its part of the split's training weight.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.seeds import mix32_array
+
+PROBE = 0xFFFFFFFF
+HOW_SHIFT = 33
+ALL_CODES = 65_534
+"""As a threshold: every value that is not missing goes left."""
+
+
+class How(IntEnum):
+    """How a split sends rows, given its threshold."""
+
+    PLAIN = 0
+    """Codes up to it go left. No training row had a missing value: one goes to the heavier side."""
+    MISSING_LEFT = 1
+    """Missing values and codes below it go left."""
+    MISSING_RIGHT = 2
+    """Codes up to it go left, missing values right."""
+    MAPPED = 3
+    """Categories whose place is up to it go left; a missing value is a category."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf: (class, training weight) of each class in it, ascending."""
+
+    counts: tuple[tuple[int, int], ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Training weight in it."""
+        return sum(count for _, count in self.counts)
+
+
+@dataclass(frozen=True)
+class TargetLeaf:
+    """A leaf: its training weight, and the sum of whole-number targets, each times its weight."""
+
+    n_rows: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split: its feature, threshold, children, and how it sends rows."""
+
+    feature: int
+    code: int
+    left: "Node"
+    right: "Node"
+    how: int = How.PLAIN
+    hash: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        """Training weight at it."""
+        return self.left.n_rows + self.right.n_rows
+
+    def sends_left(self, code: int | None, missing: int) -> bool:
+        """Return where a code goes; ``missing`` is that of missing values, None no known category.
+
+        A category not known goes to the side with more training weight, left of equal ones.
+        """
+        heavier = self.left.n_rows >= self.right.n_rows
+        if code is None:
+            return heavier
+        if self.how == How.MAPPED:
+            return int(map_categories(np.array([code]), self.hash, missing)[0]) <= self.code
+        if code == missing:
+            return heavier if self.how == How.PLAIN else self.how == How.MISSING_LEFT
+        return code < self.code if self.how == How.MISSING_LEFT else code <= self.code
+
+
+Node = Split | Leaf | TargetLeaf
+
+
+def map_categories(codes: NDArray[np.int64], hash_: int, missing: int) -> NDArray[np.int64]:
+    """Return each category's place: a keyed bijection of all codes up to ``missing``.
+
+    Flipping bits and three multiplications by odd numbers, all from ``hash_``, with shifts between
+    them: every order of a few categories is about equally likely.
+    """
+    width = missing.bit_length()
+    wide = int(mix32_array(np.array([hash_ ^ 0x9E3779B9], np.uint32))[0])
+    more = hash_ >> 16 if width == 8 else wide
+    factors = [x & missing | 1 for x in (hash_ >> width, more, more >> width)]
+    x = ((codes ^ (hash_ & missing)) * factors[0]) & missing
+    x = ((x ^ (x >> width // 2)) * factors[1]) & missing
+    return ((x ^ (x >> (3 if width == 8 else 6))) * factors[2]) & missing
+
+
+def encode_tree(node: Node) -> bytes:
+    """Return the bytes of a tree."""
+    if isinstance(node, TargetLeaf):
+        sign = 1 if node.total < 0 else 0
+        doubled = 2 * abs(node.total) - sign
+        return b"".join(map(_number, [0, node.n_rows, doubled]))
+    if isinstance(node, Leaf):
+        pairs = [number for pair in node.counts for number in pair]
+        return b"".join(map(_number, [0, len(node.counts), *pairs]))
+    own = [node.feature + 1 + (node.how << HOW_SHIFT)]
+    own += [node.hash] if node.how == How.MAPPED else []
+    children = encode_tree(node.left) + encode_tree(node.right)
+    return b"".join(map(_number, [*own, node.code])) + children
+
+
+def decode_tree(data: bytes, *, regression: bool = False) -> Node:
+    """Return the tree that :func:`encode_tree` wrote; ``regression``: its leaves hold targets."""
+    return _decode(_numbers(data), regression)
+
+
+def _decode(numbers: Iterator[int], regression: bool) -> Node:
+    tag = next(numbers)
+    if tag == 0 and regression:
+        n_rows, doubled = next(numbers), next(numbers)
+        return TargetLeaf(n_rows, -(doubled + 1) // 2 if doubled & 1 else doubled // 2)
+    if tag == 0:
+        return Leaf(tuple((next(numbers), next(numbers)) for _ in range(next(numbers))))
+    how = How(tag >> HOW_SHIFT)
+    hash_ = next(numbers) if how == How.MAPPED else 0
+    code = next(numbers)
+    left = _decode(numbers, regression)
+    feature = (tag & ((1 << HOW_SHIFT) - 1)) - 1
+    return Split(feature, code, left, _decode(numbers, regression), how, hash_)
+
+
+def _number(x: int) -> bytes:
+    groups = []
+    while x >= 128:
+        groups.append(x & 127 | 128)
+        x >>= 7
+    return bytes([*groups, x])
+
+
+def _numbers(data: bytes) -> Iterator[int]:
+    x = shift = 0
+    for byte in data:
+        x |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            yield x
+            x = shift = 0
+
+
+def add_shares(
+    node: Node, goes_left: Callable[[Split], bool], shares: list[float], weight: float = 1.0
+) -> None:
+    """Add a tree's class shares of one row, or its mean target, to ``shares``."""
+    if isinstance(node, TargetLeaf):
+        shares[0] += weight * (float(node.total) / float(node.n_rows))
+    elif isinstance(node, Leaf):
+        for k, count in node.counts:
+            shares[k] += weight * (float(count) / float(node.n_rows))
+    elif node.feature == PROBE:
+        n = float(node.n_rows)
+        add_shares(node.left, goes_left, shares, weight * (float(node.left.n_rows) / n))
+        add_shares(node.right, goes_left, shares, weight * (float(node.right.n_rows) / n))
+    else:
+        add_shares(node.left if goes_left(node) else node.right, goes_left, shares, weight)

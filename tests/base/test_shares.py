@@ -1,0 +1,83 @@
+"""floor(alpha q) is taken on alpha's decimal text, everywhere by one function (law 9)."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.shares import exact_share, floor_share, share_text
+from srs_ooc.evidence.judges import ProbeJudge
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.theory.settings import Setting
+
+THOUSANDTHS = st.integers(0, 1000).map(lambda n: f"{n / 1000:.3f}")
+
+
+@given(text=THOUSANDTHS, q=st.integers(1, 10**6))
+def test_the_floor_is_that_of_integers(text, q):
+    numerator = round(1000 * float(text))
+    assert floor_share(text, q) == floor_share(float(text), q) == numerator * q // 1000
+
+
+@given(text=THOUSANDTHS, q=st.integers(1, 999))
+def test_sampler_and_theory_hold_equally_many(text, q):
+    sampler = SequentialRandomSubspace(1000, q, text)
+    assert sampler.n_held == Setting.of("chain", 1000, q, 1, text).n_held_max
+
+
+def test_floats_would_lose_a_place():
+    assert int(0.29 * 100) == 28
+    assert floor_share("0.29", 100) == floor_share(0.29, 100) == 29
+
+
+@pytest.mark.parametrize(
+    ("given_", "text"),
+    [("0.50", "0.5"), ("5e-1", "0.5"), ("-0", "0"), ("1.0", "1"), (Decimal("0.10"), "0.1")],
+)
+def test_equal_shares_have_equal_texts(given_, text):
+    assert share_text(given_) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0.950000000000000001",
+        "1e-10",
+        "1e-99999",
+        "1_0e-1",
+        "\u0660.\u0665",
+        "0." + "9" * 5000,
+        ".",
+        "",
+    ],
+)
+def test_options_take_plain_decimals_of_at_most_nine_places(text):
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        share_text(text)
+
+
+def test_the_longest_share_is_compared_without_overflow():
+    judge, tally = ProbeJudge(10, "0.999999999"), Tally(1)
+    tally.n_drawn[0] = tally.n_better[0] = 2**32 - 1
+    outcome = Outcome(np.zeros(1, np.uint32), np.ones(1, np.int64), 0)
+    assert judge.admit(tally, outcome).tolist() == [True]
+    tally.n_better[0] -= 5
+    assert judge.admit(tally, outcome).tolist() == [False]
+
+
+def test_a_fraction_stands_for_itself():
+    assert exact_share(Fraction(1, 3)) == Fraction(1, 3)
+
+
+@pytest.mark.parametrize("wrong", ["x", "", "nan", "inf", "-0.1", "1.01", 2, -1, float("nan")])
+def test_what_is_no_share_is_refused(wrong):
+    for refuse in (exact_share, share_text):
+        with pytest.raises(ValueError, match="from 0 to 1"):
+            refuse(wrong)
+    with pytest.raises(ValueError, match="from 0 to 1"):
+        ProbeJudge(10, wrong)

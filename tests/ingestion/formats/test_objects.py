@@ -1,0 +1,159 @@
+"""Objects whose cells are not what their dtype says: masks, Python objects, damaged matrices."""
+
+import datetime
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+import srs_ooc
+from srs_ooc.base.errors import InputError
+from srs_ooc.store.names import read_array
+from srs_ooc.store.reading import Categories, read_kinds, read_target
+from srs_ooc.store.values import ValuesReader
+
+LABELS = ["u", "v"] * 3
+
+
+def feature(folder, thing, **options):
+    """Ingest, and return the kind of the one feature, and its values."""
+    options = {"target": LABELS} | options
+    manifest = srs_ooc.ingest(thing, folder / "t.zarr", **options)
+    assert manifest.n_features == 1
+    chunks = ValuesReader(folder / "t.zarr", manifest).columns(np.arange(1))
+    values = np.concatenate([part for _, _, part in chunks]).tolist()
+    categories = Categories(folder / "t.zarr", manifest).of(0)
+    if categories:
+        values = [None if math.isnan(v) else categories[int(v)] for v in values]
+    return int(read_kinds(folder / "t.zarr", manifest)[0]), values
+
+
+def test_masked_cells_are_missing(tmp_path):
+    array = np.ma.MaskedArray(np.arange(12).reshape(6, 2), mask=np.zeros((6, 2), bool))
+    array[1, 0] = array[4, 1] = np.ma.masked
+    array.data[1, 0] = 2**60  # what is hidden is not looked at
+    manifest = srs_ooc.ingest(array, tmp_path / "t.zarr", task="classification")
+    assert (manifest.n_rows, manifest.n_dropped_rows, manifest.n_missing_cells) == (5, 1, 1)
+    assert manifest.classes == ("1", "3", "5", "7", "11")
+    manifest = srs_ooc.ingest(np.ma.array(array.data % 7), tmp_path / "u.zarr", target=LABELS)
+    assert manifest.n_missing_cells == 0
+
+
+def test_a_target_in_a_matrix_object(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = np.asmatrix([[0.5, 1], [1.5, 0], [2.5, 1]])
+    manifest = srs_ooc.ingest(matrix, tmp_path / "t.zarr")
+    assert manifest.classes == ("0", "1")
+    assert read_target(tmp_path / "t.zarr", manifest).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "values"),
+    [
+        ([1.5, 2, None, np.int64(3), np.float32(1.5), True], 0, [1.5, 2, math.nan, 3, 1.5, 1]),
+        ([True, False, None, True, True, False], 2, [1, 0, math.nan, 1, 1, 0]),
+        (["p", "q", None, b"p", "q", math.nan], 3, ["p", "q", None, "p", "q", None]),
+        ([None] * 6, 4, [math.nan] * 6),
+    ],
+)
+def test_python_objects_in_pandas_columns(tmp_path, cells, kind, values):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": pandas.Series(cells, dtype=object)})
+    found = feature(tmp_path, frame)
+    assert found[0] == kind
+    np.testing.assert_array_equal(found[1], values)
+
+
+def test_numbers_and_texts_in_one_column_take_a_word(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": pandas.Series([1, "X", 1, "X", 2, 2], dtype=object)})
+    with pytest.raises(InputError, match=r"column 'a', row 2: expected a number .* found 'X'"):
+        feature(tmp_path, frame)
+    kind, values = feature(tmp_path, frame, kinds={"a": "categorical"})
+    assert (kind, values) == (3, ["1", "X", "1", "X", "2", "2"])
+    mixed = frame.assign(b=range(6))
+    srs_ooc.ingest(mixed, tmp_path / "u.zarr", target="a")  # no feature, so of no kind
+
+
+@pytest.mark.parametrize(
+    ("cells", "match"),
+    [
+        ([b"\xff", "a"] * 3, r"row 1: expected a number or UTF-8 text, found b'\\xff'"),
+        (["a", "\ud800"] * 3, r"row 2: expected a number or UTF-8 text, found '\\ud800'"),
+        ([[1], [2]] * 3, r"row 1: expected numbers or texts, found \[1\]"),
+        ([1, 2**53 + 1] * 3, "row 2: expected integers of at most 2.*found 9007199254740993"),
+        ([datetime.date(2020, 1, 1)] * 6, "row 1: expected numbers or texts"),
+    ],
+)
+def test_objects_that_are_neither(tmp_path, cells, match):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": pandas.Series(cells, dtype=object)})
+    with pytest.raises(InputError, match=f"column 'a', {match}"):
+        feature(tmp_path, frame)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_dtypes_by_other_names(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    arrow = pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"a": pandas.interval_range(0, 6)})
+    with pytest.raises(InputError, match=r"column 'a': expected numbers, found interval"):
+        feature(tmp_path, frame)
+    half = pandas.array([0.5, None, 1, 2, 3, 4], dtype=pandas.ArrowDtype(arrow.float16()))
+    values = feature(tmp_path, pandas.DataFrame({"a": half}))[1]
+    np.testing.assert_array_equal(values, [0.5, math.nan, 1, 2, 3, 4])
+
+
+def test_columns_of_type_null_are_missing(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    assert feature(tmp_path, arrow.table({"a": arrow.nulls(6)}))[0] == 4
+    with pytest.raises(InputError, match=r"column 'a': expected numbers, found struct<"):
+        feature(tmp_path.parent, arrow.table({"a": [{"b": 1}] * 6}))
+
+
+def test_integers_of_128_bits_in_polars(tmp_path):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": polars.Series(range(6), dtype=polars.Int128)})
+    with pytest.raises(InputError, match="column 'a': expected numbers, found int128"):
+        feature(tmp_path, frame)
+
+
+@pytest.mark.parametrize(
+    ("target", "match"),
+    [
+        (np.ones((6, 1)), r"target: expected a sequence of items, found the shape \(6, 1\)"),
+        (np.array(3), r"found the shape \(\)"),
+        (5, "found int"),
+        ({"u": 1}, "found dict"),
+        ({"u", "v"}, "found set"),
+        ([[1], [2]] * 3, r"target, item 1: expected a number or UTF-8 text, found \[1\]"),
+        ([b"u", b"\xff"] * 3, "target, item 2: expected a number or UTF-8 text"),
+    ],
+)
+def test_targets_that_are_no_list_of_items(tmp_path, target, match):
+    with pytest.raises(InputError, match=match):
+        srs_ooc.ingest(np.ones((6, 2)), tmp_path / "t.zarr", target=target)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_by_the_path_of_their_file(tmp_path):
+    (tmp_path / "names.txt").write_text("a\nb\n")
+    names = str(tmp_path / "names.txt")
+    array = np.arange(12.0).reshape(6, 2)
+    manifest = srs_ooc.ingest(array, tmp_path / "t.zarr", target=LABELS, names=names)
+    assert bytes(read_array(tmp_path / "t.zarr", manifest, "names_bytes")) == b"ab"
+    with pytest.raises(InputError, match=r"names\.txt: expected 3 names, one for each column"):
+        srs_ooc.ingest(np.ones((6, 3)), tmp_path / "u.zarr", target=LABELS, names=names)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr"])
+def test_indices_outside_a_sparse_matrix_are_refused(tmp_path, kind):
+    sparse = pytest.importorskip("scipy.sparse")
+    matrix = sparse.coo_matrix(np.arange(12.0).reshape(6, 2)).asformat(kind)
+    index = matrix.col if kind == "coo" else matrix.indices
+    index[-1] = 1000
+    with pytest.raises(InputError, match=r"expected a sparse matrix with indices within .*damage"):
+        srs_ooc.ingest(matrix, tmp_path / "t.zarr", target=LABELS)
+    assert list(tmp_path.iterdir()) == []

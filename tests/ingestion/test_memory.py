@@ -1,0 +1,130 @@
+"""Peak resident memory stays under the cap, measured from outside; too small a cap is refused."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.sizes import MB
+from srs_ooc.ingestion.memory import (
+    SLACK_NBYTES,
+    batch_nbytes,
+    fit_batch,
+    piece_nbytes,
+    plan_ingest,
+    smallest_batch,
+    table_nbytes,
+)
+from srs_ooc.ingestion.table import StoreForm
+from srs_ooc.store.layout import Shape
+
+TIME = Path("/usr/bin/time")
+needs_time = pytest.mark.skipif(not TIME.exists(), reason="no /usr/bin/time to measure with")
+
+
+def write_table(path: Path, n_rows: int, n_features: int, *, digits: int = 6) -> None:
+    pool = [f"{v:.{digits}f}" for v in np.random.default_rng(0).normal(size=30_011)]
+    pool = (pool * (n_features // len(pool) + 2))[: n_features + 30_011]
+    with path.open("w") as file:
+        file.write(",".join(f"feature_{j}" for j in range(n_features)) + ",y\n")
+        for i in range(n_rows):
+            start = i * 7919 % 30_011
+            file.write(",".join(pool[start : start + n_features]) + f",{'ab'[i % 2]}\n")
+
+
+def ingest(source: Path, store: Path, cap: int) -> tuple[int, int, str]:
+    """Return exit status, peak resident bytes and stderr."""
+    command = [TIME, "-f", "peak %M", sys.executable, "-m", "srs_ooc", "ingest", source, store]
+    done = subprocess.run(
+        [*map(str, command), "--memory-mb", str(cap)], capture_output=True, text=True, check=False
+    )
+    peak = re.search(r"peak (\d+)", done.stderr)
+    assert peak
+    return done.returncode, int(peak[1]) * 1024, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "cap"),
+    [
+        (200, 1_000_000, 96),
+        (1_000_000, 200, 96),
+        (20_000, 20_000, 96),
+        (5_000_000, 200, 192),
+    ],
+)
+def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
+    program = 48 * MB  # of `srs-ooc ingest`, which takes 44 to 46 as the plan is made
+    shape = Shape(n_rows, n_features)
+    plan_ingest(cap * MB, program, n_features + 1, shape, StoreForm())  # is not refused
+
+
+@needs_time
+@pytest.mark.parametrize(("n_rows", "n_features"), [(1500, 20_000), (20, 200_000), (600_000, 13)])
+def test_peak_stays_under_the_smallest_cap_and_under_128(tmp_path, n_rows, n_features):
+    source = tmp_path / "t.csv"
+    write_table(source, n_rows, n_features, digits=5 if n_rows < 9999 else 2)
+    status, peak, error = ingest(source, tmp_path / "no.zarr", 30)
+    assert status == 2
+    assert peak <= 100 * MB
+    least = int(re.search(r"smallest cap that would do is --memory-mb (\d+)", error)[1])
+    assert not (tmp_path / "no.zarr").exists()
+    for cap in (least + 2, 128):  # the resident size of the program varies a little between starts
+        status, peak, error = ingest(source, tmp_path / f"{cap}.zarr", cap)
+        assert status == 0, error
+        assert peak <= cap * MB
+
+
+def test_a_plan_stays_within_what_the_cap_leaves():
+    form = StoreForm("uint16", "float64")
+    for shape in (Shape(1000, 20_000), Shape(50, 1_000_000), Shape(300_000, 30), Shape(1, 1)):
+        for cap in (130, 200, 512, 4000):
+            plan = plan_ingest(cap * MB, 50 * MB, shape.n_features, shape, form)
+            spare = cap * MB - 50 * MB - SLACK_NBYTES
+            assert plan.spare_nbytes == spare
+            assert 1 <= plan.panel_rows <= shape.n_rows
+            assert plan.panel_rows * shape.n_features * 8 <= spare
+            batch, n_threads = plan.writing(shape, form)
+            assert batch_nbytes(shape, form, batch, n_threads) <= spare
+            assert batch % smallest_batch(shape, form) == 0
+            # of a third of the rows more features make a chunk
+            kept, apart = Shape(max(1, shape.n_rows // 3), shape.n_features), 0
+            if kept.n_rows < shape.n_rows:
+                apart = piece_nbytes(shape.n_rows)
+            batch, n_threads = plan.writing(kept, form, n_source_rows=shape.n_rows)
+            assert batch % smallest_batch(kept, form) == 0
+            assert batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
+            if plan.has_room(shape, form, 3 * MB):
+                held = table_nbytes(shape) + 3 * MB
+                batch, n_threads = plan.writing(kept, form, held, n_source_rows=shape.n_rows)
+                assert held + batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
+                assert n_threads == 2
+
+
+def test_there_is_room_for_a_table_that_the_cap_leaves_room_for():
+    shape, form = Shape(1000, 20_000), StoreForm()
+    rooms = [
+        plan_ingest(cap * MB, 50 * MB, shape.n_features, shape, form).has_room(shape, form)
+        for cap in (192, 512)
+    ]
+    assert rooms == [False, True]
+
+
+def test_batches_are_whole_chunks_of_what_is_written():
+    shape = Shape(777, 50_000)
+    for form in (StoreForm(), StoreForm(values_dtype="float32"), StoreForm(values_dtype=None)):
+        batch, _ = fit_batch(shape, form, 90 * MB)
+        assert batch % smallest_batch(shape, form) == 0
+
+
+def test_the_refusal_names_both_numbers_and_the_stage():
+    with pytest.raises(BudgetError) as refusal:
+        plan_ingest(96 * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())
+    text = str(refusal.value)
+    least = int(re.search(r"--memory-mb (\d+)\.$", text)[1])
+    assert "--memory-mb 96" in text
+    assert "coding a batch of features" in text
+    plan_ingest(least * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())

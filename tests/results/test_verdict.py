@@ -1,0 +1,70 @@
+"""What is said of a verdict: why features are in or out, and why nothing is selected."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from srs_ooc.evidence.verdict import CORE, EXTENDED, NONE
+from srs_ooc.results.verdict import VerdictReading, explain
+
+
+def reading(spec=None, **given):
+    """A verdict on five features: one stands out, and one has a decoy of its own before it."""
+    arrays = {
+        "features": np.array([7, 3, 5, 9, 2], np.uint32),
+        "tiers": np.array([CORE, CORE, EXTENDED, NONE, NONE], np.uint8),
+        "levels": np.array([0.01, 0.05, 0.1, 1.0, 0.2]),
+        "scores": np.array([np.nan, 3e9, 2e9, 2e9, 1e9]),
+        "is_outstanding": np.array([True, False, False, False, False]),
+        "is_best": np.array([True, True, True, False, True]),
+        "stability": np.array([np.nan, 1.0, np.nan, 0.5, 0.0]),
+        "groups": np.array([0, 0, 1, 2, -1], np.int32),
+        "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
+    }
+    facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
+    asked = {"decoys": 1, "fdr": "0.1", "replays": 0}
+    return VerdictReading(SimpleNamespace(**asked | (spec or {})), arrays | given, facts)
+
+
+def why(feature, n_drawn=9, *, is_excluded=False, **given):
+    return explain(f"f{feature}", feature, n_drawn, reading(**given), [], is_excluded=is_excluded)
+
+
+def test_each_feature_has_its_reason():
+    assert why(7).startswith("f7 is in (core): place 1, where an estimated 0.01")
+    assert "stands out, and passes" in why(7)
+    assert "clear drop" not in why(7)
+    assert "no batch of trees of the closing stage saw it" in why(7)
+    assert "(0.1 asked) before a clear drop of the scores." in why(3)
+    assert "100% of the batches" in why(3)
+    assert why(5).startswith("f5 is in (extended): place 3")
+    assert "does not pass" in why(5)
+    assert "too many are selected for batches of trees to disagree" in why(5)
+    assert why(9).startswith("f9 is out: one of its own decoys ranks before it.")
+    assert why(2).startswith("f2 is out: it is at place 5")
+    assert "neither among the best of the screen" in why(4)
+    assert "never drawn" in why(4, 0)
+    assert "told to leave it out" in why(4, 0, is_excluded=True)
+    assert "reaching more than replays" in why(7, spec={"replays": 9})
+
+
+def test_what_stands_out_need_not_pass_among_features():
+    found = why(7, p_values=np.array([0.0065, 0.5, 0.5, 0.5, 0.5]))
+    assert "stands out, and does not pass the marginal test (p = 0.0065)" in found
+
+
+def test_places_that_were_not_grouped_are_said():
+    assert reading().groups_selected == "2 groups"
+    assert reading(groups=np.array([0, 0, -1, -1, -1])).groups_selected == "1 group or more"
+
+
+@pytest.mark.parametrize(("decoys", "advised"), [(1, True), (4, False), (9, False)])
+def test_why_nothing_is_selected(decoys, advised):
+    nothing = np.zeros(5, np.uint8)
+    said = reading({"decoys": decoys}, tiers=nothing).why_none()
+    assert "What stands out by itself does not hold it either" in said
+    assert ("--decoys 4" in said) == advised
+    none_out = reading(tiers=nothing, is_outstanding=np.zeros(5, bool)).why_none()
+    assert "No feature stands out by itself" in none_out
+    assert "cannot select fewer than 20 features" in none_out

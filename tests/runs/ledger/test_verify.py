@@ -1,0 +1,150 @@
+"""Damage anywhere in what a run keeps is found by reading all of it."""
+
+import shutil
+import sqlite3
+
+import numpy as np
+import pytest
+from command import srs_ooc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from stores import make_store, noise_table
+
+from srs_ooc.base.errors import RunError
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger.pages import PAGE_ITEMS
+from srs_ooc.runs.ledger.verify import verify_run
+from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.spec import Options
+
+N_FEATURES = PAGE_ITEMS + 700
+FILE = "ledger.sqlite"
+
+
+def checked(run):
+    return {item.what: item for item in verify_run(run)}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    values, labels = noise_table(40, N_FEATURES, n_relevant=6)
+    return make_store(tmp_path_factory.mktemp("verify") / "t.zarr", values, labels)
+
+
+@pytest.fixture(scope="module")
+def whole(store):
+    """A run with saved trees, rows left out, kept features, and thresholds."""
+    folder = store.parent
+    (folder / "rows.txt").write_text("\n".join(str(i) for i in range(1, 36)))
+    asked = ("--judge", "probe", "--q", 3000, "--iterations", 60, "--save-trees")
+    test = ("--probe-min-draws", 2, "--probe-min-wins", 0.5, "--rows", folder / "rows.txt")
+    srs_ooc("run", store, "--out", folder / "w.run", *asked, *test, "--trees-per-subspace", 2)
+    srs_ooc("predict", folder / "w.run", store, folder / "p.csv")
+    return folder / "w.run"
+
+
+def test_a_whole_run_is_found_whole_and_left_as_it_is(whole):
+    before = {path.name: path.read_bytes() for path in whole.iterdir()}
+    found = checked(whole)
+    after = {path.name: path.read_bytes() for path in whole.iterdir() if path.name in before}
+    assert after == before
+    counts = {what.split(" (")[0]: item.count for what, item in found.items()}
+    assert counts["trees"] == 120
+    assert counts["records of inputs"] == 1
+    assert counts[f"pages of {PAGE_ITEMS} items"] == 3 * 2 + 2
+    assert counts["notes of the last commit"] == 1
+    assert counts["files of thresholds"] == 1
+    assert sum(item.nbytes for item in found.values()) > (whole / FILE).stat().st_size
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_no_damage_to_trees_or_thresholds_goes_unseen(whole, tmp_path_factory, data):
+    name = data.draw(st.sampled_from(["trees.bin", "splits.bin"]))
+    run = shutil.copytree(whole, tmp_path_factory.mktemp("d") / "d.run")
+    content = bytearray((run / name).read_bytes())
+    place = data.draw(st.integers(0, len(content) - 1))
+    if data.draw(st.booleans()):
+        del content[place:]
+    else:
+        content[place] ^= data.draw(st.integers(1, 255))
+    (run / name).write_bytes(content)
+    with pytest.raises(RunError, match=name):
+        checked(run)
+
+
+def test_trees_that_are_lost_whole_are_missed(whole, tmp_path):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    (run / "trees.bin").unlink()
+    with pytest.raises(RunError, match=r"trees\.bin"):
+        checked(run)
+
+
+@settings(max_examples=40)
+@given(data=st.data())
+def test_no_damage_to_what_a_ledger_holds_goes_unseen(whole, tmp_path_factory, data):
+    table = data.draw(st.sampled_from(["pages", "inputs", "meta", "arrays"]))
+    run = shutil.copytree(whole, tmp_path_factory.mktemp("d") / "d.run")
+    ledger = Ledger(run, writable=True)
+    ledger.write_arrays("more", {"a": np.arange(5)})
+    ledger.close()
+    database = sqlite3.connect(run / FILE)
+    rows = database.execute(f"SELECT rowid FROM {table}").fetchall()
+    column = "value" if table == "meta" else "data"
+    with database.blobopen(table, column, data.draw(st.sampled_from(rows))[0]) as blob:
+        place = data.draw(st.integers(0, len(blob) - 1))
+        blob[place] = blob[place] ^ data.draw(st.integers(1, 127))
+    database.commit()
+    database.close()
+    with pytest.raises(RunError):
+        checked(run)
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "DELETE FROM pages WHERE id = 1",
+        "DELETE FROM checksums WHERE id = 1",
+        "DELETE FROM pages; DELETE FROM checksums",
+        "INSERT INTO pages VALUES (7777, zeroblob(9))",
+        "UPDATE history SET iteration = 61",
+        "DROP TABLE history",
+        "DELETE FROM meta WHERE name = 'spec'",
+    ],
+)
+def test_what_is_missing_or_too_many_is_found(whole, tmp_path, tampering):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    database = sqlite3.connect(run / FILE)
+    database.executescript(tampering)
+    database.commit()
+    database.close()
+    with pytest.raises(RunError):
+        checked(run)
+
+
+def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    content = bytearray((run / FILE).read_bytes())
+    content[2 * 4096 : 3 * 4096] = bytes(4096)
+    (run / FILE).write_bytes(content)
+    with pytest.raises(RunError, match="ledger"):
+        checked(run)
+
+
+def test_replays_under_way_are_checked_too(store, tmp_path):
+    values, labels = noise_table(60, 120)
+    small, run = make_store(tmp_path / "s.zarr", values, labels), tmp_path / "r.run"
+    options = Options(judge="decoy", subspace_size="20", replays=9)
+    asked = Request(options, iterations=60, memory_mb=4000)
+    ledger = open_or_create(small, run, asked)
+    work_on(ledger, small, asked, lambda step: step.stage != "replay 3 of 9, closing")
+    ledger.close()
+    n_whole = len(list(verify_run(run)))
+    replay = run / "replays" / "3" / FILE
+    assert n_whole > len(checked(run)) - 1
+    database = sqlite3.connect(replay)
+    database.execute("UPDATE pages SET data = zeroblob(length(data)) WHERE id = 0")
+    database.commit()
+    database.close()
+    with pytest.raises(RunError, match="page 0 of array 0"):
+        checked(run)

@@ -1,0 +1,47 @@
+"""The engine on exact tables needs as many iterations as the theory says (Section 4, real trees).
+
+benchmarks/research/theory_check.py is the same at length.
+"""
+
+import numpy as np
+import pytest
+
+from srs_ooc.base.sizes import MB
+from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import engine_parts, shape_of
+from srs_ooc.runs.spec import Options, settle
+from srs_ooc.store.manifest import read_manifest
+from srs_ooc.synthetic.output import write_table
+from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
+from srs_ooc.theory import examples
+from srs_ooc.theory.real_trees import real_tree_time
+
+N_RUNS = 300
+KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}
+
+
+def times_to_find_all(store, alpha, relevant):
+    manifest, inputs = read_manifest(store), Inputs()
+    options = Options(alpha=alpha, subspace_size="12", judge="positive")
+    spec = settle(options, shape_of(manifest, inputs), manifest.fingerprint, 1000 * MB)
+    times = []
+    with engine_parts(spec, store, inputs, 1000 * MB, threads=1) as parts:
+        for seed in range(N_RUNS):
+            engine = parts.search(TransientLedger(), seed).engine
+            engine.advance(10**6, lambda: engine.sampler.n_kept < len(relevant))  # noqa: B023
+            assert set(engine.sampler.kept.features.tolist()) == relevant
+            times.append(engine.iteration)
+    return np.array(times)
+
+
+@pytest.mark.parametrize("alpha", ["0", "0.5", "1"])
+@pytest.mark.parametrize(("name", "repetitions"), [("chain", 1), ("clique", 2), ("marginal", 2)])
+def test_the_mean_time_is_the_theorys(tmp_path, name, repetitions, alpha):
+    problem = KINDS[name](KINDS[name].n_cells(3) * repetitions, 40, 3, 0, True)
+    write_table(problem, tmp_path / "t.zarr")
+    relevant = set(np.flatnonzero(np.isin(stored_positions(40), problem.positions)).tolist())
+    times = times_to_find_all(tmp_path / "t.zarr", alpha, relevant)
+    expected = float(real_tree_time(getattr(examples, name)(3), 40, 12, alpha, repetitions))
+    assert abs(times.mean() - expected) < 4.5 * times.std() / N_RUNS**0.5

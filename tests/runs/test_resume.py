@@ -1,0 +1,200 @@
+"""Law 1: a run resumed is a run never stopped, bit for bit, wherever it was killed."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from command import command_line, environment, error_of, json_of, srs_ooc
+from stores import make_store, noise_table
+
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.samplers.kept import KeptSet
+
+N_FEATURES = 40_000
+ITERATIONS = 50_000
+OPTIONS = ("--q", 600, "--alpha", 0.5, "--probe-min-draws", 2, "--probe-min-wins", 0.6)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    values, labels = noise_table(120, N_FEATURES, n_relevant=6)
+    return make_store(tmp_path_factory.mktemp("resume") / "t.zarr", values, labels)
+
+
+@pytest.fixture(scope="module")
+def whole(store):
+    """The state of a run never stopped."""
+    run = store.with_name("whole.run")
+    srs_ooc("run", store, "--out", run, "--iterations", ITERATIONS, "--memory-mb", 128, *OPTIONS)
+    return state_of(run)
+
+
+def state_of(run):
+    ledger = Ledger(run, writable=False)
+    tally, kept = Tally(N_FEATURES), KeptSet(N_FEATURES)
+    iteration = ledger.load({"tally": tally, "kept": kept}).iteration
+    ledger.close()
+    arrays = [pages.array.tobytes() for pages in tally.state().pages.values()]
+    return iteration, arrays, kept.features.tobytes(), kept.entered.tobytes()
+
+
+def start(store, run, threads):
+    arguments = ("run", store, "--out", run, "--iterations", ITERATIONS, "--memory-mb", 128)
+    return subprocess.Popen(
+        command_line(*arguments, "--threads", threads, *OPTIONS),
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_a_run_killed_at_many_random_moments_ends_with_the_same_result(store, whole, tmp_path):
+    """SIGKILL, from before the ledger exists to the last commit, with other numbers of workers."""
+    random.seed(2)
+    begun = time.monotonic()
+    srs_ooc("status", store.with_name("whole.run"))
+    pace = max(1.0, (time.monotonic() - begun) / 0.5)  # of this machine, now
+    run = tmp_path / "killed.run"
+    kills, seen = 0, set()
+    for attempt in range(12):
+        process = start(store, run, threads=1 + attempt % 3)
+        try:
+            _, errors = process.communicate(timeout=pace * random.uniform(0.05, 1.8))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            kills += 1
+            if run.exists():
+                seen.add(state_of(run)[0])
+        else:
+            assert process.returncode == 0, errors
+            break
+    srs_ooc("resume", run)
+    assert kills >= 5
+    assert len(seen) >= 2, "some kills must fall between commits"
+    assert state_of(run) == whole
+    assert not run.with_name(run.name + ".partial").exists()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_says_how_to_go_on_and_does(store, whole, tmp_path, number, status):
+    run = tmp_path / "interrupted.run"
+    process = start(store, run, threads=2)
+    while not run.exists() or json_of("status", run, "--json")["iterations"] == 0:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=3600)
+    assert process.returncode == status
+    assert f"srs-ooc resume {run}" in errors.decode()
+    assert 0 < json_of("status", run, "--json")["iterations"] < ITERATIONS
+    srs_ooc("resume", run)
+    assert state_of(run) == whole
+
+
+def test_a_finished_run_asked_again_prints_its_result(store, tmp_path):
+    run = tmp_path / "again.run"
+    arguments = ("run", store, "--out", run, "--iterations", 50, *OPTIONS)
+    first = srs_ooc(*arguments).stdout
+    assert srs_ooc(*arguments).stdout == first
+    assert srs_ooc("resume", run).stdout == first
+    srs_ooc("resume", run, "--iterations", 80)
+    assert json_of("status", run, "--json")["iterations"] == 80
+
+
+def test_a_second_process_on_a_run_is_refused_and_readers_are_not(store, tmp_path):
+    run = tmp_path / "held.run"
+    process = start(store, run, threads=1)
+    try:
+        while not run.exists() or json_of("status", run, "--json")["state"] != "running":
+            assert process.poll() is None
+            time.sleep(0.01)
+        assert "another process" in error_of("resume", run)
+        assert json_of("status", run, "--json")["state"] == "running"
+        assert len(json_of("features", run, "--json", "--top", 3)) == 3
+    finally:
+        process.kill()
+        process.communicate()
+    assert json_of("status", run, "--json")["state"] == "stopped"
+    srs_ooc("resume", run, "--iterations", 60)  # the lock died with its holder
+
+
+@pytest.mark.parametrize("damage", ["page", "truncated", "garbage", "absent"])
+def test_a_damaged_ledger_is_an_error_never_a_fresh_start(store, tmp_path, damage):
+    run = tmp_path / "damaged.run"
+    arguments = ("run", store, "--out", run, "--iterations", 40, *OPTIONS)
+    srs_ooc(*arguments)
+    file = run / "ledger.sqlite"
+    data = bytearray(file.read_bytes())
+    if damage == "page":
+        tally = Tally(N_FEATURES)
+        ledger = Ledger(run, writable=False)
+        ledger.load({"tally": tally})
+        ledger.close()
+        place = data.index(tally.n_drawn[:64].tobytes())
+        data[place] ^= 1
+        file.write_bytes(data)
+    elif damage == "truncated":
+        file.write_bytes(data[: len(data) // 2])
+    elif damage == "garbage":
+        file.write_bytes(os.urandom(5000))
+    else:
+        file.unlink()
+    for _ in range(2):
+        message = error_of("resume", run, "--iterations", 60)
+        assert str(run) in message or "ledger" in message
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE meta SET value = replace(value, ': ', ': 9') WHERE name = 'state'",
+        "UPDATE meta SET value = '{}' WHERE name = 'spec'",
+        "DELETE FROM meta WHERE name = 'state'",
+        "DELETE FROM meta WHERE name = 'iterations'",
+        "UPDATE meta SET value = 'no json' WHERE name = 'store'",
+        "DROP TABLE meta",
+    ],
+)
+def test_a_ledger_that_was_tampered_with_is_an_error(store, tmp_path, tampering):
+    run = tmp_path / "tampered.run"
+    srs_ooc("run", store, "--out", run, "--iterations", 30, *OPTIONS)
+    database = sqlite3.connect(run / "ledger.sqlite")
+    database.executescript(tampering)
+    database.commit()
+    database.close()
+    for command in ("status", "resume"):
+        assert "ledger" in error_of(command, run)
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "DELETE FROM pages WHERE id < 100000",
+        "DELETE FROM checksums WHERE id = 0",
+        "DELETE FROM pages; DELETE FROM checksums",
+    ],
+)
+def test_pages_that_went_missing_are_not_read_as_zeros(store, tmp_path, tampering):
+    run = tmp_path / "pages.run"
+    srs_ooc("run", store, "--out", run, "--iterations", 30, *OPTIONS)
+    database = sqlite3.connect(run / "ledger.sqlite")
+    database.executescript(tampering)
+    database.commit()
+    database.close()
+    for command in (("features", run, "--top", 3), ("resume", run, "--iterations", 40)):
+        assert "ledger" in error_of(*command)
+
+
+def test_importance_dtype_is_exact_in_the_ledger(store, whole):
+    """The tallies are integers: the total is the sum of the trees', to the unit."""
+    tally = np.frombuffer(whole[1][0], dtype=np.int64)
+    drawn = np.frombuffer(whole[1][1], dtype=np.uint32)
+    assert drawn.sum() == ITERATIONS * 600
+    assert tally.sum() > 0

@@ -1,0 +1,185 @@
+"""What is read of the table once a closing stage is over."""
+
+import numpy as np
+import pytest
+from command import json_of
+from command import srs_ooc as command
+from stores import make_store, noise_table
+
+import srs_ooc
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.involutions import involution
+from srs_ooc.evidence.marginal import class_p_values, rank_correlation_p_values, target_ranks
+from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.runs.item_tests import MarginalTests
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.session import Request, open_or_create, settle_new, work_on
+from srs_ooc.runs.spec import Options
+from srs_ooc.runs.survey import _strongest
+from srs_ooc.runs.verdict import CONCLUSION, VERDICT
+from srs_ooc.store.manifest import read_manifest
+
+N_ROWS, N_FEATURES, SEED = 90, 70, 3
+
+
+def asked(**given):
+    return Options(judge="decoy", subspace_size="30", seed=SEED, **given)
+
+
+def conclude(store, run, **given):
+    request = Request(asked(**given), iterations=300, memory_mb=4000)
+    ledger = open_or_create(store, run, request)
+    work_on(ledger, store, request, lambda _: True)
+    verdict, facts = ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
+    ledger.close()
+    return verdict, facts
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
+    values, labels = noise_table(N_ROWS, N_FEATURES)
+    target = labels if task == "classification" else values[0] + values[1]
+    store = tmp_path / "t.zarr"
+    srs_ooc.ingest(values.T, store, target=target, task=task)
+    spec, _, inputs, _ = settle_new(store, Request(asked(decoys=2), iterations=1, memory_mb=4000))
+    with engine_parts(spec, store, inputs, 1 << 32, 1) as parts:
+        found = MarginalTests(parts, store, read_manifest(store)).of_all()
+    first = values[stored_positions(N_FEATURES)]
+    rows = [involution(key_of(SEED, Purpose.DECOYS, m), N_ROWS) for m in range(2)]
+    whole = np.concatenate([first, *(first[:, r] for r in rows)])
+    codes = np.array([np.unique(column, return_inverse=True)[1] for column in whole])
+    if task == "classification":
+        expected = class_p_values(codes, labels, labels.max() + 1, 255)
+    else:
+        expected = rank_correlation_p_values(codes, target_ranks(target), 255)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def shifted(n_shifted):
+    values, _ = noise_table(N_ROWS, 400)
+    labels = np.arange(N_ROWS) % 2
+    values = values + 0.0
+    values[:n_shifted] += 2.5 * labels
+    return values, labels
+
+
+def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    there = verdict["is_outstanding"]
+    n = np.count_nonzero(there)
+    assert n >= 20
+    assert facts["n_outstanding"] >= n
+    assert there[:n].all()
+    assert np.all(np.diff(verdict["p_values"][:n]) >= 0)
+    true = stored_positions(400)[verdict["features"][:n]] < 25
+    assert np.count_nonzero(true) >= 20
+    assert (verdict["tiers"][:20] > 0).all()
+    expected = 400 * verdict["p_values"][:n]
+    np.testing.assert_allclose(verdict["levels"][n - 1], expected[-1] / n, rtol=1e-6)
+
+
+def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
+    """No grain of counting for those."""
+    values, labels = shifted(1)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert facts["n_outstanding"] >= 1
+    selected = stored_positions(400)[verdict["features"][verdict["tiers"] > 0]]
+    assert 0 in selected
+    assert len(selected) <= 2
+
+
+def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
+    """It is 0 there, which is also what is said where none passes."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(600) % 2
+    values = rng.standard_normal((200, 600))
+    values[7] = labels * 10 + rng.random(600)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert facts["n_outstanding"] >= 1
+    assert facts["n_marginal"] >= 1
+    assert stored_positions(200)[verdict["features"][0]] == 7
+    assert verdict["tiers"][0] > 0
+    assert 0 < verdict["p_values"][0] < 1e-30
+
+
+def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    every, _ = conclude(store, tmp_path / "every.run")
+    monkeypatch.setattr("srs_ooc.runs.survey.OUTSTANDING", 7)
+    some, facts = conclude(store, tmp_path / "some.run")
+    assert facts["n_outstanding"] == 7
+    n = np.count_nonzero(some["is_outstanding"])
+    np.testing.assert_array_equal(some["features"][:n], every["features"][:n])
+    assert set(every["features"][every["is_outstanding"]]) <= set(some["features"])
+
+
+def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
+    monkeypatch.setattr("srs_ooc.runs.survey.OUTSTANDING", 40)
+    p_values = np.full(200_000, 0.5, np.float32)
+    p_values[:150_000:2] = np.nan
+    p_values[[70_001, 180_000]] = 1e-9
+    found = _strongest(p_values, 0.5, 3)
+    assert set(found[:2].tolist()) == {70_001, 180_000}
+    assert len(set(found.tolist())) == 40
+    assert not np.isnan(p_values[found]).any()
+    assert 60_000 < found.mean() < 180_000
+    assert _strongest(p_values, 0.1, 3).tolist() == found[:2].tolist()
+
+
+def test_what_stands_first_does_so_within_strata(tmp_path):
+    """What only strata shift, and the target with them, does not stand out."""
+    values, labels = shifted(25)
+    strata = np.arange(N_ROWS) // 30
+    labels = np.where(np.random.default_rng(0).random(N_ROWS) < 0.5, labels, strata > 0)
+    values[:25] += 1.5 * labels
+    values[25:60] += 2.5 * strata
+    store = tmp_path / "strata.zarr"
+    srs_ooc.ingest(values.T, store, target=labels, strata=strata)
+    verdict, facts = conclude(store, tmp_path / "strata.run")
+    there = stored_positions(400)[verdict["features"][verdict["is_outstanding"]]]
+    assert np.count_nonzero(there < 25) >= 20
+    assert np.count_nonzero((there >= 25) & (there < 60)) <= 3
+    assert facts["n_outstanding"] >= len(there)
+
+
+def test_none_stands_first_where_rows_come_in_groups(tmp_path):
+    values, labels = shifted(25)
+    store = tmp_path / "groups.zarr"
+    srs_ooc.ingest(values.T, store, target=labels, groups=np.arange(N_ROWS) // 3)
+    verdict, facts = conclude(store, tmp_path / "groups.run")
+    assert facts["n_outstanding"] == 0
+    assert not verdict["is_outstanding"].any()
+
+
+def test_replays_certify_features_that_show_by_themselves(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run", replays=4, fdr="0.2")
+    n = facts["n_outstanding"]
+    assert n >= 10
+    assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["tiers"]))]
+    assert (verdict["tiers"][:n] > 0).all()
+    assert np.count_nonzero(stored_positions(400)[verdict["features"][:n]] < 25) >= n - 1
+
+
+def test_a_feature_left_out_does_not_stand_first(tmp_path):
+    values, labels = shifted(25)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    out = tmp_path / "excluded.csv"
+    out.write_text("f0\nf1\n")
+    run = tmp_path / "t.run"
+    command("run", store, "--out", run, "--judge", "decoy", "--q", 30, "--iterations", 300,
+            "--exclude", out)  # fmt: skip
+    records = {record["name"]: record for record in json_of("features", run, "--json")}
+    assert not records["f0"]["selected"]
+    assert records["f0"]["tier"] is None
+    assert records["f2"]["selected"]
+    ledger = Ledger(run, writable=False)
+    assert ledger.meta(CONCLUSION)["n_outstanding"] >= 18
+    ledger.close()

@@ -1,0 +1,66 @@
+"""The closing stage: rounds that are halved, taken up where they were committed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.seeds import key_of
+from srs_ooc.samplers.elimination import BATCHES, COUNTING, TREES, Elimination, round_sizes
+
+
+@dataclass
+class Saved:
+    arrays: dict[str, Any]
+    facts: None = None
+
+
+def propose(stage):
+    at = stage.round * TREES + stage.tree
+    return stage.propose(at, key_of(7, stage.round, stage.tree))
+
+
+def grown(stage, scores):
+    """Add a tree that finds each item as important as its score, with some noise."""
+    features = propose(stage).features
+    noise = np.random.default_rng([stage.round, stage.tree]).integers(0, 50, len(features))
+    stage.absorb(stage.n_trees_done, Outcome(features, scores[features] + noise))
+
+
+def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
+    scores = (np.arange(200)[::-1] * 100).astype(np.int64)
+    items = np.random.default_rng(0).permutation(200).astype(np.uint32)
+    stage = Elimination(items, 7, COUNTING, 1000)
+    other = Elimination(items, 7, COUNTING, 1000)
+    assert round_sizes(200) == [200, 100, 50]
+    while not stage.done(stage.n_trees_done):
+        grown(stage, scores)
+        grown(other, scores)
+        if other.tree % 311 == 0:
+            before, other = other, Elimination(items, 7, COUNTING, 1000)
+            other.restore(Saved(before.state().arrays))
+    assert stage.n_trees_done == stage.n_trees == 3 * TREES
+    np.testing.assert_array_equal(stage.items, np.arange(200))
+    assert stage.rounds.tolist() == [2] * 50 + [1] * 50 + [0] * 100
+    assert (np.diff(stage.scores[:50]) < 0).all()
+    assert stage.batch_ranks.shape == (BATCHES, 200)
+    np.testing.assert_array_equal(np.median(stage.batch_ranks[:, :50], axis=0), np.arange(50))
+    for name, array in stage.state().arrays.items():
+        np.testing.assert_array_equal(array, other.state().arrays[name], err_msg=name)
+
+
+def test_a_tree_sees_no_more_than_the_capacity():
+    stage = Elimination(np.arange(100, dtype=np.uint32), 1, COUNTING, 12)
+    assert len(propose(stage).features) == stage.capacity == 12
+    assert len(propose(Elimination(np.arange(1, dtype=np.uint32), 1, COUNTING, 12)).features) == 1
+
+
+def test_the_version_changes_with_those_still_in():
+    stage = Elimination(np.arange(60, dtype=np.uint32), 1, COUNTING, 60)
+    scores = np.arange(60) * 1000
+    versions = []
+    while not stage.done(stage.n_trees_done):
+        versions.append((stage.version(stage.n_trees_done), stage.n_kept))
+        grown(stage, scores)
+    assert sorted(set(versions)) == [(0, 60), (1, 30)]

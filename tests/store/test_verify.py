@@ -1,0 +1,297 @@
+"""verify reads every byte that a command or a Zarr client could use; sealed nonsense is found."""
+
+import itertools
+import json
+import shutil
+import zlib
+
+import numpy as np
+import pytest
+from command import error_of, json_of, srs_ooc
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srs_ooc.base.errors import StoreError
+from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.results.export import export_columns
+from srs_ooc.store.check import check_files
+from srs_ooc.store.layout import SMALL_ARRAYS
+from srs_ooc.store.manifest import SHA256, read_manifest, sha256_of
+from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.reading import Categories
+from srs_ooc.store.verify import verify_store
+
+N_ROWS, N_FEATURES = 6, 5
+CSV = "id,a,b,c,d,e,w,s,g,y\n" + "".join(
+    f"r{i},{i},{i % 2},{'pqr'[i % 3]},{'' if i == 2 else i * 0.1},7,{i + 1},{i // 3},{i // 2},"
+    f"{'uv'[i % 2]}\n"
+    for i in range(N_ROWS)
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    (folder / "t.csv").write_text(CSV)
+    options = IngestOptions("y", weights="w", strata=("s",), groups="g", row_ids="id")
+    ingest_csv(folder / "t.csv", folder / "t.zarr", options)
+    return folder / "t.zarr"
+
+
+@pytest.fixture(scope="module")
+def store(whole):
+    """A copy to be damaged, and mended by whoever damages it."""
+    return shutil.copytree(whole, whole.with_name("damaged.zarr"))
+
+
+def many_chunks(tmp_path, monkeypatch, *, keep_values=True, n_features=4):
+    """Write a store whose values, or code ranges, are a chunk a feature, or several."""
+    monkeypatch.setattr("srs_ooc.store.layout.VALUES_CHUNK_NBYTES", 16)
+    rows = [[*(f"{i * j + 0.3}" for j in range(n_features)), "uv"[i % 2]] for i in range(4)]
+    lines = [",".join(row) for row in ([*map(str, range(n_features)), "y"], *rows)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    out = tmp_path / "t.zarr"
+    ingest_csv(tmp_path / "t.csv", out, IngestOptions(keep_values=keep_values))
+    return out
+
+
+def exchange(one, other):
+    kept = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(kept)
+
+
+def seal(store, record):
+    """Write a manifest with its own checksum, as the code that made it would have."""
+    document = json.loads((store / "zarr.json").read_bytes())
+    document["attributes"] = {"srs_ooc": record, SHA256: sha256_of(record)}
+    (store / "zarr.json").write_text(json.dumps(document))
+
+
+def record_of(store):
+    return json.loads((store / "zarr.json").read_bytes())["attributes"]["srs_ooc"]
+
+
+def test_verify_says_what_it_read(whole):
+    found = json_of("verify", whole, "--json")
+    sizes = [file.stat().st_size for file in whole.rglob("*") if file.is_file()]
+    assert found["nbytes"] == sum(sizes)
+    assert sum(found["files"].values()) == len(sizes)
+    assert found["knows_places"] is True
+    assert "all as written" in srs_ooc("verify", whole).stdout
+    assert json_of("inspect", whole, "--verify", "--json")["verified"] is True
+
+
+def test_every_byte_of_every_file_is_covered(store):
+    for file in sorted(file for file in store.rglob("*") if file.is_file()):
+        data = file.read_bytes()
+        meaning = json.loads(data) if file.name == "zarr.json" else None
+        step = 1 if meaning is None else 29
+        for at, bit in itertools.product(range(0, len(data), step), (5,)):
+            changed = data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+            file.write_bytes(changed)
+            try:
+                verify_store(store)
+            except StoreError:
+                continue
+            assert meaning is not None, (file, at, bit)
+            assert json.loads(changed) == meaning, (file, at, bit)
+        file.write_bytes(data)
+    verify_store(store)
+
+
+@pytest.mark.parametrize("keep_values", [True, False])
+def test_chunks_that_traded_places_are_found(tmp_path, monkeypatch, keep_values):
+    store = many_chunks(tmp_path, monkeypatch, keep_values=keep_values)
+    verify_store(store)
+    name = "values" if keep_values else "code_lows"
+    one, other = (store / name / "c" / str(i) / "0" for i in (1, 2))
+    exchange(one, other)
+    message = f"{one}: expected a chunk of 1 x 2 values, found a chunk that was written elsewhere"
+    assert message in error_of("verify", store)
+    assert message in error_of("inspect", store, "--verify")
+    if keep_values:
+        with pytest.raises(StoreError, match="written elsewhere"):
+            export_columns(store, np.arange(4), tmp_path / "out.csv")
+        assert not (tmp_path / "out.csv").exists()
+    exchange(one, other)
+    verify_store(store)
+
+
+def test_the_metadata_of_an_array_and_arrays_of_others_are_found(store):
+    file = store / "values" / "zarr.json"
+    kept = file.read_text()
+    file.write_text(kept.replace('"bitshuffle"', '"shuffle"'))
+    assert f"{file}: expected the metadata that follows" in error_of("verify", store)
+    file.write_text(kept)
+    other = store / "other"
+    shutil.copytree(store / "exact", other)
+    assert f"{other}: expected the arrays of a store" in error_of("verify", store)
+    shutil.rmtree(other)
+
+
+def test_a_chunk_that_unpacks_to_more_than_its_place_holds_is_refused_unread(store):
+    from srs_ooc.store.codec import encode
+
+    file = store / "values" / "c" / "0" / "0"
+    kept = file.read_bytes()
+    file.write_bytes(b"".join(encode(np.zeros(1 << 22))))
+    with pytest.raises(StoreError, match=r"values/c/0/0: .* found"):
+        verify_store(store)
+    file.write_bytes(kept)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2**65) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+
+
+def use(store):
+    """Read what the commands read."""
+    manifest = read_manifest(store)
+    check_files(store, manifest)
+    verify_store(store)
+    return manifest
+
+
+TOLD_BY_THE_MANIFEST_ALONE = {
+    "n_dropped_rows", "order_key", "target_name", "row_id_name", "inferred", "source",
+    "classes", "row_columns",
+}  # fmt: skip
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_sealed_manifest_that_cannot_be_is_an_error(store, data):
+    record = record_of(store)
+    name = data.draw(st.sampled_from(sorted(record)))
+    value = record[name]
+    near = [JSON]
+    if type(value) is int:
+        near += [st.sampled_from([-1, 0, value - 1, value + 1, float(value), str(value), [value]])]
+    elif isinstance(value, list) and value:
+        near += [st.sampled_from([value[:-1], [*value, value[0]], value[::-1]])]
+    elif isinstance(value, dict) and value:
+        key = data.draw(st.sampled_from(sorted(value)))
+        near += [st.builds(lambda new: value | {key: new}, JSON)]
+        near += [st.just({k: v for k, v in value.items() if k != key})]
+    changed = record | {name: data.draw(st.one_of(near))}
+    kept = (store / "zarr.json").read_bytes()
+    try:
+        seal(store, changed)
+        manifest = use(store)
+    except StoreError:
+        return
+    else:
+        assert changed == record or name in TOLD_BY_THE_MANIFEST_ALONE, (name, changed[name])
+        assert json.loads(json.dumps(manifest.to_json())) == changed
+    finally:
+        (store / "zarr.json").write_bytes(kept)
+
+
+def test_a_flipped_bit_of_the_manifest_is_an_error_or_means_the_same(store):
+    file = store / "zarr.json"
+    data = file.read_bytes()
+    meaning = json.loads(data)["attributes"]["srs_ooc"]
+    n_same = 0
+    for at in range(len(data)):
+        bit = at * 5 % 8
+        file.write_bytes(data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :])
+        try:
+            found = read_manifest(store)
+        except StoreError:
+            continue
+        n_same += 1
+        assert json.loads(json.dumps(found.to_json())) == meaning, (at, bit)
+    file.write_bytes(data)
+    assert n_same < len(data)  # spaces, and what the group says besides
+
+
+THERE = sorted(set(SMALL_ARRAYS) - {"target_values", "code_lows_crc32c", "code_highs_crc32c"})
+
+
+def read_all(store, out):
+    """Read an array as the commands do, and what is said by means of it."""
+    manifest = read_manifest(store)
+    for which in ("names", "row_ids"):
+        list(Names(store, manifest, which))
+        Names(store, manifest, which).find(["a"])
+    categories = Categories(store, manifest)
+    for feature in range(manifest.n_features):
+        categories.of(feature)
+    for name in manifest.small_arrays:
+        read_array(store, manifest, name)
+    out.unlink(missing_ok=True)
+    export_columns(store, np.arange(manifest.n_features), out)
+
+
+def sealed(store, name, garbage):
+    """Put other bytes of the same length into a small array, with their checksum."""
+    (store / name / "c" / "0").write_bytes(garbage)
+    record = record_of(store)
+    record["checksums"][f"{name}/c/0"] = zlib.crc32(garbage)
+    seal(store, record)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "item", "found"),
+    [
+        ("target", 0, 2, r"expected 0 \.\. 1, found 2"),
+        ("target", 0, -1, r"expected 0 \.\. 1, found -1"),
+        ("target", 0, 1, r"expected counts \[3, 3\]"),
+        ("weights", 1, np.nan, "expected finite positive numbers"),
+        ("weights", 1, 0, "expected finite positive numbers"),
+        ("strata", 5, N_ROWS, "expected 0"),
+        ("groups", 0, -1, "expected 0"),
+        ("kinds", 0, 5, "expected 0"),
+        ("kinds", slice(None), 0, "expected counts"),
+        ("positions", slice(0, 2), 1, "expected each feature once"),
+        ("positions", 0, N_FEATURES, "expected 0"),
+        ("n_codes", 0, N_ROWS + 1, "expected 0"),
+        ("n_missing", 0, 4, "expected counts"),
+        ("exact", 0, 2, "expected 0"),
+        ("names_offsets", 1, 4, "expected offsets that do not descend"),
+        ("names_offsets", 0, 1, "expected 0 as the first offset"),
+        ("row_ids_offsets", -1, 1 << 60, "bytes of texts"),
+        ("names_bytes", 2, 0xFF, "can't decode"),
+        ("row_ids_bytes", 2, 0xFF, "can't decode"),
+        ("categories_bytes", 2, 0xFF, "can't decode"),
+        ("categories_first", slice(1, -1), 0, "categories of feature"),
+        ("values_crc32c", 0, 1, "written elsewhere"),
+    ],
+)
+def test_sealed_items_that_cannot_be_are_named(store, tmp_path, name, at, item, found):
+    file, document = store / name / "c" / "0", (store / "zarr.json").read_bytes()
+    kept = file.read_bytes()
+    items = np.frombuffer(kept, "|u1" if name == "exact" else SMALL_ARRAYS[name]).copy()
+    items[at] = item
+    try:
+        sealed(store, name, items.tobytes())
+        with pytest.raises(StoreError, match=rf"{name}/c/0: .*{found}|values/c/0/0: .*{found}"):
+            verify_store(store)
+        with pytest.raises(StoreError):
+            read_all(store, tmp_path / "out.csv")
+    finally:
+        file.write_bytes(kept)
+        (store / "zarr.json").write_bytes(document)
+
+
+@pytest.mark.parametrize("name", THERE)
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_sealed_garbage_in_a_small_array_is_a_store_error_or_can_be_read(store, name, data):
+    file = store / name / "c" / "0"
+    kept, manifest = file.read_bytes(), (store / "zarr.json").read_bytes()
+    garbage = data.draw(st.binary(min_size=len(kept), max_size=len(kept)))
+    start = data.draw(st.integers(0, len(kept)))
+    garbage = kept[:start] + garbage[start:]
+    try:
+        sealed(store, name, garbage)
+        read_all(store, store.parent / "out.csv")
+    except StoreError:
+        return
+    finally:
+        file.write_bytes(kept)
+        (store / "zarr.json").write_bytes(manifest)

@@ -1,0 +1,236 @@
+"""The conformance suites: parts that keep to their contract pass, each broken rule is seen."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import environment, error_of, json_of, srs_ooc
+from stores import make_store, noise_table
+
+from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.seeds import key_of
+from srs_ooc.base.state import State
+from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.runs.executors import ThreadExecutor
+from srs_ooc.samplers.elimination import COUNTING, Elimination
+from srs_ooc.samplers.method import Ground, methods
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.testing import check_executor, check_learner, check_sampler
+from srs_ooc.trees.response import Response
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import TreeLimits
+
+DOCS = Path(__file__).parents[1] / "docs"
+WORKED = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(), re.DOTALL)
+
+
+def worked():
+    """What the page's example defines."""
+    known = {}
+    exec(WORKED[0], known)
+    return known
+
+
+def defaults(method):
+    options = method.params.options()
+    return method.params(**{name: option.default for name, option in options.items()})
+
+
+@pytest.mark.parametrize("round_size", [1, 5])
+@pytest.mark.parametrize("name", [name for name, _ in methods()])
+def test_every_method_of_the_package_passes(name, round_size):
+    method = dict(methods())[name]
+    some = np.arange(5, 400, 3, dtype=np.uint32)
+    for candidates in (None, some):
+        check_sampler(
+            lambda ground: method.make(defaults(method), ground),
+            round_size=round_size,
+            candidates=candidates,
+        )
+
+
+def test_the_leaders_and_the_closing_stage_pass():
+    def leaders(ground):
+        blind = Ground(**vars(ground) | {"judge": None})
+        method = dict(methods())["srs"]
+        return method.make(defaults(method), blind)
+
+    check_sampler(leaders, n_iterations=250)
+    items = np.arange(100, dtype=np.uint32)
+    check_sampler(
+        lambda _: Elimination(items, key_of(3), COUNTING, 24), n_iterations=2500, round_size=1000
+    )
+
+
+def test_the_worked_example_passes_as_the_page_says():
+    exec(WORKED[1], worked())
+
+
+class Broken(SequentialRandomSubspace):
+    """A sampler that keeps its contract; each test breaks one rule."""
+
+
+def broken(change, **given):
+    def make(ground):
+        method = dict(methods())["srs"]
+        sampler = method.make(defaults(method), ground)
+        change(sampler)
+        return sampler
+
+    check_sampler(make, **given)
+
+
+def not_pure(sampler):
+    calls, propose = [], sampler.propose
+
+    def proposed(iteration, key):
+        calls.append(iteration)
+        return propose(iteration, key + len(calls))
+
+    sampler.propose = proposed
+
+
+def not_ascending(sampler):
+    propose = sampler.propose
+    sampler.propose = lambda i, key: Subspace(propose(i, key).features[::-1].copy())
+
+
+def too_many(sampler):
+    sampler.propose = lambda i, key: Subspace(np.arange(25, dtype=np.uint32))
+
+
+def forgetful(sampler):
+    sampler.state = State
+
+
+def same_version(sampler):
+    sampler.version = lambda iteration: 0
+
+
+def endless(sampler):
+    sampler.step = lambda: True
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (not_pure, "not pure"),
+        (not_ascending, "ascending"),
+        (too_many, "capacity"),
+        (forgetful, "restore"),
+        (same_version, "version"),
+        (endless, "step"),
+    ],
+)
+def test_each_broken_rule_is_seen(change, match):
+    with pytest.raises(AssertionError, match=match):
+        broken(change)
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+def test_the_tree_learner_passes(tiled):
+    labels = (np.arange(90) % 3).astype(np.int32)
+    rows = TrainingRows.of(Response.classes(labels, 3), "gini")
+    limits = TreeLimits(12 if tiled else 2)
+    learner = TreeLearner(rows, limits, 200 if not tiled else 12, 2, bootstrap=True)
+    check_learner(learner, 90, tiled=learner.tiled)
+
+
+def test_a_learner_that_remembers_is_seen():
+    class Remembers(TreeLearner):
+        n = 0
+
+        def fit(self, block, columns, iteration):
+            self.n += 1
+            outcome = super().fit(block, columns, iteration)
+            return Outcome(outcome.features, outcome.importance + self.n)
+
+    rows = TrainingRows.of(Response.classes((np.arange(60) % 2).astype(np.int32), 2), "gini")
+    learner = Remembers(rows, TreeLimits(12), 12)
+    with pytest.raises(AssertionError, match="fitted before"):
+        check_learner(learner, 60, tiled=learner.tiled)
+
+
+class NoReader:
+    depth = 2
+
+    def ask(self, features):
+        pass
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+def test_the_thread_executor_passes(n_workers):
+    def make(fit):
+        return ThreadExecutor(lambda _, iteration: fit(iteration), [None] * n_workers, NoReader())
+
+    check_executor(make)
+
+
+def test_an_executor_that_mixes_up_outcomes_is_seen():
+    class Mixed(ThreadExecutor):
+        last = None
+
+        def submit(self, iteration):
+            asked, self.last = self.last or iteration, iteration
+            return super().submit(asked)
+
+    def make(fit):
+        return Mixed(lambda _, iteration: fit(iteration), [None, None], NoReader())
+
+    with pytest.raises(AssertionError, match="another's"):
+        check_executor(make)
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package from outside with the worked example, as pip would leave it."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "dealt.py").write_text(WORKED[0])
+    facts = site / "dealt-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: dealt\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[srs_ooc.samplers]\ndealt = dealt:METHOD\n")
+    paths = [str(site), environment().get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", ":".join(path for path in paths if path))
+    return site
+
+
+def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
+    values, labels = noise_table(80, 150, n_relevant=3)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    text = srs_ooc("run", "--help").stdout
+    assert "dealt" in text
+    assert "With --method dealt: Draw every so many features only." in " ".join(text.split())
+    asked = ("--method", "dealt", "--stride", 2, "--judge", "probe", "--q", 30)
+    whole = tmp_path / "whole.run"
+    srs_ooc("run", store, "--out", whole, "--iterations", 200, *asked)
+    status = json_of("status", whole, "--json")
+    assert (status["method"], status["stride"], status["iterations"]) == ("dealt", 2, 200)
+    config = tmp_path / "dealt.toml"
+    config.write_text('method = "dealt"\nstride = 2\njudge = "probe"\nq = 30\n')
+    parts = tmp_path / "parts.run"
+    for iterations in (70, 130, 200):
+        arguments = ("--config", config, "--iterations", iterations, "--threads", 2)
+        srs_ooc("run", store, "--out", parts, *arguments)
+    found = [json_of("features", run, "--json") for run in (whole, parts)]
+    assert found[0] == found[1]
+    assert sum(feature["n_drawn"] > 0 for feature in found[0]) == 75
+    message = error_of("run", store, "--out", whole, "--stride", 3)
+    assert "stride 2 (asked for: 3)" in message
+    message = error_of("run", store, "--out", tmp_path / "b.run", "--stride", 3)
+    assert "--stride: expected with --method dealt" in message
+    srs_ooc("run", store, "--out", tmp_path / "decoys.run", "--method", "dealt")
+
+
+def test_a_run_whose_method_is_not_installed_says_so(installed, tmp_path, monkeypatch):
+    values, labels = noise_table(60, 40)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    run = tmp_path / "t.run"
+    srs_ooc("run", store, "--out", run, "--method", "dealt", "--judge", "probe", "--iterations", 5)
+    without = environment()["PYTHONPATH"].replace(str(installed), "")
+    monkeypatch.setenv("PYTHONPATH", without)
+    message = error_of("status", run)
+    assert "--method: expected one of" in message
+    assert "dealt" in message

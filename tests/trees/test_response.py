@@ -1,0 +1,83 @@
+"""Targets and weights become whole numbers by the published rule, and nothing overflows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srs_ooc.trees.response import Response, whole_weights
+from srs_ooc.trees.training import TrainingRows
+
+
+def test_whole_weights_are_taken_as_they_are():
+    assert whole_weights(np.array([1.0, 4095.0, 7.0])).tolist() == [1, 4095, 7]
+
+
+def test_other_weights_are_scaled_to_4095_or_to_the_total():
+    assert whole_weights(np.array([0.5, 1.0, 1e-9])).tolist() == [2048, 4095, 1]
+    many = whole_weights(np.full(100_000, 3000.0))
+    assert many.sum() <= (1 << 24) + 50_000  # each is rounded
+    assert len(np.unique(many)) == 1
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_are_none_are_refused(bad):
+    with pytest.raises(ValueError, match="above 0"):
+        whole_weights(np.array([1.0, bad]))
+
+
+@pytest.mark.parametrize("values", [[2.0, 2.0], [1.0, np.nan], [1.0, np.inf]])
+def test_targets_that_say_nothing_are_refused(values):
+    with pytest.raises(ValueError, match="targets"):
+        Response.targets(np.array(values))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=30).filter(lambda v: min(v) < max(v)),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_targets_keep_their_digits_and_their_bounds(values, weighted, seed):
+    targets = np.array(values)
+    rng = np.random.default_rng(seed)
+    weights = rng.integers(1, 4096, len(values)).astype(float) if weighted else None
+    response = Response.targets(targets, weights)
+    whole = response.channels[-1].astype(np.int64)
+    total = len(values)
+    if weights is not None:
+        whole = whole // response.channels[0]
+        total = int(weights.sum())
+        assert np.abs(response.channels[1]).max() <= 1 << 27
+    assert total**2 * int(np.abs(whole).max()) <= 1 << 63
+    spread = targets.max() / 2 - targets.min() / 2
+    back = response.center + whole / response.scale
+    np.testing.assert_allclose(back, targets, atol=spread / (1 << 14) + 1e-300)
+    assert int(np.abs(response.channels).max()) * response.flush < 1 << 31
+
+
+def test_a_bootstrap_draws_rows_with_replacement_by_key():
+    response = Response.classes(np.arange(1000) % 3, 3)
+    rows = TrainingRows.of(response, "gini")
+    sample = rows.resampled(5)
+    assert len(sample.order) == 1000
+    np.testing.assert_array_equal(sample.order, rows.resampled(5).order)
+    assert (sample.order != rows.resampled(6).order).any()
+    labels = response.labels[sample.order]
+    assert (np.diff(labels) >= 0).all()
+    assert sample.root_stats[:, 0].tolist() == np.bincount(labels).tolist()
+    assert 600 < len(np.unique(sample.order)) < 665  # 1 - 1/e of them: 632
+
+
+def test_weights_as_large_and_as_small_as_doubles_can_be():
+    """No sum or quotient leaves the range of doubles: 1.7e308 four times, the smallest double."""
+    assert whole_weights(np.full(4, 1.7e308)).tolist() == [4095] * 4
+    assert whole_weights(np.array([5e-324, 1e-323])).tolist() == [2048, 4095]
+    assert whole_weights(np.array([5e-324, 1.7e308])).tolist() == [1, 4095]
+
+
+@pytest.mark.parametrize("exponent", [-900, -1, 1, 900])
+def test_weights_times_a_power_of_two_are_the_same(exponent):
+    weights = np.random.default_rng(0).exponential(size=500) + 1e-3
+    expected = whole_weights(weights)
+    np.testing.assert_array_equal(whole_weights(np.ldexp(weights, exponent)), expected)
