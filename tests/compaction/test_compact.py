@@ -107,7 +107,7 @@ def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
     assert whole is not None
     other, _ = _copied(ledger, site, tmp_path)
     for stop in itertools.count(1):
-        countdown = itertools.count(-11 * stop)
+        countdown = itertools.count(-(3**stop))
         stopping = Site(site.store, 600, 1 + stop % 3, lambda _, c=countdown: next(c) != 0)
         again = compact(other, stopping, 3, 1)
         if again is not None:
