@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     RANK_TIE = 16
     CATEGORIES = 21
     BOOTSTRAP = 22
+    COMPACT = 23
 
 
 def mix64(x: int) -> int:

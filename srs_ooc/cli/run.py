@@ -149,7 +149,8 @@ class _Signals:
 
 
 @contextmanager
-def _signals() -> Iterator[_Signals]:
+def work_signals() -> Iterator[_Signals]:
+    """Yield what the first SIGINT or SIGTERM is noted in."""
     signals = _Signals()
     before = {
         number: signal.signal(number, signals.note) for number in (signal.SIGINT, signal.SIGTERM)
@@ -165,7 +166,7 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")))
     try:
-        with _signals() as signals:
+        with work_signals() as signals:
 
             def keep_going(step: Step) -> bool:
                 progress.show(step)

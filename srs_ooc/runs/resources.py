@@ -69,8 +69,11 @@ def plan_memory(
     process_nbytes: int | None = None,
     *,
     saves: bool = False,
+    beside_nbytes: int = 0,
 ) -> Budget:
     """Return the budget of a run with one worker granted; ``saves``: trees are kept.
+
+    ``beside_nbytes`` are what a stage needs besides.
 
     Raises
     ------
@@ -82,6 +85,8 @@ def plan_memory(
         shape, spec.learner.impurity, spec.decoys, concludes=spec.concludes
     ):
         budget.grant(purpose, n_bytes)
+    if beside_nbytes:
+        budget.grant("what the stage looks at besides", beside_nbytes)
     n_columns = spec.n_columns
     n_bytes = _worker_nbytes(spec, shape, saves=saves)
     budget.grant(f"a block of {n_columns} columns and its tree", n_bytes)
@@ -173,10 +178,12 @@ def engine_parts(
     *,
     saves: bool = False,
     replay: int | None = None,
+    beside_nbytes: int = 0,
 ) -> Iterator[EngineParts]:
     """Yield the parts of an engine within the cap, and close them after; ``saves``: record trees.
 
-    ``replay`` (from 1) permutes the target, within strata and by whole groups.
+    ``replay`` (from 1) permutes the target, within strata and by whole groups. ``beside_nbytes``
+    of the cap are left to the caller.
 
     What the cap leaves goes first to more workers, then to threads that share a worker's tree where
     there are more cores, then to keeping the store mapped.
@@ -190,7 +197,9 @@ def engine_parts(
         If the cap cannot hold them.
     """
     with same_store(store, spec.store) as manifest, ExitStack() as stack:
-        parts = _parts_of(stack, spec, store, manifest, inputs, cap_nbytes, threads, saves, replay)
+        parts = _parts_of(
+            stack, spec, store, manifest, inputs, cap_nbytes, threads, saves, replay, beside_nbytes
+        )
         read_same(store, spec.store)  # what is open by now stays what it is
         yield parts
 
@@ -205,10 +214,11 @@ def _parts_of(
     threads: int | None,
     saves: bool,
     replay: int | None,
+    beside_nbytes: int,
 ) -> EngineParts:
     """Make the parts of an engine; ``stack`` closes them."""
     shape = shape_of(manifest, inputs, spec.learner.class_weight, spec.learner.thresholds)
-    budget = plan_memory(spec, shape, cap_nbytes, saves=saves)
+    budget = plan_memory(spec, shape, cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
     n_columns = spec.n_columns
     n_workers = grant_workers(budget, _worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)
