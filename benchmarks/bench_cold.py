@@ -34,6 +34,7 @@ from srs_ooc.runs.resources import engine_parts
 from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.store import Store
 
 READERS = (1, 4, 16)
 PIECE_NBYTES = 1 << 20
@@ -132,7 +133,7 @@ def measure(store: Path, q: int, block: int, memory_mb: int, threads: int, repea
     files = chunk_files(store, manifest.n_chunks)
     options = Options(subspace_size=str(q), draw_block=block, judge="probe")
     request = Request(options, memory_mb=memory_mb, threads=threads)
-    subject = subject_of_store(store, request)
+    subject = subject_of_store(Store.open(store), request)
     table: dict[str, list[float]] = {}
     for _ in range(repeats):
         cold, cached, subspaces = ours(subject, files)

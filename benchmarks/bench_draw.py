@@ -26,6 +26,7 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.resources import engine_parts
 from srs_ooc.runs.session import Request, open_or_create, spec_of
 from srs_ooc.runs.spec import Options
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic.madelon import Madelon
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.problem import columns
@@ -58,7 +59,7 @@ def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> f
     """Return the seconds one iteration takes, over long enough to hold commits."""
     options = Options(subspace_size=str(q), seed=seed, judge="probe")
     request = Request(options, threads=threads, memory_mb=4000)
-    ledger = open_or_create(store, run, request)
+    ledger = open_or_create(Store.open(store), run, request)
     try:
         with engine_parts(spec_of(ledger), store, Inputs(), CAP_NBYTES, threads) as parts:
             engine = parts.engine(ledger)

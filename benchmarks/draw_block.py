@@ -30,6 +30,7 @@ from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic.madelon import Madelon
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.problem import Problem
@@ -57,7 +58,7 @@ def run(
 ) -> tuple[float, float, float]:
     """Return the scores of one run."""
     options = Options(subspace_size=str(q), draw_block=block, seed=seed, judge="probe")
-    subject = subject_of_store(store, Request(options))
+    subject = subject_of_store(Store.open(store), Request(options))
     with engine_parts(subject.spec, store, Inputs(), subject.cap_nbytes, None) as parts:
         engine = parts.engine(TransientLedger())
         engine.advance(iterations)

@@ -17,6 +17,7 @@ from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.session import verdict as conclusion
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import BESTS, VERDICT
+from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, ITERATIONS = 120, 150, 300
 
@@ -60,9 +61,9 @@ def request(**given):
 
 
 def work(store, run, asked, watch=lambda _: True):
-    ledger = open_or_create(store, run, asked)
+    ledger = open_or_create(Store.open(store), run, asked)
     try:
-        work_on(ledger, store, asked, watch)
+        work_on(ledger, Store.open(store), asked, watch)
     finally:
         ledger.close()
 
@@ -153,7 +154,7 @@ def test_a_wrong_store_is_not_noted_as_the_place_of_a_run(stores, tmp_path):
     ledger = Ledger(run, writable=True)
     before = ledger.meta("store")
     with pytest.raises(RunError, match="another store"):
-        work_on(ledger, other, Request(iterations=ITERATIONS + 50))
+        work_on(ledger, Store.open(other), Request(iterations=ITERATIONS + 50))
     assert ledger.meta("store") == before
     assert ledger.meta("iterations") == ITERATIONS
     ledger.close()
@@ -237,7 +238,7 @@ def test_no_columns_are_exported_of_a_store_replaced_meanwhile(stores, tmp_path,
 
     monkeypatch.setattr(export, "_gather", gather_and_swap)
     with pytest.raises((StoreError, UsageError), match="was replaced"):
-        export_columns(store, np.arange(3), tmp_path / "o.csv")
+        export_columns(Store.open(store), np.arange(3), tmp_path / "o.csv")
     assert not list(tmp_path.glob("*o.csv*"))
 
 

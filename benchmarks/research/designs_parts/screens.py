@@ -21,6 +21,7 @@ from srs_ooc.runs.resources import EngineParts, engine_parts
 from srs_ooc.runs.session import Request, settle_new
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.leaders import Leaders
+from srs_ooc.store.store import Store
 
 MEMORY_MB = 4000
 SURVIVORS = 2000
@@ -128,7 +129,7 @@ class Screen:
     def parts(self, store: Path, table_seed: int) -> Iterator[EngineParts]:
         """Yield the parts of an engine with one worker."""
         request = Request(self.options(table_seed), memory_mb=MEMORY_MB)
-        spec, _, inputs, memory_mb = settle_new(store, request)
+        spec, _, inputs, memory_mb = settle_new(Store.open(store), request)
         with engine_parts(spec, store, inputs, memory_mb * MB, 1) as parts:
             yield parts
 
