@@ -23,8 +23,9 @@ import numpy as np
 from sklearn.tree import ExtraTreeClassifier
 
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.resources import engine_parts
-from srs_ooc.runs.session import Request, open_or_create, spec_of
+from srs_ooc.runs.session import Request, open_or_create
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.madelon import Madelon
@@ -62,12 +63,12 @@ def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> f
     ledger = open_or_create(Store.open(store), run, request)
     try:
         with engine_parts(spec_of(ledger), store, Inputs(), CAP_NBYTES, threads) as parts:
-            engine = parts.engine(ledger)
+            engine = parts.search(ledger).engine
             engine.advance(200)
-            start, first = time.perf_counter(), engine.state.iteration
+            start, first = time.perf_counter(), engine.iteration
             while time.perf_counter() - start < WARM_SECONDS:
-                engine.advance(engine.state.iteration + 200)
-            return (time.perf_counter() - start) / (engine.state.iteration - first)
+                engine.advance(engine.iteration + 200)
+            return (time.perf_counter() - start) / (engine.iteration - first)
     finally:
         ledger.close()
         shutil.rmtree(run)

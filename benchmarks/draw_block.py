@@ -22,12 +22,13 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.planning.subject import subject_of_store
-from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.search import Search
 from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.store.store import Store
@@ -42,9 +43,11 @@ PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {  # name: table of 
 }
 
 
-def scores(engine: Engine, relevant: np.ndarray) -> tuple[float, float, float]:
+def scores(search: Search, relevant: np.ndarray) -> tuple[float, float, float]:
     """Return average precision, recall among the first, and F1 of the selected features."""
-    tally, kept = engine.state.tally, engine.state.kept.features
+    sampler = search.engine.sampler
+    assert isinstance(sampler, SequentialRandomSubspace)
+    tally, kept = search.tally, sampler.kept.features
     mean = tally.importance / np.maximum(tally.n_drawn, 1)
     places = np.sort(np.flatnonzero(np.isin(np.argsort(-mean, kind="stable"), relevant))) + 1
     precision = float(np.mean(np.arange(1, len(places) + 1) / places))
@@ -60,9 +63,9 @@ def run(
     options = Options(subspace_size=str(q), draw_block=block, seed=seed, judge="probe")
     subject = subject_of_store(Store.open(store), Request(options))
     with engine_parts(subject.spec, store, Inputs(), subject.cap_nbytes, None) as parts:
-        engine = parts.engine(TransientLedger())
-        engine.advance(iterations)
-        return scores(engine, relevant)
+        search = parts.search(TransientLedger())
+        search.engine.advance(iterations)
+        return scores(search, relevant)
 
 
 def stored(store: Path, problem: Problem) -> np.ndarray:

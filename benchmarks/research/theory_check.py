@@ -21,11 +21,12 @@ import numpy as np
 
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.table import stored_positions
-from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import engine_parts, shape_of
 from srs_ooc.runs.spec import Options, settle
+from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal, Scenario
@@ -123,16 +124,18 @@ def iterations_needed(
     times = np.empty(n_runs)
     with engine_parts(spec, store, inputs, CAP_NBYTES, threads=1) as parts:
         for seed in range(n_runs):
-            engine = parts.engine(TransientLedger(), seed)
+            engine = parts.search(TransientLedger(), seed).engine
+            sampler = engine.sampler
+            assert isinstance(sampler, SequentialRandomSubspace)
 
-            def wanting(engine: Engine = engine) -> bool:
-                return engine.state.kept.n < len(relevant)
+            def wanting(kept: KeptSet = sampler.kept) -> bool:
+                return kept.n < len(relevant)
 
             engine.advance(FOREVER, wanting)
-            found = set(engine.state.kept.features.tolist())
+            found = set(sampler.kept.features.tolist())
             if found != relevant:
                 raise AssertionError(f"{case}: expected {relevant} in F, found {found}")
-            times[seed] = engine.state.iteration
+            times[seed] = engine.iteration
     return times
 
 

@@ -239,7 +239,7 @@ def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
         with pytest.raises(UsageError, match="found 'b' twice"):
             twice.settle("t", header)
         with pytest.raises(UsageError, match="found 'b' twice"):
-            twice.by_name()
+            twice.by_name(10_000)
         (tmp_path / "kinds.csv").write_text("a,boolean\nb\n")
         with pytest.raises(InputError, match=r"kinds\.csv, line 2: expected a name and a kind"):
             kinds.settle("t", header)

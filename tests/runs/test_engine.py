@@ -94,10 +94,9 @@ def run_state(run):
 
 
 def run_to(store, run, n_iterations, *, threads=1, memory_mb=4000, **options):
-    common = {"probe_min_draws": 3, "probe_min_wins": "0.8", "subspace_size": "20"}
-    request = Request(
-        Options(**common | options), iterations=n_iterations, threads=threads, memory_mb=memory_mb
-    )
+    test = {"probe_min_draws": 3, "probe_min_wins": "0.8"} if options["judge"] == "probe" else {}
+    asked = Options(subspace_size="20", **test | options)
+    request = Request(asked, iterations=n_iterations, threads=threads, memory_mb=memory_mb)
     ledger = open_or_create(Store.open(store), run, request)
     try:
         work_on(ledger, Store.open(store), request)

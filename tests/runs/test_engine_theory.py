@@ -12,6 +12,7 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import engine_parts, shape_of
 from srs_ooc.runs.spec import Options, settle
+from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
@@ -30,8 +31,10 @@ def times_to_find_all(store, alpha, relevant):
     with engine_parts(spec, store, inputs, 1000 * MB, threads=1) as parts:
         for seed in range(N_RUNS):
             engine = parts.search(TransientLedger(), seed).engine
-            engine.advance(10**6, lambda: engine.sampler.n_kept < len(relevant))  # noqa: B023
-            assert set(engine.sampler.kept.features.tolist()) == relevant
+            sampler = engine.sampler
+            assert isinstance(sampler, SequentialRandomSubspace)
+            engine.advance(10**6, lambda: sampler.n_kept < len(relevant))  # noqa: B023
+            assert set(sampler.kept.features.tolist()) == relevant
             times.append(engine.iteration)
     return np.array(times)
 

@@ -12,10 +12,11 @@ from srs_ooc.ensemble import tables
 from srs_ooc.ensemble.predict import predict
 from srs_ooc.results import export
 from srs_ooc.results.export import export_columns
+from srs_ooc.runs import verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, open_or_create, work_on
-from srs_ooc.runs.session import verdict as conclusion
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.survey import survey
 from srs_ooc.runs.verdict import BESTS, VERDICT
 from srs_ooc.store.store import Store
 
@@ -126,7 +127,7 @@ def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, k
 
 def test_a_store_replaced_during_the_survey_gives_no_verdict(stores, tmp_path, monkeypatch):
     store, other = stores
-    swap, survey = Swap(store, other), conclusion.survey
+    swap = Swap(store, other)
 
     def swapped(*arguments):
         swap.swap()

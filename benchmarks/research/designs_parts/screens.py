@@ -16,10 +16,13 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.ranking import best_items, mean_importance
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.planning.iterations import DRAWS_TO_VERDICT, MIN_ITERATIONS
+from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import EngineParts, engine_parts
+from srs_ooc.runs.search import TALLY
 from srs_ooc.runs.session import Request, settle_new
 from srs_ooc.runs.spec import Options
+from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.leaders import Leaders
 from srs_ooc.store.store import Store
 
@@ -36,13 +39,8 @@ BOTH, PLAIN, LED = "both", "plain", "led"
 class AlwaysHeld(Leaders):
     """The leading items held in every round: the SRS lane alone."""
 
-    def retainable(self, iteration: int) -> NDArray[np.uint32]:
-        """Return what R may be drawn from: the leaders."""
-        return self.items
-
-    def token(self, iteration: int) -> int:
-        """Return a number that is equal whenever what may be retained is."""
-        return self.since
+    def _holds(self, iteration: int) -> bool:
+        return True
 
 
 class FadingTally(Tally):
@@ -58,14 +56,13 @@ class FadingTally(Tally):
 
     def __init__(self, n_items: int, n_iterations: int) -> None:
         super().__init__(n_items, wins=False)
-        self._n_iterations, self._n_added = n_iterations, 0
+        self._n_iterations = n_iterations
 
-    def add(self, outcome: Outcome) -> None:
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Add one iteration by its weight."""
-        weight = round(FIRST_WEIGHT * 2 ** (DOUBLINGS * self._n_added / self._n_iterations))
+        weight = round(FIRST_WEIGHT * 2 ** (DOUBLINGS * iteration / self._n_iterations))
         self.importance[outcome.features] += weight * outcome.importance
         self.n_drawn[outcome.features] += np.uint32(weight)
-        self._n_added += 1
 
 
 @dataclass(frozen=True)
@@ -157,16 +154,29 @@ class Screen:
             ``survivors``, uint32 (at most SURVIVORS,), best first; ``ranks``, int64 (r,): items
             with a larger mean importance than each relevant feature.
         """
-        engine = parts.engine(TransientLedger())
-        leaders = engine.state.leaders
-        if self.lanes == LED and leaders is not None:
-            engine.state.leaders = AlwaysHeld(leaders.count, parts.spec.round_size)
-        if self.fades:
-            n_items = len(engine.state.tally.n_drawn)
-            engine.state.tally = FadingTally(n_items, self.n_iterations(parts))
-        engine.advance(self.n_iterations(parts))
-        tally, count = engine.state.tally, min(SURVIVORS, parts.n_candidates)
+        tally = self._advanced(parts)
+        count = min(SURVIVORS, parts.n_candidates)
         means = mean_importance(tally, slice(None))
         ranks = [np.count_nonzero(means > mean) for mean in means[relevant]]
         survivors = best_items(tally, count, self.closing_key(parts))
         return {"survivors": survivors, "ranks": np.array(ranks, np.int64)}
+
+    def _advanced(self, parts: EngineParts) -> Tally:
+        """Return what all iterations of the screen taught."""
+        spec, n_iterations = parts.spec, self.n_iterations(parts)
+        n_items, key = spec.n_items(parts.n_features), key_of(spec.seed, Purpose.RANK_TIE)
+        tally = FadingTally(n_items, n_iterations) if self.fades else Tally(n_items, wins=False)
+        drawing = Drawing(
+            parts.n_candidates, spec.subspace_size, spec.alpha, parts.candidates, spec.draw_block
+        )
+        lanes = AlwaysHeld if self.lanes == LED else Leaders
+        engine = Engine(
+            lanes(drawing, tally, spec.keep, spec.round_size, key),
+            parts.executor,
+            TransientLedger(),
+            seed=spec.seed,
+            round_size=spec.round_size,
+            observers={TALLY: tally},
+        )
+        engine.advance(n_iterations)
+        return tally

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
+from srs_ooc.base.state import touch
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.runs.ledger.note import NOTE_FILE, Noted, NoteWriter, check_note, read_note
@@ -29,7 +30,9 @@ LOG, INDEX = "ledger.sqlite-wal", "ledger.sqlite-shm"
 def commit(ledger, iteration):
     tally, kept = Tally(N_FEATURES), KeptSet(N_FEATURES)
     tally.n_drawn[:] = iteration
-    ledger.commit(Progress(iteration, 0, 0.0, 0), tally, np.arange(1), kept, 0)
+    states = {"tally": tally.state(), "kept": kept.state()}
+    touch(states["tally"].pages["n_drawn"].changed, np.arange(N_FEATURES))
+    ledger.commit(Progress(iteration, 0, 0.0, 0), states, 0)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
+from srs_ooc.base.state import PAGE_ITEMS
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.pages import PAGE_ITEMS
 from srs_ooc.runs.ledger.verify import verify_run
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
