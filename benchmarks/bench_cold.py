@@ -28,9 +28,7 @@ import numpy as np
 from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
 from srs_ooc.planning.subject import Subject, subject_of_store
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import engine_parts
 from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, read_manifest
@@ -107,14 +105,11 @@ def _is_before(until: float) -> bool:
 
 def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.ndarray]]:
     """Return the milliseconds of an iteration cold and cached, and the subspaces grown."""
-    assert subject.store is not None
     drop_cache(files)
     found, n_done, subspaces = [], 0, []
-    with engine_parts(
-        subject.spec, subject.store, Inputs(), subject.cap_nbytes, subject.threads
-    ) as parts:
+    with subject.resources() as resources:
         for attempt in ("cold", "cached"):
-            engine = parts.search(TransientLedger()).engine
+            engine = resources.search(TransientLedger()).engine
             begun = time.perf_counter()
             if attempt == "cold":
                 until = begun + PART_SECONDS
@@ -123,7 +118,7 @@ def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.nda
             else:
                 engine.advance(n_done)
             found.append(1e3 * (time.perf_counter() - begun) / n_done)
-        engine = parts.search(TransientLedger()).engine
+        engine = resources.search(TransientLedger()).engine
         subspaces = [engine.propose(iteration).features for iteration in range(min(n_done, 20))]
     return found[0], found[1], subspaces
 

@@ -22,15 +22,11 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.planning.subject import subject_of_store
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import engine_parts
 from srs_ooc.runs.search import Search
 from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.madelon import Madelon
 from srs_ooc.synthetic.output import write_table
@@ -62,15 +58,15 @@ def run(
     """Return the scores of one run."""
     options = Options(subspace_size=str(q), draw_block=block, seed=seed, judge="probe")
     subject = subject_of_store(Store.open(store), Request(options))
-    with engine_parts(subject.spec, store, Inputs(), subject.cap_nbytes, None) as parts:
-        search = parts.search(TransientLedger())
+    with subject.resources() as resources:
+        search = resources.search(TransientLedger())
         search.engine.advance(iterations)
         return scores(search, relevant)
 
 
 def stored(store: Path, problem: Problem) -> np.ndarray:
     """Return the stored positions of the relevant features."""
-    positions = read_array(store, read_manifest(store), "positions")
+    positions = Store.open(store).array("positions")
     return np.flatnonzero(np.isin(positions, problem.truth().relevant))
 
 

@@ -13,9 +13,8 @@ from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import Resources, resources_of
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
@@ -71,10 +70,7 @@ def measured_speed(subject: Subject) -> Speed:
 
     Uses the memory that the run would, for about a third of a second, or one round of slow workers.
     """
-    store, spec = subject.store, subject.spec
-    assert store is not None
-    task = Task.of_run(spec, store, subject.inputs)
-    with resources_of(spec, store, task, subject.cap_nbytes, subject.threads) as resources:
+    with subject.resources() as resources:
         seconds, n_timed = _time(resources)
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now

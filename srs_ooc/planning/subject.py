@@ -1,5 +1,7 @@
 """What a plan is for: a table, on disk or only in numbers, and how it would be run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -7,8 +9,10 @@ import numpy as np
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.session import Request, settle_new
 from srs_ooc.runs.spec import Options, RunSpec, Shape, settle
+from srs_ooc.runs.task import Task
 from srs_ooc.store.coding import max_codes
 from srs_ooc.store.store import Store
 
@@ -58,6 +62,20 @@ class Subject:
         """Bytes of one feature's codes on disk."""
         n_rows = self.shape.n_rows if self.store is None else self.store.n_rows
         return n_rows * self.shape.code_nbytes
+
+    @contextmanager
+    def resources(self) -> Iterator[Resources]:
+        """Yield the resources that the run would have; only where there is a store.
+
+        Raises
+        ------
+        StoreError, BudgetError
+            As :func:`srs_ooc.runs.resources.resources_of`.
+        """
+        assert self.store is not None
+        task = Task.of_run(self.spec, self.store, self.inputs)
+        with resources_of(self.spec, self.store, task, self.cap_nbytes, self.threads) as resources:
+            yield resources
 
 
 def subject_of_numbers(

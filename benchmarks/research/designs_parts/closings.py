@@ -16,7 +16,7 @@ from srs_ooc.learners.trees import tree_key
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.executors import ThreadExecutor, fit_iteration
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import EngineParts
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.survey import largest_decoy_group
 from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
@@ -74,13 +74,13 @@ class Closing:
     measure: Measure | None = None
 
     def run(
-        self, parts: EngineParts, survivors: NDArray[np.uint32], key: int
+        self, resources: Resources, survivors: NDArray[np.uint32], key: int
     ) -> dict[str, NDArray[Any]]:
         """Close, and return what is kept of it.
 
         Parameters
         ----------
-        parts : EngineParts
+        resources : Resources
             Of the screen.
         survivors : uint32 (n,)
             Its best items, best first.
@@ -93,18 +93,20 @@ class Closing:
             ``items``, uint32 (n,), by rank; ``largest``, the c; and ``scores``, float64 (n,), in
             the last of the ``rounds``, uint8 (n,), each was in.
         """
-        most = min(parts.spec.subspace_size, SURVIVORS)
+        most = min(resources.spec.subspace_size, SURVIVORS)
         stage = Elimination(survivors[: self.n_survivors], key, self.manner, most)
         if self.sizes:
             stage.sizes = [min(size, len(stage.items)) for size in self.sizes]
-        block, grower = parts.blocks[0], Grower(self, parts, len(stage.sizes))
+        block, grower = resources.blocks[0], Grower(self, resources, len(stage.sizes))
         block.use_tiles()
-        with ReadAhead(parts.source.store) as ahead:
-            executor = ThreadExecutor(partial(fit_iteration, parts.source, grower), [block], ahead)
+        with ReadAhead(resources.source.columns) as ahead:
+            executor = ThreadExecutor(
+                partial(fit_iteration, resources.source, grower), [block], ahead
+            )
             engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
             engine.advance(stage.n_trees)
             executor.close()
-        largest = largest_decoy_group(parts, stage.items, 0, parts.source.store.manifest)
+        largest = largest_decoy_group(resources, stage.items, 0)
         return {
             "items": stage.items,
             "largest": np.array(largest),
@@ -120,7 +122,7 @@ class Grower:
     ----------
     closing : Closing
         How.
-    parts : EngineParts
+    resources : Resources
         Where columns and rows come from.
     n_rounds : int
         Rounds of the stage.
@@ -128,11 +130,11 @@ class Grower:
 
     provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
 
-    def __init__(self, closing: Closing, parts: EngineParts, n_rounds: int) -> None:
-        self._closing, self._source, self._rows = closing, parts.source, parts.learner.rows
+    def __init__(self, closing: Closing, resources: Resources, n_rounds: int) -> None:
+        self._closing, self._source, self._rows = closing, resources.source, resources.learner.rows
         self._first_late = n_rounds - closing.k_rounds
-        self._columns = Block(parts.spec.subspace_size, parts.n_rows, 1, tiled=False)
-        spec, leaf = parts.spec, floor(closing.manner.leaf_share * parts.n_rows)
+        self._columns = Block(resources.spec.subspace_size, resources.n_rows, 1, tiled=False)
+        spec, leaf = resources.spec, floor(closing.manner.leaf_share * resources.n_rows)
         leaf = max(spec.learner.min_samples_leaf, leaf)
         limits = replace(spec.limits, max_features=ALL, min_samples_leaf=leaf)
         self._limits = limits
