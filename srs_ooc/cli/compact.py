@@ -14,8 +14,7 @@ from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, Compacted, compact
 from srs_ooc.compaction.fold_runs import Site
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.store import Store
 
 SHOWN = 3
 """Stand-ins named in a table."""
@@ -110,10 +109,8 @@ def compact_command(
         _show(found, members, chosen)
 
 
-def _members(found: Compacted, store: Path, chosen: int) -> list[MemberRecord]:
-    manifest = read_manifest(store)
-    positions = read_array(store, manifest, "positions")
-    names = Names(store, manifest, "names")
+def _members(found: Compacted, store: Store, chosen: int) -> list[MemberRecord]:
+    positions, names = store.array("positions"), store.names
 
     def name(stored: int) -> str:
         return names[int(positions[stored])]

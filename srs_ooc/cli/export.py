@@ -12,6 +12,7 @@ from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.store.store import Store
 
 _FILE = click.Path(path_type=Path)
 
@@ -40,7 +41,8 @@ def export_command(
     """
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
-    reading = Reading(ledger, store, memory_mb * MB)
+    opened = Store.open(store)
+    reading = Reading(ledger, opened, memory_mb * MB)
     ledger.close()
     if top and only_core:
         raise UsageError("expected one of --top and --core, found both. Leave one out.")
@@ -52,7 +54,6 @@ def export_command(
             f"{reading.n_iterations} iterations. Export the best by rank with --top N."
         )
     n_features, positions = len(stored), reading.positions[stored].astype(np.int64)
-    manifest = reading.manifest
     del reading, stored  # its tallies
-    export_columns(store, positions, out, manifest, cap_nbytes=memory_mb * MB, safe=safe_csv)
-    say(f"{out}: {n_features} features of {manifest.n_rows} rows")
+    export_columns(opened, positions, out, cap_nbytes=memory_mb * MB, safe=safe_csv)
+    say(f"{out}: {n_features} features of {opened.n_rows} rows")

@@ -26,7 +26,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.session import Request, default_run_path, is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
 
 SHOWN = 20
 WORK_OPTIONS = [
@@ -77,8 +77,7 @@ def run_command(
     The same command again goes on with the run where it was interrupted, or prints its result.
     """
     process_nbytes()  # of the program alone, before there is work
-    store = only_store() if store is None else store
-    read_manifest(store)
+    opened = Store.open(only_store() if store is None else store)
     request = Request(
         Options(**identity),
         exclude_file,
@@ -90,9 +89,9 @@ def run_command(
         save_trees,
         until_stable,
     )
-    run = default_run_path(store) if out is None else out
+    run = default_run_path(opened.path) if out is None else out
     is_new = not run.exists()
-    ledger = open_or_create(store, run, request, planned_run)
+    ledger = open_or_create(opened, run, request, planned_run)
     if is_new and iterations is None:
         planned = ledger.meta("planned")
         say(
@@ -100,7 +99,7 @@ def run_command(
             "`srs-ooc plan` says more; `srs-ooc resume RUN --iterations TOTAL` goes on.",
             err=True,
         )
-    _work(ledger, store, request)
+    _work(ledger, opened, request)
 
 
 @click.command("resume")
@@ -162,7 +161,7 @@ def work_signals() -> Iterator[_Signals]:
             signal.signal(number, handler)
 
 
-def _work(ledger: Ledger, store: Path, request: Request) -> None:
+def _work(ledger: Ledger, store: Store, request: Request) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")))
     try:
@@ -225,7 +224,7 @@ def _verdict_line(verdict: VerdictReading) -> str:
     )
 
 
-def _report(ledger: Ledger, store: Path) -> None:
+def _report(ledger: Ledger, store: Store) -> None:
     status = status_of(ledger)
     spec = spec_of(ledger)
     reading = Reading(ledger, store)

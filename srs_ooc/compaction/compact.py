@@ -25,8 +25,7 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of
 from srs_ooc.runs.session import is_done
-from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.reading import read_groups, read_strata, read_target
+from srs_ooc.runs.task import Task
 
 N_FOLDS, N_REPEATS = 5, 2
 
@@ -92,8 +91,8 @@ def compact(
     UsageError, BudgetError
         If rows cannot be dealt into folds, or the cap cannot hold the work.
     """
-    manifest = read_manifest(site.store)
-    check_store(ledger, manifest, site.store)
+    check_store(ledger, site.store)
+    manifest = site.store.manifest
     n_iterations = ledger.progress().iteration
     if not n_iterations or not is_done(ledger, int(ledger.meta("iterations"))):
         raise RunError(
@@ -108,7 +107,7 @@ def compact(
     most = min(len(whole.order), room)
     sizes = sizes_up_to(most, *([max_features] if max_features else []))
     done: list[FoldRecord] = []
-    for repeat, fold, train, held in _splits(ledger, manifest, site, n_folds, n_repeats):
+    for repeat, fold, train, held in _splits(ledger, site, n_folds, n_repeats):
         here = site.named(f"fold {len(done) + 1} of {n_folds * n_repeats}")
         record = _fold(ledger, here, records, (repeat, fold), train)
         if record is None:
@@ -138,14 +137,14 @@ def _whole(ledger: Ledger, site: Site, records: Records) -> WholeRecord | None:
 
 
 def _splits(
-    ledger: Ledger, manifest: Manifest, site: Site, n_folds: int, n_repeats: int
+    ledger: Ledger, site: Site, n_folds: int, n_repeats: int
 ) -> Iterator[tuple[int, int, Inputs, HeldRows]]:
     """Yield repeat, fold, what is trained on and what is held out."""
     inputs, seed = inputs_of(ledger), spec_of(ledger).seed
-    rows = np.arange(manifest.n_rows, dtype=np.int32) if inputs.rows is None else inputs.rows
-    target = read_target(site.store, manifest)[rows]
-    strata, groups = read_strata(site.store, manifest), read_groups(site.store, manifest)
-    strata, groups = (None if known is None else known[rows] for known in (strata, groups))
+    rows = np.arange(site.store.manifest.n_rows, dtype=np.int32)
+    rows = rows if inputs.rows is None else inputs.rows
+    task = Task.of(site.store, inputs, exchanges=True)
+    target, strata, groups = task.target, task.strata, task.groups
     for repeat in range(n_repeats):
         key = key_of(seed, Purpose.COMPACT, repeat)
         fold_of: NDArray[np.intp] = deal_folds(key, n_folds, target, strata, groups)

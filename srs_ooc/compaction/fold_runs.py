@@ -23,11 +23,14 @@ from srs_ooc.evidence.redundancy import HEAD
 from srs_ooc.runs.inputs import Inputs, digest
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import VALID
+from srs_ooc.runs.memory import shape_of
 from srs_ooc.runs.place import PLACES, places_of, spec_of
-from srs_ooc.runs.resources import EngineParts, engine_parts, shape_of
+from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.session import UNTIL_STABLE, Request, is_done, work_on
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.runs.task import Task
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import Store
 
 BLOCK_NBYTES = 1 << 25
 """Bytes of codes that are held together, whatever the run's subspace size."""
@@ -50,7 +53,7 @@ class Site:
 
     Attributes
     ----------
-    store : Path
+    store : Store
         The run's store.
     memory_mb : int
         Cap on the whole process, in MB of 10**6 bytes.
@@ -60,7 +63,7 @@ class Site:
         Told where the work stands.
     """
 
-    store: Path
+    store: Store
     memory_mb: int
     threads: int | None
     watch: Watch
@@ -86,7 +89,7 @@ def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: S
         spec = replace(spec_of(ledger), rows=str(digest(rows, "rows")))
         meta = {
             "spec": spec.to_json(),
-            PLACES: places_of(site.store, folder),
+            PLACES: places_of(site.store.path, folder),
             "memory_mb": site.memory_mb,
             "iterations": ledger.progress().iteration,
             UNTIL_STABLE: False,
@@ -106,7 +109,7 @@ def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: S
 
 def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
     """Return the candidates and the nested sets of a run that is done; None if stopped."""
-    manifest, inputs = read_manifest(site.store), inputs_of(ledger)
+    manifest, inputs = site.store.manifest, inputs_of(ledger)
     candidates = Candidates.of(ledger, manifest.n_features)
     n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
     extra = sampled_nbytes(len(candidates.features), n_rows, manifest.code_nbytes)
@@ -117,7 +120,7 @@ def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
         def keep_going(done: int, total: int) -> bool:
             return site.watch(Step("nesting", done, total))
 
-        nested = nest(parts, candidates, manifest, key, keep_going)
+        nested = nest(parts, candidates, key, keep_going)
     return None if nested is None else (candidates, nested)
 
 
@@ -128,12 +131,12 @@ def score_sizes(
     missing = [size for size in sizes if str(size) not in record.scores]
     if not missing:
         return True
-    manifest = read_manifest(site.store)
+    manifest = site.store.manifest
     n_classes = max(1, len(manifest.classes))
     most = max(missing)
     extra = HeldOut.nbytes(len(held.rows), most, n_classes, manifest.code_nbytes)
     with small_parts(spec, train, site, extra, saves=True) as parts:
-        held_out = HeldOut(parts, manifest, held.rows, held.target)
+        held_out = HeldOut(parts, held.rows, held.target)
         for size in missing:
             features = np.array(record.order[:size], np.uint32)
             key = key_of(spec.seed, Purpose.COMPACT, record.repeat, record.fold, size)
@@ -153,15 +156,16 @@ def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
 @contextmanager
 def small_parts(
     spec: RunSpec, inputs: Inputs, site: Site, extra_nbytes: int, *, saves: bool = False
-) -> Iterator[EngineParts]:
-    """Yield the parts of an engine with room for :func:`room_for` features, none for decoys."""
-    q = room_for(spec, inputs, read_manifest(site.store))
+) -> Iterator[Resources]:
+    """Yield the resources of a run with room for :func:`room_for` features, none for decoys."""
+    q = room_for(spec, inputs, site.store.manifest)
     small = replace(
         spec,
         run=replace(spec.run, subspace_size=q, judge="positive"),
         learner=replace(spec.learner, max_features=q, trees_per_subspace=1),
         judging=PositiveParams(),
     )
-    where = (site.store, inputs, site.memory_mb * MB, site.threads)
-    with engine_parts(small, *where, saves=saves, beside_nbytes=extra_nbytes) as parts:
+    task = Task.of_run(small, site.store, inputs)
+    where = (site.store, task, site.memory_mb * MB, site.threads)
+    with resources_of(small, *where, saves=saves, beside_nbytes=extra_nbytes) as parts:
         yield parts

@@ -20,9 +20,8 @@ from srs_ooc.evidence.redundancy import HEAD
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.item_tests import item_columns
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import EngineParts
+from srs_ooc.runs.resources import Resources
 from srs_ooc.samplers.elimination import TREES, Elimination, Manner
-from srs_ooc.store.manifest import Manifest
 
 NESTING = Manner(0.3, 0.7, 0.0)
 """How the rounds of the elimination are grown."""
@@ -63,9 +62,8 @@ def _n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
 
 
 def nest(
-    parts: EngineParts,
+    parts: Resources,
     candidates: Candidates,
-    manifest: Manifest,
     key: int,
     keep_going: Callable[[int, int], bool],
 ) -> Nested | None:
@@ -73,19 +71,17 @@ def nest(
 
     Parameters
     ----------
-    parts : EngineParts
+    parts : Resources
         With room for ``HEAD`` columns, and as many rows as are trained on.
     candidates : Candidates
         Of the run.
-    manifest : Manifest
-        Of the store.
     key : int
         64-bit key of the stage.
     keep_going : callable
         Told how many trees are done, of how many.
     """
     features = candidates.features
-    leader = lead(columns_of(parts, features, manifest), np.arange(len(features)))
+    leader = lead(columns_of(parts, features), np.arange(len(features)))
     first = features[leader == np.arange(len(features))][:HEAD]
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)
@@ -116,9 +112,9 @@ def pooled_order(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArr
     return first[np.argsort(products, kind="stable")]
 
 
-def columns_of(parts: EngineParts, features: NDArray[np.uint32], manifest: Manifest) -> RankColumns:
+def columns_of(parts: Resources, features: NDArray[np.uint32]) -> RankColumns:
     """Return the codes of features, of rows few enough to be held."""
-    n_rows = parts.n_rows
+    n_rows, manifest = parts.n_rows, parts.manifest
     rows = sampled_rows(n_rows, _n_sampled(len(features), n_rows, manifest.code_nbytes))
-    pieces = [columns[:, rows] for columns in item_columns(parts, features, manifest)]
+    pieces = [columns[:, rows] for columns in item_columns(parts, features)]
     return RankColumns(np.concatenate(pieces), manifest.missing_code)

@@ -13,7 +13,6 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.search import TALLY
-from srs_ooc.store.manifest import read_manifest
 
 
 def first_by_worth(ledger: Ledger, site: Site) -> NDArray[np.uint32]:
@@ -22,7 +21,7 @@ def first_by_worth(ledger: Ledger, site: Site) -> NDArray[np.uint32]:
     The selected ones come before the others. All that are not here follow by importance
     (:func:`srs_ooc.evidence.redundancy.full_order`), which is that of the screen.
     """
-    spec, manifest = spec_of(ledger), read_manifest(site.store)
+    spec, manifest = spec_of(ledger), site.store.manifest
     candidates = Candidates.of(ledger, manifest.n_features, HEAD)
     head, is_selected = candidates.features[:HEAD], candidates.is_selected[:HEAD]
     tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
@@ -33,7 +32,7 @@ def first_by_worth(ledger: Ledger, site: Site) -> NDArray[np.uint32]:
     n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
     extra = sampled_nbytes(len(head), n_rows, manifest.code_nbytes)
     with small_parts(spec, inputs, site, extra) as parts:
-        columns = columns_of(parts, head, manifest)
+        columns = columns_of(parts, head)
     return head[
         by_worth(importance, columns, head, key_of(spec.seed, Purpose.RANK_TIE), is_selected)
     ]

@@ -14,8 +14,7 @@ from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.executors import Executor, ThreadExecutor, fit_iteration
-from srs_ooc.runs.resources import EngineParts
-from srs_ooc.store.manifest import Manifest
+from srs_ooc.runs.resources import Resources
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest import Trees, add_shares, decode_trees
@@ -30,10 +29,8 @@ class HeldOut:
 
     Parameters
     ----------
-    parts : EngineParts
+    parts : Resources
         Of the training rows; made with ``saves``, so that there is room for a tree's record.
-    manifest : Manifest
-        Of the store.
     rows : int32 (n,)
         Rows of the store that are held out.
     target : (n,)
@@ -42,13 +39,12 @@ class HeldOut:
 
     def __init__(
         self,
-        parts: EngineParts,
-        manifest: Manifest,
+        parts: Resources,
         rows: NDArray[np.int32],
         target: NDArray[np.integer] | NDArray[np.floating],
     ) -> None:
         chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
-        self._parts, self._manifest = parts, manifest
+        self._parts, self._manifest = parts, parts.manifest
         self._rows, self._target = rows[chosen], target[chosen]
 
     @staticmethod
@@ -84,7 +80,7 @@ class HeldOut:
 
     def _panel(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
         block = Block(len(features), len(self._rows), self._manifest.code_nbytes, tiled=False)
-        self._parts.source.store.gather(features, block, self._rows)
+        self._parts.source.columns.gather(features, block, self._rows)
         codes = block.as_columns(len(features))
         panel = codes.astype(np.float64)
         panel[codes == self._manifest.missing_code] = np.nan
@@ -103,7 +99,7 @@ class HeldOut:
         )
         for block in parts.blocks:
             block.use_tiles()
-        with ReadAhead(parts.source.store) as ahead:
+        with ReadAhead(parts.source.columns) as ahead:
             fit = partial(fit_iteration, parts.source, learner)
             executor = ThreadExecutor(fit, parts.blocks, ahead)
             try:

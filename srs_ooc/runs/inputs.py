@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.runs.side_files import find_all
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import PIECE_ITEMS, Names, array_pieces
+from srs_ooc.store.names import PIECE_ITEMS
+from srs_ooc.store.store import Store
 
 _Position = TypeVar("_Position", np.int32, np.uint32)
 
@@ -41,15 +41,14 @@ class Inputs:
 
 
 def resolve(
-    path: Path,
-    manifest: Manifest,
+    store: Store,
     exclude_file: Path | None,
     rows_file: Path | None,
     *,
     exclude_missing: bool,
     room_nbytes: int = 0,
 ) -> Inputs:
-    """Read the files of ``--exclude`` and ``--rows`` against the store at ``path``.
+    """Read the files of ``--exclude`` and ``--rows`` against a store.
 
     With more ``room_nbytes`` of memory the files are read fewer times; what is found is the same.
 
@@ -58,20 +57,20 @@ def resolve(
     UsageError
         If a name or row id is not in the store, or nothing would be left.
     """
-    excluded = np.zeros(manifest.n_features, dtype=np.bool_)
+    excluded = np.zeros(store.n_features, dtype=np.bool_)
     if exclude_file is not None:
-        named = find_all(exclude_file, Names(path, manifest, "names"), "feature", room_nbytes)
-        for start, positions in array_pieces(path, manifest, "positions"):
+        named = find_all(exclude_file, store.names, "feature", room_nbytes)
+        for start, positions in store.pieces("positions"):
             excluded[start : start + len(positions)] = named[positions]
         del named
     if exclude_missing:
-        for start, n_missing in array_pieces(path, manifest, "n_missing"):
+        for start, n_missing in store.pieces("n_missing"):
             excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
     if excluded.all():
         raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
     rows = None
     if rows_file is not None:
-        found = find_all(rows_file, Names(path, manifest, "row_ids"), "row id", room_nbytes)
+        found = find_all(rows_file, store.row_ids, "row id", room_nbytes)
         rows = _positions(found, np.int32)
     stored = _positions(excluded, np.uint32)
     return Inputs(stored if len(stored) else None, rows)

@@ -15,6 +15,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import CONCLUSION, VERDICT
+from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 80, 150
 
@@ -24,9 +25,9 @@ def options(**given):
 
 
 def run_to(store, run, request, watch=lambda _: True):
-    ledger = open_or_create(store, run, request)
+    ledger = open_or_create(Store.open(store), run, request)
     try:
-        work_on(ledger, store, request, watch)
+        work_on(ledger, Store.open(store), request, watch)
     finally:
         ledger.close()
 

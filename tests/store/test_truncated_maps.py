@@ -13,6 +13,7 @@ GATHER = """
 import faulthandler, os, signal, sys, threading
 from pathlib import Path
 import numpy as np
+from srs_ooc.store.store import Store
 from srs_ooc.base.errors import StoreError
 from srs_ooc.trees.block import Block
 from srs_ooc.store.columns import ColumnStore
@@ -20,7 +21,7 @@ from srs_ooc.store.columns import ColumnStore
 path, then = Path(sys.argv[1]), sys.argv[2]
 if then == "faulthandler":
     faulthandler.enable()
-with ColumnStore(path, mapped=True) as store:
+with Store.open(path).columns(mapped=True) as store:
     block = Block(70, store.manifest.n_rows, 1, tiled=True)
     items = np.arange(70, dtype=np.uint32)
     rows = np.arange(9, dtype=np.int32)

@@ -15,7 +15,7 @@ from srs_ooc.ingestion import spool
 from srs_ooc.ingestion.memory import IngestPlan
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names
-from srs_ooc.store.verify import verify_store
+from srs_ooc.store.store import Store
 
 RNG = np.random.default_rng(3)
 VALUES = RNG.normal(size=(31, 12)) * (RNG.random((31, 12)) < 0.5)
@@ -34,7 +34,7 @@ def holds(store: Path, values=VALUES, names=NAMES, labels=LABELS, dtype="float64
     assert [manifest.classes[c] for c in group["target"][:]] == labels
     assert manifest.values_dtype == dtype
     assert manifest.n_missing_cells == np.isnan(values).sum()
-    verify_store(store)
+    Store.open(store).verify()
 
 
 def csv_checksums(folder: Path) -> dict:
