@@ -20,8 +20,7 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest_reference import add_shares, decode_tree
 
@@ -35,7 +34,7 @@ def _few_trees(monkeypatch):
 
 
 def run_of(folder, values, labels, *, iterations=150, **given):
-    store = make_store(folder / "t.zarr", values, labels)
+    store = Store.open(make_store(folder / "t.zarr", values, labels))
     request = Request(
         Options(subspace_size="40", seed=3, **({"judge": "decoy"} | given)), iterations=iterations
     )
@@ -58,7 +57,7 @@ def table(tmp_path_factory):
 
 def sources(site, stored):
     """Return the numbers of features in the source."""
-    positions = read_array(site.store, read_manifest(site.store), "positions").view(np.uint32)
+    positions = site.store.array("positions").view(np.uint32)
     return [int(positions[feature]) for feature in stored]
 
 
@@ -227,7 +226,7 @@ def test_a_run_of_another_judge_is_compacted_too(tmp_path):
 
 def test_a_run_that_is_not_done_is_refused(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
-    store = make_store(tmp_path / "t.zarr", values, labels)
+    store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
     request = Request(Options(judge="decoy", subspace_size="20"), iterations=50)
     ledger = open_or_create(store, tmp_path / "a.run", request)
     with pytest.raises(RunError, match="expected a run that is done"):
@@ -272,7 +271,7 @@ def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
 
 def test_excluded_features_never_come_back(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
-    store = make_store(tmp_path / "t.zarr", values, labels)
+    store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
     (tmp_path / "out").write_text("f0\nf7\n")
     request = Request(Options(judge="decoy", subspace_size="20"), tmp_path / "out", iterations=60)
     ledger = open_or_create(store, tmp_path / "a.run", request)
