@@ -90,6 +90,7 @@ def test_an_interrupt_while_modules_load_is_one_message():
     for module in ("click", "numpy", "srs_ooc.planning.expect"):
         code = (
             "import os, runpy, signal, sys\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # ignored by a parent in the background
             "class Finder:\n"
             "    def find_spec(self, name, path=None, target=None):\n"
             f"        if name == {module!r}:\n"
