@@ -14,7 +14,6 @@ from srs_ooc.compaction.curve import Curve, sizes_up_to
 from srs_ooc.compaction.fold_runs import (
     HeldRows,
     Site,
-    inputs_of,
     nest_run,
     room_for,
     score_sizes,
@@ -22,7 +21,7 @@ from srs_ooc.compaction.fold_runs import (
 )
 from srs_ooc.compaction.folds import deal_folds
 from srs_ooc.compaction.records import FoldRecord, Records, WholeRecord
-from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of
 from srs_ooc.runs.session import is_done

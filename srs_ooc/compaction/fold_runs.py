@@ -20,7 +20,7 @@ from srs_ooc.compaction.records import FoldRecord
 from srs_ooc.compaction.scoring import HeldOut
 from srs_ooc.evidence.params import PositiveParams
 from srs_ooc.evidence.redundancy import HEAD
-from srs_ooc.runs.inputs import Inputs, digest
+from srs_ooc.runs.inputs import Inputs, digest, inputs_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.memory import shape_of
@@ -73,11 +73,6 @@ class Site:
         return replace(
             self, watch=lambda step: self.watch(replace(step, stage=f"{what}, {step.stage}"))
         )
-
-
-def inputs_of(ledger: Ledger) -> Inputs:
-    """Return the excluded features and the training rows of a run."""
-    return Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
 
 
 def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:

@@ -5,11 +5,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.compaction.candidates import Candidates
-from srs_ooc.compaction.fold_runs import Site, inputs_of, small_parts
+from srs_ooc.compaction.fold_runs import Site, small_parts
 from srs_ooc.compaction.nested import columns_of, sampled_nbytes
 from srs_ooc.evidence.ranking import mean_importance
 from srs_ooc.evidence.redundancy import HEAD, by_worth
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.runs.inputs import inputs_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.search import TALLY

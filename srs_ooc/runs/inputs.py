@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.side_files import find_all
 from srs_ooc.store.names import PIECE_ITEMS
 from srs_ooc.store.store import Store
@@ -38,6 +39,11 @@ class Inputs:
         included = np.ones(n_features, dtype=np.bool_)
         included[self.excluded] = False
         return _positions(included, np.uint32)
+
+
+def inputs_of(ledger: Ledger) -> Inputs:
+    """Return the features left out and the training rows of a run that was made."""
+    return Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
 
 
 def resolve(

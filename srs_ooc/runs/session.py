@@ -10,7 +10,7 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK, UNWEIGHTED
-from srs_ooc.runs.inputs import Inputs, digest, resolve
+from srs_ooc.runs.inputs import Inputs, digest, inputs_of, resolve
 from srs_ooc.runs.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.memory import plan_memory, shape_of
@@ -119,8 +119,7 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
             ledger.close()
             raise
         return ledger
-    saves = bool(request.save_trees)
-    spec, shape, memory_mb = _settled(store, asked, options, request.memory_mb, saves)
+    spec, shape, memory_mb = _settled(store, asked, options, request)
     _check_until_stable(spec, request)
     planned = None if plan is None else plan(store, spec, shape, asked, request)
     default = DEFAULT_ITERATIONS if planned is None else planned.iterations
@@ -132,7 +131,7 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
         "iterations": default if request.iterations is None else request.iterations,
         UNTIL_STABLE: request.until_stable,
     }
-    meta[VALID] = 0 if saves else None
+    meta[VALID] = 0 if request.save_trees else None
     arrays = {"excluded": asked.excluded, "rows": asked.rows}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
@@ -147,8 +146,7 @@ def settle_new(store: Store, request: Request) -> tuple[RunSpec, Shape, Inputs, 
         If it could not be created.
     """
     asked, options = _resolved(store, request)
-    saves = bool(request.save_trees)
-    spec, shape, memory_mb = _settled(store, asked, options, request.memory_mb, saves)
+    spec, shape, memory_mb = _settled(store, asked, options, request)
     return spec, shape, asked, memory_mb
 
 
@@ -167,15 +165,12 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
 
 
 def _settled(
-    store: Store,
-    asked: Inputs,
-    options: Options,
-    memory_mb: int | None,
-    saves: bool,
+    store: Store, asked: Inputs, options: Options, request: Request
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     store.check_files()
-    memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
+    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
+    saves = bool(request.save_trees)
     class_weight = options.get("class_weight", UNWEIGHTED)
     shape = shape_of(store.manifest, asked, class_weight, options.get("thresholds", RANK))
     spec = settle(options, shape, store.fingerprint, memory_mb * MB, saves_trees=saves)
@@ -198,12 +193,7 @@ def _check_same_trees(ledger: Ledger, request: Request) -> None:
     )
 
 
-def work_on(
-    ledger: Ledger,
-    store: Store,
-    request: Request,
-    watch: Watch = lambda _: True,
-) -> None:
+def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambda _: True) -> None:
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
     What the request gives of iterations and memory is kept for the next time, as is the place of
@@ -229,19 +219,15 @@ def work_on(
     if is_done(ledger, until):
         return
     spec, cap_nbytes = spec_of(ledger), int(ledger.meta("memory_mb")) * MB
-    setting = Setting(store, _task_of(ledger, spec, store), cap_nbytes, request.threads)
+    with store.unchanged():
+        task = Task.of_run(spec, store, inputs_of(ledger))
+    setting = Setting(store, task, cap_nbytes, request.threads)
     with _tree_writer(ledger) as trees:
         if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))
             conclude(ledger, spec, setting, until, trees, watch, until_stable=stable)
         else:
             _screen(ledger, spec, setting, until, trees, watch)
-
-
-def _task_of(ledger: Ledger, spec: RunSpec, store: Store) -> Task:
-    inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
-    with store.unchanged():
-        return Task.of_run(spec, store, inputs)
 
 
 def _check_iterations(ledger: Ledger, request: Request) -> None:

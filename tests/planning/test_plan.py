@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from stores import make_store, noise_table
 
+import srs_ooc
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.sizes import MB
@@ -183,6 +184,16 @@ def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
     for one in (plan, make_plan(subject(), Options())):
         assert one.speed.seconds > 0
         assert one.total_seconds == one.iterations * one.speed.seconds
+
+
+def test_a_regression_has_no_classes_on_some_of_its_rows_either(tmp_path):
+    values, labels = noise_table(60, 150)
+    srs_ooc.ingest(values.T, tmp_path / "t.zarr", target=values[0] + labels, task="regression")
+    rows = tmp_path / "rows.txt"
+    rows.write_text("\n".join(map(str, range(1, 41))))
+    planned = subject_of_store(Store.open(tmp_path / "t.zarr"), Request(rows_file=rows))
+    assert planned.shape.n_rows == 40
+    assert planned.class_counts == ()
 
 
 def test_slow_iterations_are_not_waited_for_long(tmp_path, monkeypatch):
