@@ -101,8 +101,9 @@ import os, signal, sys
 import numpy as np
 from pathlib import Path
 from srs_ooc.results import export
+from srs_ooc.store.store import Store
 export._row_blocks = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-export.export_columns(Path(sys.argv[1]), np.array([0, 1]), Path(sys.argv[2]))
+export.export_columns(Store.open(Path(sys.argv[1])), np.array([0, 1]), Path(sys.argv[2]))
 """
 
 

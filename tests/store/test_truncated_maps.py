@@ -13,10 +13,9 @@ GATHER = """
 import faulthandler, os, signal, sys, threading
 from pathlib import Path
 import numpy as np
-from srs_ooc.store.store import Store
 from srs_ooc.base.errors import StoreError
+from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
-from srs_ooc.store.columns import ColumnStore
 
 path, then = Path(sys.argv[1]), sys.argv[2]
 if then == "faulthandler":
