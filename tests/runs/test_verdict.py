@@ -243,8 +243,8 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     ("given", "message"),
     [
         (("--judge", "probe", "--fdr", 0.1), "--judge decoy only"),
-        (("--judge", "decoy", "--decoys", 1, "--replays", 9), "decoys or replays"),
-        (("--judge", "decoy", "--decoys", 0), "decoys or replays"),
+        (("--judge", "decoy", "--decoys", 1, "--replays", 9), "decoys or permutation runs"),
+        (("--judge", "decoy", "--decoys", 0), "decoys or permutation runs"),
         (("--judge", "decoy", "--replays", 8), "at least 9 for --fdr 0.1"),
         (("--judge", "decoy", "--fdr", 0), "between 0 and 1"),
         (("--judge", "decoy", "--save-trees"), "split on decoys too"),
