@@ -1,0 +1,286 @@
+// Rank tests of a column of codes against the target, given the margins and within strata.
+#pragma once
+
+#include <numeric>
+
+#include "null_saddlepoint.hpp"
+
+namespace srs {
+
+constexpr std::int64_t GRID = 128;           // scores are whole numbers up to it
+constexpr std::size_t MOST_LEVELS = 32;      // of a column, beside a target with more than two levels
+constexpr double EXACT_COST = 3e6, STRATUM_COST = 3e5, THREE_LEVELS_COST = 4e5; // multiplications
+constexpr double SMALL_STRATUM = 40;         // rows
+
+// Rows of a stratum by level of the column (ascending) and level of the target.
+struct Crossed {
+    std::size_t n_levels = 0, n_targets = 0;
+    std::vector<std::int64_t> cells; // [level][target]
+    std::int64_t at(std::size_t level, std::size_t target) const { return cells[level * n_targets + target]; }
+    std::vector<std::int64_t> levels() const {
+        std::vector<std::int64_t> sums(n_levels, 0);
+        for (std::size_t l = 0; l < n_levels; ++l)
+            for (std::size_t y = 0; y < n_targets; ++y) sums[l] += at(l, y);
+        return sums;
+    }
+    std::vector<std::int64_t> targets() const {
+        std::vector<std::int64_t> sums(n_targets, 0);
+        for (std::size_t i = 0; i < cells.size(); ++i) sums[i % n_targets] += cells[i];
+        return sums;
+    }
+};
+
+// Twice the midranks of levels with so many rows.
+inline std::vector<std::int64_t> double_midranks(const std::vector<std::int64_t> &counts) {
+    std::vector<std::int64_t> ranks(counts.size());
+    std::int64_t below = 0;
+    for (std::size_t i = 0; i < counts.size(); ++i) ranks[i] = 2 * below + counts[i] + 1, below += counts[i];
+    return ranks;
+}
+
+// Scores: midranks in the smallest whole numbers that keep their proportions, or on a grid where those are
+// larger; in strata on one grid for all, by the rows and one (van Elteren).
+inline std::vector<std::int64_t> rank_scores(const std::vector<std::int64_t> &counts, bool in_strata) {
+    std::vector<std::int64_t> scores = double_midranks(counts);
+    const std::int64_t n = std::accumulate(counts.begin(), counts.end(), std::int64_t(0));
+    if (in_strata) {
+        for (std::int64_t &s : scores) s = (s * GRID + (n + 1)) / (2 * (n + 1));
+        return scores;
+    }
+    const std::int64_t least = scores[0];
+    std::int64_t common = 0;
+    for (std::int64_t &s : scores) common = std::gcd(common, s -= least);
+    for (std::int64_t &s : scores) s /= std::max<std::int64_t>(common, 1);
+    const std::int64_t most = scores.back();
+    if (most > GRID)
+        for (std::int64_t &s : scores) s = (2 * s * GRID + most) / (2 * most);
+    return scores;
+}
+
+// Levels with no rows taken out; where ``most`` (0: any number) are exceeded neighbours by rank are put together.
+inline Crossed compact(const Crossed &crossed, std::size_t most) {
+    const std::vector<std::int64_t> levels = crossed.levels(), targets = crossed.targets();
+    const std::int64_t n = std::accumulate(levels.begin(), levels.end(), std::int64_t(0));
+    const std::size_t n_present =
+        static_cast<std::size_t>(std::count_if(levels.begin(), levels.end(), [](std::int64_t c) { return c > 0; }));
+    Crossed out;
+    for (const std::int64_t count : targets) out.n_targets += count > 0;
+    const bool all = most == 0 || n_present <= most;
+    std::int64_t below = 0, bin = -1;
+    for (std::size_t l = 0; l < levels.size(); ++l) {
+        if (!levels[l]) continue;
+        const std::int64_t own = all ? 0 : (2 * below + levels[l]) * static_cast<std::int64_t>(most) / (2 * n);
+        below += levels[l];
+        if (all || own != bin) {
+            out.cells.resize(out.cells.size() + out.n_targets, 0);
+            ++out.n_levels;
+        }
+        bin = own;
+        std::int64_t *to = out.cells.data() + (out.n_levels - 1) * out.n_targets;
+        for (std::size_t y = 0; y < crossed.n_targets; ++y)
+            if (targets[y]) *to++ += crossed.at(l, y);
+    }
+    return out;
+}
+
+// The part of a linear test that one stratum makes: sums of column score times target score.
+struct LinearStratum {
+    std::vector<std::int64_t> level_counts, level_scores, target_counts, target_scores;
+    std::int64_t n_rows = 0, sum = 0;
+
+    LinearStratum(const Crossed &crossed, bool in_strata, bool two_classes)
+        : level_counts(crossed.levels()), level_scores(rank_scores(level_counts, in_strata)),
+          target_counts(crossed.targets()), target_scores(rank_scores(target_counts, in_strata)) {
+        if (two_classes) target_scores = {0, 1};
+        n_rows = std::accumulate(level_counts.begin(), level_counts.end(), std::int64_t(0));
+        for (std::size_t l = 0; l < crossed.n_levels; ++l)
+            for (std::size_t y = 0; y < crossed.n_targets; ++y)
+                sum += crossed.at(l, y) * level_scores[l] * target_scores[y];
+    }
+    double mean() const { return dot(level_counts, level_scores) * dot(target_counts, target_scores) / double(n_rows); }
+    double variance() const {
+        return spread(level_counts, level_scores) * spread(target_counts, target_scores) / double(n_rows - 1);
+    }
+    std::int64_t span() const { // of the lattice of its sums
+        return differences(level_scores) * differences(target_scores);
+    }
+    bool is_urn() const { return level_counts.size() == 2 || target_counts.size() == 2; }
+    // Two levels on one side: rows of one are drawn, of which the other side has the scores. The sum is
+    // ``constant`` and ``span()`` times the urn's.
+    Urn urn(std::int64_t &constant) const {
+        const bool by_target = target_counts.size() == 2;
+        const std::vector<std::int64_t> &drawn = by_target ? target_scores : level_scores;
+        const std::vector<std::int64_t> &counts = by_target ? target_counts : level_counts;
+        Urn urn{by_target ? level_counts : target_counts, by_target ? level_scores : target_scores, n_rows, counts[1]};
+        const std::int64_t step = drawn[1] - drawn[0], unit = span();
+        constant = drawn[0] * urn.total() + step * urn.scores[0] * urn.n_drawn;
+        const std::int64_t least = urn.scores[0];
+        for (std::int64_t &s : urn.scores) s = (s - least) * step / unit;
+        return urn;
+    }
+    Dealt dealt(double unit) const {
+        const bool by_target = target_counts.size() <= level_counts.size();
+        const std::vector<std::int64_t> &sizes = by_target ? target_counts : level_counts;
+        const std::vector<std::int64_t> &weights = by_target ? target_scores : level_scores;
+        const std::vector<std::int64_t> &counts = by_target ? level_counts : target_counts;
+        const std::vector<std::int64_t> &scores = by_target ? level_scores : target_scores;
+        Dealt dealt;
+        const double mean = dot(counts, scores) / double(n_rows);
+        for (std::size_t i = 0; i < counts.size(); ++i) {
+            dealt.counts.push_back(double(counts[i]));
+            dealt.scores.push_back((double(scores[i]) - mean) / unit);
+        }
+        for (std::size_t g = 0; g < sizes.size(); ++g) {
+            dealt.sizes.push_back(double(sizes[g]));
+            dealt.weights.push_back(double(weights[g] - weights[0]));
+        }
+        dealt.n_rows = double(n_rows);
+        return dealt;
+    }
+
+  private:
+    using Whole = std::vector<std::int64_t>;
+    static double dot(const Whole &counts, const Whole &scores) {
+        double sum = 0;
+        for (std::size_t i = 0; i < counts.size(); ++i) sum += double(counts[i]) * double(scores[i]);
+        return sum;
+    }
+    double spread(const Whole &counts, const Whole &scores) const {
+        const double mean = dot(counts, scores) / double(n_rows);
+        double sum = 0;
+        for (std::size_t i = 0; i < counts.size(); ++i)
+            sum += double(counts[i]) * (double(scores[i]) - mean) * (double(scores[i]) - mean);
+        return sum;
+    }
+    static std::int64_t differences(const Whole &scores) {
+        std::int64_t common = 0;
+        for (const std::int64_t s : scores) common = std::gcd(common, s - scores[0]);
+        return common;
+    }
+};
+
+// The logarithm of P(|S - E S| >= what it is) of a linear test.
+class LinearTest {
+  public:
+    LinearTest(const LogFactorials &log_factorial, std::vector<LinearStratum> strata)
+        : log_factorial_(log_factorial), strata_(std::move(strata)) {
+        for (const LinearStratum &stratum : strata_) {
+            mean_ += stratum.mean(), variance_ += stratum.variance(), sum_ += double(stratum.sum);
+            span_ = std::gcd(span_, stratum.span());
+        }
+    }
+
+    double log_p() const {
+        if (!(variance_ > 0)) return 0;
+        double log_p = NEVER;
+        if (strata_.size() == 1 && strata_[0].is_urn()) log_p = of_urn();
+        else if (strata_.size() > 1 && all_known()) log_p = of_known();
+        return log_p > -600 ? log_p : saddlepoint(); // also where an exact one is not there, or underflows
+    }
+
+    double saddlepoint() const {
+        const double sd = std::sqrt(variance_), distance = std::fabs(sum_ - mean_), span = double(span_);
+        const double other = std::ceil((2 * distance - 1e-6) / span) * span - distance; // on the other side
+        const double up = sum_ > mean_ ? distance : other, down = sum_ > mean_ ? other : distance;
+        const double log_p = log_sum(log_upper_tail(law(sd), up / sd), log_upper_tail(law(-sd), down / sd));
+        return std::min(0.0, log_p);
+    }
+
+  private:
+    double of_urn() const {
+        std::int64_t constant;
+        const Urn urn = strata_[0].urn(constant);
+        const Extreme extreme = Extreme::of(urn.mean(), (sum_ - double(constant)) / double(span_));
+        if (urn.counts.size() == 2) return log_p_two_levels(log_factorial_, urn, extreme);
+        if (urn.counts.size() == 3 && three_levels_cost(urn) <= THREE_LEVELS_COST)
+            return log_p_three_levels(log_factorial_, urn, extreme);
+        if (pmf_cost(urn) <= EXACT_COST) return log_p_of(exact_pmf(log_factorial_, urn), extreme);
+        return NEVER;
+    }
+    bool all_known() const {
+        double cost = 0, width = 1;
+        for (const LinearStratum &stratum : strata_) {
+            if (!stratum.is_urn()) return false;
+            std::int64_t constant;
+            const Urn urn = stratum.urn(constant);
+            const double points = double(urn.scores.back()) * double(std::min(urn.n_drawn, urn.n_rows - urn.n_drawn));
+            cost += pmf_cost(urn) + width * points;
+            width += points * double(stratum.span() / span_);
+            if (cost > EXACT_COST || width > EXACT_COST) return false;
+        }
+        return true;
+    }
+    double of_known() const {
+        Pmf pmf{0, {1.0}};
+        double constants = 0;
+        for (const LinearStratum &stratum : strata_) {
+            std::int64_t constant;
+            const Pmf own = exact_pmf(log_factorial_, stratum.urn(constant));
+            pmf = convolved(own, stratum.span() / span_, pmf);
+            constants += double(constant);
+        }
+        const double unit = double(span_);
+        return log_p_of(pmf, Extreme::of((mean_ - constants) / unit, (sum_ - constants) / unit));
+    }
+    Law law(double unit) const {
+        Law law;
+        law.span = double(span_) / std::fabs(unit);
+        for (const LinearStratum &stratum : strata_) {
+            if (strata_.size() > 1 && stratum.is_urn() && double(stratum.n_rows) <= SMALL_STRATUM) {
+                std::int64_t constant;
+                const Urn urn = stratum.urn(constant);
+                if (pmf_cost(urn) <= STRATUM_COST) {
+                    law.known.push_back({exact_pmf(log_factorial_, urn), urn.mean(), unit / double(stratum.span())});
+                    continue;
+                }
+            }
+            law.dealt.emplace_back(stratum.dealt(unit));
+            law.log_ways += stratum.dealt(unit).log_ways(log_factorial_);
+        }
+        return law;
+    }
+
+    const LogFactorials &log_factorial_;
+    std::vector<LinearStratum> strata_;
+    double mean_ = 0, variance_ = 0, sum_ = 0;
+    std::int64_t span_ = 0;
+};
+
+// The logarithm of the p-value of a linear test of crossed strata.
+inline double linear_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
+                           bool two_classes) {
+    std::vector<LinearStratum> parts;
+    for (const Crossed &all : strata) {
+        const Crossed crossed = compact(all, two_classes ? 0 : MOST_LEVELS);
+        if (crossed.n_levels < 2 || crossed.n_targets < 2) continue;
+        LinearStratum part(crossed, in_strata, two_classes);
+        if (part.variance() > 0) parts.push_back(std::move(part));
+    }
+    return parts.empty() ? 0 : LinearTest(log_factorial, std::move(parts)).log_p();
+}
+
+// Classes one after the other, each against those still to come: given what the earlier ones took the rest are
+// exchangeable, so the p-values are valid one given the other; their normal scores squared are added.
+inline double classes_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
+                            const std::vector<std::int32_t> &order) {
+    double sum = 0;
+    int degrees = 0;
+    for (std::size_t j = 0; j + 1 < order.size(); ++j) {
+        std::vector<Crossed> parts;
+        for (const Crossed &all : strata) {
+            Crossed part{all.n_levels, 2, std::vector<std::int64_t>(2 * all.n_levels, 0)};
+            for (std::size_t l = 0; l < all.n_levels; ++l) {
+                part.cells[2 * l + 1] = all.at(l, static_cast<std::size_t>(order[j]));
+                for (std::size_t k = j + 1; k < order.size(); ++k)
+                    part.cells[2 * l] += all.at(l, static_cast<std::size_t>(order[k]));
+            }
+            parts.push_back(std::move(part));
+        }
+        const double z = normal_score(linear_log_p(log_factorial, parts, in_strata, true));
+        sum += z * z;
+        ++degrees;
+    }
+    return log_chi_squared(sum, degrees);
+}
+
+} // namespace srs
