@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <numeric>
+#include <tuple>
 #include <vector>
 
 #include "own_math.hpp"
@@ -98,40 +101,57 @@ inline double log_p_two_levels(const LogFactorials &log_factorial, const Urn &ur
     return std::min(0.0, log_sum(above, below));
 }
 
-inline double three_levels_cost(const Urn &urn) {
-    const std::size_t base = urn.base();
-    double cost = 1;
-    for (std::size_t i = 0; i < 3; ++i)
-        if (i != base) cost *= double(std::min(urn.counts[i], urn.n_drawn) + 1);
-    return cost;
-}
-
-// Three levels: all pairs of what is drawn of the two less common ones, from their mode outwards.
-inline double log_p_three_levels(const LogFactorials &log_factorial, const Urn &urn, const Extreme &extreme) {
-    const std::size_t base = urn.base(), a = base == 0 ? 1 : 0, b = 3 - base - a;
-    const std::int64_t na = urn.counts[a], nb = urn.counts[b], nc = urn.counts[base], d = urn.n_drawn;
-    const std::int64_t sa = urn.scores[a] - urn.scores[base], sb = urn.scores[b] - urn.scores[base];
-    const double mean = extreme.mean - double(urn.scores[base] * d);
-    double log_p = NEVER;
-    for (std::int64_t i = std::max<std::int64_t>(0, d - nb - nc); i <= std::min(na, d); ++i) {
-        const std::int64_t left = d - i, least = std::max<std::int64_t>(0, left - nc), most = std::min(nb, left);
-        const double edge = double(i * sa) - mean; // extreme where |edge + j sb| >= distance: j at either end
-        const double x = (-extreme.distance - edge) / double(sb), y = (extreme.distance - edge) / double(sb);
-        const double low = std::floor(std::min(x, y)), high = std::ceil(std::max(x, y));
-        const double share = log_factorial.choose(na, i) + log_factorial.choose(nb + nc, left) -
-                             log_factorial.choose(na + nb + nc, d);
-        if (share < log_p - 50) continue;
-        double tails = NEVER;
-        if (low >= double(least))
-            tails = log_sum(tails, log_hypergeometric_tail(log_factorial, nb + nc, nb, left,
-                                                           static_cast<std::int64_t>(std::min(low, double(most))), false));
-        if (high <= double(most))
-            tails = log_sum(tails, log_hypergeometric_tail(log_factorial, nb + nc, nb, left,
-                                                           static_cast<std::int64_t>(std::max(high, double(least))), true));
-        log_p = log_sum(log_p, share + tails);
+// Few levels, most of them rare: all that can be drawn of the rare ones, and hypergeometric tails of the two most
+// common ones beside each.
+class Enumeration {
+  public:
+    Enumeration(const LogFactorials &log_factorial, const Urn &urn) : log_factorial_(log_factorial), urn_(urn) {
+        order_.resize(urn.counts.size());
+        std::iota(order_.begin(), order_.end(), std::size_t(0));
+        std::stable_sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return urn.counts[a] < urn.counts[b]; });
     }
-    return std::min(0.0, log_p);
-}
+    double n_cases() const {
+        double cases = 1;
+        for (std::size_t i = 0; i + 2 < order_.size(); ++i) cases *= double(std::min(urn_.counts[order_[i]], urn_.n_drawn) + 1);
+        return cases;
+    }
+    double log_p(const Extreme &extreme) {
+        log_p_ = NEVER;
+        extreme_ = extreme;
+        descend(0, urn_.n_rows, urn_.n_drawn, 0, 0);
+        return std::min(0.0, log_p_);
+    }
+
+  private:
+    void descend(std::size_t i, std::int64_t n_rows, std::int64_t left, double sum, double share) {
+        if (share < log_p_ - 50) return; // nothing beside what is there
+        if (i + 2 == order_.size()) return tails(n_rows, left, sum, share);
+        const std::int64_t count = urn_.counts[order_[i]], rest = n_rows - count;
+        for (std::int64_t k = std::max<std::int64_t>(0, left - rest); k <= std::min(count, left); ++k)
+            descend(i + 1, rest, left - k, sum + double(k * urn_.scores[order_[i]]),
+                    share + log_factorial_.choose(count, k) + log_factorial_.choose(rest, left - k) - log_factorial_.choose(n_rows, left));
+    }
+    void tails(std::int64_t n_rows, std::int64_t left, double sum, double share) {
+        const std::size_t one = order_[order_.size() - 2], base = order_.back();
+        const std::int64_t n_ones = urn_.counts[one];
+        const double step = double(urn_.scores[one] - urn_.scores[base]);
+        const double edge = sum + double(left * urn_.scores[base]) - extreme_.mean; // extreme: |edge + k step| >= distance
+        const double x = (-extreme_.distance - edge) / step, y = (extreme_.distance - edge) / step;
+        const double low = std::floor(std::min(x, y)), high = std::ceil(std::max(x, y));
+        const double least = double(std::max<std::int64_t>(0, left + n_ones - n_rows)), most = double(std::min(n_ones, left));
+        const auto tail = [&](double k, bool upper) {
+            return log_hypergeometric_tail(log_factorial_, n_rows, n_ones, left, static_cast<std::int64_t>(k), upper);
+        };
+        if (low >= least) log_p_ = log_sum(log_p_, share + tail(std::min(low, most), false));
+        if (high <= most) log_p_ = log_sum(log_p_, share + tail(std::max(high, least), true));
+    }
+
+    const LogFactorials &log_factorial_;
+    const Urn &urn_;
+    std::vector<std::size_t> order_;
+    Extreme extreme_{0, 0};
+    double log_p_ = NEVER;
+};
 
 // What building a distribution level by level costs, in multiplications; it is wanted only below ``most``.
 inline double pmf_cost(const Urn &urn) {
@@ -195,6 +215,21 @@ inline Pmf exact_pmf(const LogFactorials &log_factorial, Urn urn) {
         pmf.first = urn.total() - pmf.last();
     }
     return pmf;
+}
+
+// Columns often share their margins: those met last are kept, by thread.
+inline const Pmf &kept_pmf(const LogFactorials &log_factorial, const Urn &urn) {
+    using Key = std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::int64_t>;
+    constexpr std::size_t MOST_KEPT = 64, MOST_POINTS = 1 << 16;
+    thread_local std::map<Key, Pmf> kept;
+    thread_local std::size_t n_points = 0;
+    const Key key{urn.counts, urn.scores, urn.n_drawn};
+    const auto found = kept.find(key);
+    if (found != kept.end()) return found->second;
+    if (kept.size() >= MOST_KEPT || n_points > MOST_POINTS) kept.clear(), n_points = 0;
+    Pmf pmf = exact_pmf(log_factorial, urn);
+    n_points += pmf.p.size();
+    return kept.emplace(key, std::move(pmf)).first->second;
 }
 
 // The distribution of ``stride`` times a's and b's.

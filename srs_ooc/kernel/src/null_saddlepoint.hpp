@@ -62,7 +62,7 @@ class DealtLaw {
             tilted_[g] = alpha[g] + t * score * dealt_.weights[g + 1];
             most = std::max(most, tilted_[g]);
         }
-        double sum = own_exp(-most), weighted = 0, weighted2 = 0;
+        double sum = most > 0 ? own_exp(-most) : 1.0, weighted = 0, weighted2 = 0;
         for (std::size_t g = 0; g < n_; ++g) sum += tilted_[g] = own_exp(tilted_[g] - most);
         value += count * (most + own_log(sum));
         for (std::size_t g = 0; g < n_; ++g) {

@@ -16,8 +16,10 @@ inline double own_exp(double x) {
     if (!(x > -708.0)) return 0.0;
     if (x > 709.0) return std::numeric_limits<double>::infinity();
     const double k = std::floor(x / LN2 + 0.5), r = (x - k * LN2_HIGH) - k * LN2_LOW;
-    double sum = 1.0;
-    for (int i = 13; i > 0; --i) sum = 1.0 + sum * r * (1.0 / i);
+    const double r2 = r * r, r4 = r2 * r2; // the series, in parts that do not wait for one another
+    const double a = (1 + r) + r2 * (1.0 / 2 + r * (1.0 / 6)), b = (1.0 / 24 + r * (1.0 / 120)) + r2 * (1.0 / 720 + r * (1.0 / 5040));
+    const double c = (1.0 / 40320 + r * (1.0 / 362880)) + r2 * (1.0 / 3628800 + r * (1.0 / 39916800));
+    const double sum = a + r4 * (b + r4 * (c + r4 * (1.0 / 479001600 + r * (1.0 / 6227020800.0))));
     const std::uint64_t bits = static_cast<std::uint64_t>(static_cast<std::int64_t>(k) + 1023) << 52;
     double scale;
     std::memcpy(&scale, &bits, sizeof scale);
@@ -35,8 +37,11 @@ inline double own_log(double x) {
     std::memcpy(&m, &bits, sizeof m);
     if (m > 2 * SQRT_HALF) m *= 0.5, k += 1;
     const double f = (m - 1) / (m + 1), f2 = f * f;
-    double sum = 0;
-    for (int i = 21; i > 0; i -= 2) sum = sum * f2 + 1.0 / i;
+    const double f4 = f2 * f2, f8 = f4 * f4;
+    const double a = (1 + f2 * (1.0 / 3)) + f4 * (1.0 / 5 + f2 * (1.0 / 7));
+    const double b = (1.0 / 9 + f2 * (1.0 / 11)) + f4 * (1.0 / 13 + f2 * (1.0 / 15));
+    const double c = (1.0 / 17 + f2 * (1.0 / 19)) + f4 * (1.0 / 21);
+    const double sum = a + f8 * (b + f8 * c);
     return k * LN2_HIGH + (2 * f * sum + k * LN2_LOW);
 }
 

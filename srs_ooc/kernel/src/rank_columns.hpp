@@ -25,32 +25,41 @@ template <class Code> class Crossing {
     }
 
   private:
+    // Only levels there are: most columns have few.
     void cross_one(const Code *column, std::int64_t from, std::int64_t to, Crossed &out) {
-        const std::size_t n_codes = slots_.size(), n_rows = static_cast<std::size_t>(to - from);
-        out.n_targets = target_.n_targets;
-        present_.clear();
-        if (n_rows < n_codes) { // fewer levels than codes: numbered in order
-            for (std::int64_t i = from; i < to; ++i) {
-                const std::size_t code = column[target_.rows[i]];
-                if (code < n_codes && !slots_[code]) slots_[code] = 1, present_.push_back(code);
-            }
-            std::sort(present_.begin(), present_.end());
-            for (std::size_t l = 0; l < present_.size(); ++l) slots_[present_[l]] = l;
-            out.n_levels = present_.size();
-        } else {
-            std::iota(slots_.begin(), slots_.end(), std::size_t(0));
-            out.n_levels = n_codes;
-        }
-        out.cells.assign(out.n_levels * out.n_targets, 0);
+        const std::size_t n_codes = slots_.size(), n_targets = target_.n_targets;
+        out.n_targets = n_targets, out.n_levels = 0;
+        if (static_cast<std::size_t>(to - from) < n_codes / 4) find_sorted(column, from, to);
+        else find_counted(column, from, to);
+        for (const std::size_t code : present_) slots_[code] = n_targets * out.n_levels++;
+        out.cells.assign(out.n_levels * n_targets, 0);
         for (std::int64_t i = from; i < to; ++i) {
             const std::size_t code = column[target_.rows[i]];
-            if (code < n_codes) ++out.cells[slots_[code] * out.n_targets + static_cast<std::size_t>(target_.targets[i])];
+            if (code < n_codes) ++out.cells[slots_[code] + static_cast<std::size_t>(target_.targets[i])];
         }
-        std::fill(slots_.begin(), slots_.end(), std::size_t(0));
+        for (const std::size_t code : present_) slots_[code] = 0;
+    }
+    void find_sorted(const Code *column, std::int64_t from, std::int64_t to) {
+        present_.clear();
+        for (std::int64_t i = from; i < to; ++i) {
+            const std::size_t code = column[target_.rows[i]];
+            if (code < slots_.size() && !slots_[code]) slots_[code] = 1, present_.push_back(code);
+        }
+        std::sort(present_.begin(), present_.end());
+    }
+    void find_counted(const Code *column, std::int64_t from, std::int64_t to) {
+        std::vector<char> &seen = seen_;
+        seen.assign(slots_.size() + 1, 0);
+        for (std::int64_t i = from; i < to; ++i)
+            seen[std::min<std::size_t>(column[target_.rows[i]], slots_.size())] = 1;
+        present_.clear();
+        for (std::size_t code = 0; code < slots_.size(); ++code)
+            if (seen[code]) present_.push_back(code);
     }
 
     const Target &target_;
     std::vector<std::size_t> slots_, present_;
+    std::vector<char> seen_;
 
   public:
     std::vector<Crossed> strata;
@@ -65,26 +74,29 @@ class CheapLook {
         finish(nominal);
     }
     double log_p = 0, fewest = 0; // ``fewest``: rows outside the most common level, or of the smallest class
-    double n_rows = 0;
+    double n_rows = 0, commonest = 0;
 
   private:
     void add(const Crossed &crossed, bool nominal) {
         by_target_.assign(crossed.n_targets, 0.0), at_target_.assign(crossed.n_targets, 0.0);
+        double *by_target = by_target_.data(), *at_target = at_target_.data();
         double n = 0, common = 0, square = 0;
         for (std::size_t l = 0; l < crossed.n_levels; ++l) {
-            double count = 0;
-            for (std::size_t y = 0; y < crossed.n_targets; ++y) count += double(crossed.at(l, y));
+            const std::int32_t *cells = crossed.cells.data() + l * crossed.n_targets;
+            std::int32_t rows = 0;
+            for (std::size_t y = 0; y < crossed.n_targets; ++y) rows += cells[y];
+            const double count = rows;
             if (count == 0) continue;
             const double rank = n + 0.5 * (count + 1);
             n += count, common = std::max(common, count), square += count * rank * rank;
             for (std::size_t y = 0; y < crossed.n_targets; ++y) {
-                by_target_[y] += double(crossed.at(l, y)) * rank;
-                at_target_[y] += double(crossed.at(l, y));
+                by_target[y] += double(cells[y]) * rank;
+                at_target[y] += double(cells[y]);
             }
         }
         if (n < 2) return;
         const double mean = 0.5 * (n + 1), spread = square - n * mean * mean, weight = 1 / (n + 1);
-        n_rows += n, others_ += n - common;
+        n_rows += n, others_ += n - common, commonest += common;
         for (std::size_t y = 0; y < crossed.n_targets; ++y) drawn_[y] += at_target_[y];
         if (nominal) {
             for (std::size_t y = 0; y < crossed.n_targets; ++y) {
@@ -121,17 +133,23 @@ class CheapLook {
     double others_ = 0;
 };
 
-constexpr double THICK = 25;                                                    // rows
-constexpr double THIN_GATE = -1.15, GATE = -3.1, THICK_GATE = -5.9, THICK_ROWS = 100; // of logarithms: p = 0.32, 0.045, 0.0027
+constexpr double THICK = 25; // rows
+// Logarithms of p-values beyond which the test itself is made: 0.32; 0.045; where nothing is common 0.01, and
+// where that goes for the levels of a target as well 0.0027.
+constexpr double THIN_GATE = -1.15, THICK_GATE = -3.1, FINE_GATE = -4.6, FINEST_GATE = -5.9;
+
+inline double gate(const CheapLook &look, bool nominal) {
+    if (look.fewest < THICK) return THIN_GATE;
+    if (4 * look.commonest > look.n_rows || look.n_rows < 4 * THICK) return THICK_GATE;
+    return nominal ? FINE_GATE : FINEST_GATE;
+}
 
 // The natural logarithm of a column's p-value; ``all``: the test itself whatever the cheap look shows.
 inline double column_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, const Target &target,
                            bool all) {
     const CheapLook look(strata, target.nominal, target.n_targets);
     if (!(look.log_p < 0)) return 0;
-    double gate = THIN_GATE;
-    if (look.fewest >= THICK) gate = !target.nominal && look.n_rows >= THICK_ROWS ? THICK_GATE : GATE;
-    if (!all && look.log_p > gate) return look.log_p;
+    if (!all && look.log_p > gate(look, target.nominal)) return look.log_p;
     const bool in_strata = target.n_strata > 1;
     if (!target.nominal || target.two_classes())
         return linear_log_p(log_factorial, strata, in_strata, target.two_classes());

@@ -7,15 +7,17 @@
 
 namespace srs {
 
-constexpr std::int64_t GRID = 128;           // scores are whole numbers up to it
+constexpr std::int64_t GRID = 64;            // scores are whole numbers up to it
+constexpr std::int64_t COARSE_GRID = 16, COARSE_ROWS = 64, NEARBY = 50; // where few levels have many rows each: a sum's lattice
+constexpr std::size_t COARSE_LEVELS = 16;                  // is then known, where else its points would come in lumps
 constexpr std::size_t MOST_LEVELS = 32;      // of a column, beside a target with more than two levels
-constexpr double EXACT_COST = 3e6, STRATUM_COST = 3e5, THREE_LEVELS_COST = 4e5; // multiplications
+constexpr double EXACT_COST = 4e6, STRATUM_COST = 3e5, CASE_COST = 2000; // multiplications
 constexpr double SMALL_STRATUM = 40;         // rows
 
 // Rows of a stratum by level of the column (ascending) and level of the target.
 struct Crossed {
     std::size_t n_levels = 0, n_targets = 0;
-    std::vector<std::int64_t> cells; // [level][target]
+    std::vector<std::int32_t> cells; // [level][target]
     std::int64_t at(std::size_t level, std::size_t target) const { return cells[level * n_targets + target]; }
     std::vector<std::int64_t> levels() const {
         std::vector<std::int64_t> sums(n_levels, 0);
@@ -38,6 +40,21 @@ inline std::vector<std::int64_t> double_midranks(const std::vector<std::int64_t>
     return ranks;
 }
 
+// Scores from 0 to ``most`` on a grid of so many steps.
+inline std::int64_t on_grid(std::int64_t score, std::int64_t most, std::int64_t grid) {
+    return (2 * score * grid + most) / (2 * most);
+}
+
+// The fewest steps whose grid has every score nearby, if not COARSE_GRID: nearly even scores become even.
+inline std::int64_t coarse_grid(const std::vector<std::int64_t> &scores, std::int64_t most) {
+    for (std::int64_t grid = 1; grid < COARSE_GRID; ++grid)
+        if (std::all_of(scores.begin(), scores.end(), [&](std::int64_t s) {
+                return std::abs(s * grid - on_grid(s, most, grid) * most) * NEARBY <= most * grid;
+            }))
+            return grid;
+    return COARSE_GRID;
+}
+
 // Scores: midranks in the smallest whole numbers that keep their proportions, or on a grid where those are
 // larger; in strata on one grid for all, by the rows and one (van Elteren).
 inline std::vector<std::int64_t> rank_scores(const std::vector<std::int64_t> &counts, bool in_strata) {
@@ -47,13 +64,14 @@ inline std::vector<std::int64_t> rank_scores(const std::vector<std::int64_t> &co
         for (std::int64_t &s : scores) s = (s * GRID + (n + 1)) / (2 * (n + 1));
         return scores;
     }
-    const std::int64_t least = scores[0];
+    const std::int64_t least = scores[0], most = scores.back() - least;
     std::int64_t common = 0;
     for (std::int64_t &s : scores) common = std::gcd(common, s -= least);
-    for (std::int64_t &s : scores) s /= std::max<std::int64_t>(common, 1);
-    const std::int64_t most = scores.back();
-    if (most > GRID)
-        for (std::int64_t &s : scores) s = (2 * s * GRID + most) / (2 * most);
+    const bool coarse = n > COARSE_ROWS && counts.size() <= COARSE_LEVELS;
+    std::int64_t grid = most / std::max<std::int64_t>(common, 1); // keeps proportions
+    if (coarse) grid = std::min(grid, coarse_grid(scores, most));
+    grid = std::min(grid, GRID);
+    for (std::int64_t &s : scores) s = on_grid(s, std::max<std::int64_t>(most, 1), grid);
     return scores;
 }
 
@@ -76,9 +94,9 @@ inline Crossed compact(const Crossed &crossed, std::size_t most) {
             ++out.n_levels;
         }
         bin = own;
-        std::int64_t *to = out.cells.data() + (out.n_levels - 1) * out.n_targets;
+        std::int32_t *to = out.cells.data() + (out.n_levels - 1) * out.n_targets;
         for (std::size_t y = 0; y < crossed.n_targets; ++y)
-            if (targets[y]) *to++ += crossed.at(l, y);
+            if (targets[y]) *to++ += static_cast<std::int32_t>(crossed.at(l, y));
     }
     return out;
 }
@@ -192,9 +210,10 @@ class LinearTest {
         const Urn urn = strata_[0].urn(constant);
         const Extreme extreme = Extreme::of(urn.mean(), (sum_ - double(constant)) / double(span_));
         if (urn.counts.size() == 2) return log_p_two_levels(log_factorial_, urn, extreme);
-        if (urn.counts.size() == 3 && three_levels_cost(urn) <= THREE_LEVELS_COST)
-            return log_p_three_levels(log_factorial_, urn, extreme);
-        if (pmf_cost(urn) <= EXACT_COST) return log_p_of(exact_pmf(log_factorial_, urn), extreme);
+        Enumeration enumeration(log_factorial_, urn);
+        const double cases = CASE_COST * enumeration.n_cases(), cost = pmf_cost(urn);
+        if (cases < cost && cases <= EXACT_COST) return enumeration.log_p(extreme);
+        if (cost <= EXACT_COST) return log_p_of(kept_pmf(log_factorial_, urn), extreme);
         return NEVER;
     }
     bool all_known() const {
@@ -215,7 +234,7 @@ class LinearTest {
         double constants = 0;
         for (const LinearStratum &stratum : strata_) {
             std::int64_t constant;
-            const Pmf own = exact_pmf(log_factorial_, stratum.urn(constant));
+            const Pmf &own = kept_pmf(log_factorial_, stratum.urn(constant));
             pmf = convolved(own, stratum.span() / span_, pmf);
             constants += double(constant);
         }
@@ -230,7 +249,7 @@ class LinearTest {
                 std::int64_t constant;
                 const Urn urn = stratum.urn(constant);
                 if (pmf_cost(urn) <= STRATUM_COST) {
-                    law.known.push_back({exact_pmf(log_factorial_, urn), urn.mean(), unit / double(stratum.span())});
+                    law.known.push_back({kept_pmf(log_factorial_, urn), urn.mean(), unit / double(stratum.span())});
                     continue;
                 }
             }
@@ -268,11 +287,12 @@ inline double classes_log_p(const LogFactorials &log_factorial, const std::vecto
     for (std::size_t j = 0; j + 1 < order.size(); ++j) {
         std::vector<Crossed> parts;
         for (const Crossed &all : strata) {
-            Crossed part{all.n_levels, 2, std::vector<std::int64_t>(2 * all.n_levels, 0)};
+            Crossed part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0)};
             for (std::size_t l = 0; l < all.n_levels; ++l) {
-                part.cells[2 * l + 1] = all.at(l, static_cast<std::size_t>(order[j]));
+                const std::int32_t *cells = all.cells.data() + l * all.n_targets;
+                part.cells[2 * l + 1] = cells[order[j]];
                 for (std::size_t k = j + 1; k < order.size(); ++k)
-                    part.cells[2 * l] += all.at(l, static_cast<std::size_t>(order[k]));
+                    part.cells[2 * l] += cells[order[k]];
             }
             parts.push_back(std::move(part));
         }
