@@ -54,6 +54,23 @@ def _coarse_grid(scores: Sequence[int], most: int) -> int:
     return COARSE_GRID
 
 
+def level_scores(counts: Sequence[int], *, in_strata: bool) -> list[int]:
+    """Return the scores of a column, or of a target with levels, in a regression.
+
+    Where the most common level has half (three quarters) of the rows, ranks counted from its
+    midrank, rounded to eighths (fourths) of the rows.
+    """
+    n, common = sum(counts), max(counts)
+    units = 4 if 4 * common >= 3 * n else 8 if 2 * common >= n else 0
+    if not units:
+        return rank_scores(counts, in_strata=in_strata)
+    twice = [2 * sum(counts[:i]) + count + 1 for i, count in enumerate(counts)]
+    origin, step = twice[list(counts).index(common)], GRID // units if in_strata else 1
+    rounded = [(abs(s - origin) * units + n) // (2 * n) for s in twice]
+    signs = [-1 if s < origin else 1 for s in twice]
+    return [step * (units + sign * r) for sign, r in zip(signs, rounded, strict=True)]
+
+
 def compact(table: Table, most: int = 0) -> list[list[int]]:
     """Return the table without empty levels; ``most`` levels at most, neighbours put together."""
     kept = [k for k in range(len(table[0])) if any(row[k] for row in table)]
@@ -88,8 +105,9 @@ def linear_p_value(
         rows = compact(table, 0 if two_classes else MOST_LEVELS)
         if len(rows) < 2 or len(rows[0]) < 2:
             continue
-        x = rank_scores([sum(row) for row in rows], in_strata=several)
-        y = rank_scores([sum(column) for column in zip(*rows, strict=True)], in_strata=several)
+        score = rank_scores if two_classes else level_scores
+        x = score([sum(row) for row in rows], in_strata=several)
+        y = score([sum(column) for column in zip(*rows, strict=True)], in_strata=several)
         y = [0, 1] if two_classes else y
         observed += sum(c * x[i] * y[k] for i, row in enumerate(rows) for k, c in enumerate(row))
         own = _law(rows, x, y)

@@ -101,15 +101,63 @@ inline Crossed compact(const Crossed &crossed, std::size_t most) {
     return out;
 }
 
+// How much of the rows the most common level must have for a fourth, or an eighth, of the rows to be the unit.
+inline std::int64_t units_beside_common(std::int64_t most, std::int64_t n) {
+    return 4 * most >= 3 * n ? 4 : 2 * most >= n ? 8 : 0;
+}
+
+// Scores of a column, or of a target with levels. Where one level has half of the rows ranks tell little of the
+// others but on which side of it they are: they are rounded, counted from it.
+inline std::vector<std::int64_t> level_scores(const std::vector<std::int64_t> &counts, bool in_strata) {
+    const std::int64_t n = std::accumulate(counts.begin(), counts.end(), std::int64_t(0));
+    const std::size_t common = static_cast<std::size_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+    const std::int64_t units = units_beside_common(counts[common], n);
+    if (!units) return rank_scores(counts, in_strata);
+    std::vector<std::int64_t> scores = double_midranks(counts);
+    const std::int64_t from = scores[common], step = in_strata ? GRID / units : 1;
+    for (std::int64_t &s : scores) {
+        const std::int64_t rounded = (std::abs(s - from) * units + n) / (2 * n);
+        s = step * (units + (s < from ? -rounded : rounded));
+    }
+    return scores;
+}
+
+// Levels of the same score put together.
+inline Crossed merged(const Crossed &crossed, std::vector<std::int64_t> &level_scores, std::vector<std::int64_t> &target_scores) {
+    Crossed out;
+    std::vector<std::size_t> to_level, to_target;
+    const auto number = [](std::vector<std::int64_t> &scores, std::vector<std::size_t> &to) {
+        std::vector<std::int64_t> kept;
+        for (const std::int64_t s : scores) {
+            if (kept.empty() || kept.back() != s) kept.push_back(s);
+            to.push_back(kept.size() - 1);
+        }
+        scores = kept;
+    };
+    number(level_scores, to_level), number(target_scores, to_target);
+    out.n_levels = level_scores.size(), out.n_targets = target_scores.size();
+    out.cells.assign(out.n_levels * out.n_targets, 0);
+    for (std::size_t l = 0; l < crossed.n_levels; ++l)
+        for (std::size_t y = 0; y < crossed.n_targets; ++y)
+            out.cells[to_level[l] * out.n_targets + to_target[y]] += static_cast<std::int32_t>(crossed.at(l, y));
+    return out;
+}
+
 // The part of a linear test that one stratum makes: sums of column score times target score.
 struct LinearStratum {
     std::vector<std::int64_t> level_counts, level_scores, target_counts, target_scores;
     std::int64_t n_rows = 0, sum = 0;
 
-    LinearStratum(const Crossed &crossed, bool in_strata, bool two_classes)
-        : level_counts(crossed.levels()), level_scores(rank_scores(level_counts, in_strata)),
-          target_counts(crossed.targets()), target_scores(rank_scores(target_counts, in_strata)) {
-        if (two_classes) target_scores = {0, 1};
+    LinearStratum(const Crossed &all, bool in_strata, bool two_classes) {
+        Crossed crossed = all;
+        if (two_classes) {
+            level_scores = rank_scores(all.levels(), in_strata), target_scores = {0, 1};
+        } else {
+            level_scores = srs::level_scores(all.levels(), in_strata);
+            target_scores = srs::level_scores(all.targets(), in_strata);
+            crossed = merged(all, level_scores, target_scores);
+        }
+        level_counts = crossed.levels(), target_counts = crossed.targets();
         n_rows = std::accumulate(level_counts.begin(), level_counts.end(), std::int64_t(0));
         for (std::size_t l = 0; l < crossed.n_levels; ++l)
             for (std::size_t y = 0; y < crossed.n_targets; ++y)
@@ -121,6 +169,10 @@ struct LinearStratum {
     }
     std::int64_t span() const { // of the lattice of its sums
         return differences(level_scores) * differences(target_scores);
+    }
+    // Steps in which its sums come in lumps: between neighbours where levels are few on both sides.
+    std::int64_t lumps() const {
+        return std::max(span(), smallest_step(level_scores) * smallest_step(target_scores));
     }
     bool is_urn() const { return level_counts.size() == 2 || target_counts.size() == 2; }
     // Two levels on one side: rows of one are drawn, of which the other side has the scores. The sum is
@@ -169,6 +221,12 @@ struct LinearStratum {
         for (std::size_t i = 0; i < counts.size(); ++i)
             sum += double(counts[i]) * (double(scores[i]) - mean) * (double(scores[i]) - mean);
         return sum;
+    }
+    static std::int64_t smallest_step(const Whole &scores) {
+        if (scores.size() > COARSE_LEVELS) return 0;
+        std::int64_t step = scores[1] - scores[0];
+        for (std::size_t i = 2; i < scores.size(); ++i) step = std::min(step, scores[i] - scores[i - 1]);
+        return step;
     }
     static std::int64_t differences(const Whole &scores) {
         std::int64_t common = 0;
@@ -243,7 +301,7 @@ class LinearTest {
     }
     Law law(double unit) const {
         Law law;
-        law.span = double(span_) / std::fabs(unit);
+        law.span = double(strata_.size() == 1 && !strata_[0].is_urn() ? strata_[0].lumps() : span_) / std::fabs(unit);
         for (const LinearStratum &stratum : strata_) {
             if (strata_.size() > 1 && stratum.is_urn() && double(stratum.n_rows) <= SMALL_STRATUM) {
                 std::int64_t constant;
