@@ -15,7 +15,7 @@ from srs_ooc.budget import PROCESS_NBYTES, peak_resident_nbytes
 from srs_ooc.closing import STATE, Closing
 from srs_ooc.engine import Engine
 from srs_ooc.evidence.elimination import COUNTING, REPLAYING, SURVIVORS, Elimination
-from srs_ooc.evidence.marginal import strength
+from srs_ooc.evidence.marginal import p_values_of
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.replays import certify
 from srs_ooc.evidence.verdict import Verdict, clear_drops, count_decoys
@@ -170,7 +170,7 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         scores = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
         in_closing = ranking.closing_places >= 0
         scores = np.where(in_closing, scores[ranking.closing_places], 0.0)
-        return certify(found.comparison, scores, strength(found.p_values), level)
+        return certify(found.comparison, scores, found.strengths.astype(np.float64), level)
     counted = ranking.closing_places[ranking.n_outstanding :]
     may_part = clear_drops(state.scores[counted], state.rounds[counted])
     return count_decoys(
@@ -181,6 +181,7 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         found.is_best,
         may_part,
         expected=found.n_tested * ranking.p_values,
+        largest_outstanding=found.largest_outstanding_group,
     )
 
 
@@ -204,7 +205,7 @@ def _verdict_arrays(
         "is_best": found.is_best[keep],
         "stability": np.where(unknown, np.nan, stability[places]),
         "groups": found.group_numbers[keep],
-        "p_values": found.p_values[keep],
+        "p_values": p_values_of(found.strengths[keep]),
     }
 
 

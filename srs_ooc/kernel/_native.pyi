@@ -210,6 +210,6 @@ def rank_tests(
     n_targets: int,
     nominal: bool,
     order: NDArray[np.int32],
-    all: bool,
+    exactly: bool,
     log_p: NDArray[np.float64],
 ) -> None: ...

@@ -5,6 +5,7 @@ what is tested, and docs/evidence.md how well.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import log
 from typing import Any
 
@@ -21,7 +22,7 @@ _LN10 = log(10)
 
 
 @dataclass(frozen=True)
-class TestedTarget:
+class RankTarget:
     """The target's side of the tests.
 
     Attributes
@@ -50,7 +51,7 @@ class TestedTarget:
     @classmethod
     def of_classes(
         cls, labels: NDArray[np.integer], n_classes: int, strata: NDArray[np.integer] | None = None
-    ) -> "TestedTarget":
+    ) -> "RankTarget":
         """Return the target of class codes below ``n_classes``; (n_rows,), as ``strata`` are."""
         rows, starts = _by_stratum(len(labels), strata)
         sizes = np.bincount(labels, minlength=n_classes)
@@ -60,12 +61,12 @@ class TestedTarget:
     @classmethod
     def of_values(
         cls, target: NDArray[np.float64], strata: NDArray[np.integer] | None = None
-    ) -> "TestedTarget":
+    ) -> "RankTarget":
         """Return the target of a regression; (n_rows,), as ``strata`` are."""
         rows, starts = _by_stratum(len(target), strata)
         levels = np.zeros(len(rows), np.int32)
         several = len(starts) > 2
-        for start, stop in zip(starts[:-1], starts[1:], strict=True):
+        for start, stop in pairwise(starts.tolist()):
             most = 2 if several and stop - start < SMALL_STRATUM else TARGET_LEVELS
             levels[start:stop] = _levels(target[rows[start:stop]], most)
         return cls(rows, starts, levels, TARGET_LEVELS, False, np.zeros(0, np.int32))
@@ -95,7 +96,7 @@ def _levels(target: NDArray[np.float64], most: int) -> NDArray[np.int64]:
 
 
 def strengths(
-    columns: NDArray[Any], missing_code: int, target: TestedTarget, *, exactly: bool = False
+    columns: NDArray[Any], missing_code: int, target: RankTarget, *, exactly: bool = False
 ) -> NDArray[np.float64]:
     """Return minus the decimal logarithm of the p-value of each column, without the GIL.
 
@@ -105,7 +106,7 @@ def strengths(
         C-contiguous; codes from ``missing_code`` on are missing, and left out.
     missing_code : int
         Number of codes that are not.
-    target : TestedTarget
+    target : RankTarget
         What they are tested against.
     exactly : bool
         Whether columns that show nothing by the asymptotic test are tested like the others.
@@ -113,7 +114,8 @@ def strengths(
     Returns
     -------
     float64 (n_columns,)
-        0 where a column is constant; rounded to 10 digits.
+        0 where a column is constant. The same bits on every machine: no library's logarithm or
+        exponential is on the way.
     """
     log_p = np.zeros(len(columns))
     _native.rank_tests(

@@ -26,7 +26,8 @@ def rank_scores(counts: Sequence[int], *, in_strata: bool) -> list[int]:
     """Return the scores of levels with so many rows each.
 
     Midranks in the smallest whole numbers that keep their differences in proportion, or rounded to
-    ``0 .. GRID`` (``COARSE_GRID``) where those are larger. In strata midranks over the rows and one, times ``GRID``.
+    ``0 .. GRID`` (of few levels ``COARSE_GRID``) where those are larger. In strata midranks over
+    the rows and one, times ``GRID``.
     """
     n, below, twice = sum(counts), 0, []
     for count in counts:

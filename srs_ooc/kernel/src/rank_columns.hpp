@@ -144,12 +144,12 @@ inline double gate(const CheapLook &look, bool nominal) {
     return nominal ? FINE_GATE : FINEST_GATE;
 }
 
-// The natural logarithm of a column's p-value; ``all``: the test itself whatever the cheap look shows.
+// The natural logarithm of a column's p-value; ``exactly``: the test itself whatever the cheap look shows.
 inline double column_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, const Target &target,
-                           bool all) {
+                           bool exactly) {
     const CheapLook look(strata, target.nominal, target.n_targets);
     if (!(look.log_p < 0)) return 0;
-    if (!all && look.log_p > gate(look, target.nominal)) return look.log_p;
+    if (!exactly && look.log_p > gate(look, target.nominal)) return look.log_p;
     const bool in_strata = target.n_strata > 1;
     if (!target.nominal || target.two_classes())
         return linear_log_p(log_factorial, strata, in_strata, target.two_classes());

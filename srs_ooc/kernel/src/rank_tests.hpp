@@ -251,7 +251,7 @@ class LinearTest {
         double log_p = NEVER;
         if (strata_.size() == 1 && strata_[0].is_urn()) log_p = of_urn();
         else if (strata_.size() > 1 && all_known()) log_p = of_known();
-        return log_p > -600 ? log_p : saddlepoint(); // also where an exact one is not there, or underflows
+        return log_p > NEVER ? log_p : saddlepoint();
     }
 
     double saddlepoint() const {
@@ -263,6 +263,7 @@ class LinearTest {
     }
 
   private:
+    static double unless_lost(double log_p) { return log_p > -600 ? log_p : NEVER; } // to underflow
     double of_urn() const {
         std::int64_t constant;
         const Urn urn = strata_[0].urn(constant);
@@ -271,7 +272,7 @@ class LinearTest {
         Enumeration enumeration(log_factorial_, urn);
         const double cases = CASE_COST * enumeration.n_cases(), cost = pmf_cost(urn);
         if (cases < cost && cases <= EXACT_COST) return enumeration.log_p(extreme);
-        if (cost <= EXACT_COST) return log_p_of(kept_pmf(log_factorial_, urn), extreme);
+        if (cost <= EXACT_COST) return unless_lost(log_p_of(kept_pmf(log_factorial_, urn), extreme));
         return NEVER;
     }
     bool all_known() const {
@@ -297,7 +298,7 @@ class LinearTest {
             constants += double(constant);
         }
         const double unit = double(span_);
-        return log_p_of(pmf, Extreme::of((mean_ - constants) / unit, (sum_ - constants) / unit));
+        return unless_lost(log_p_of(pmf, Extreme::of((mean_ - constants) / unit, (sum_ - constants) / unit)));
     }
     Law law(double unit) const {
         Law law;
