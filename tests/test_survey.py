@@ -134,6 +134,18 @@ def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
     assert _strongest(found_alone, np.inf, 3).tolist() == []
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
+    """Single ones in the rare class are no news, whatever normal tails say of them."""
+    rng = np.random.default_rng(seed)
+    labels = (np.arange(800) < 80).astype(int)
+    values = (rng.random((600, 800)) < rng.uniform(0.003, 0.03, (600, 1))) + 0.0
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert not verdict["tiers"].any()
+    assert facts["n_marginal"] == 0
+
+
 def test_what_stands_first_does_so_within_strata(tmp_path):
     """What only strata shift, and the target with them, does not stand out."""
     values, labels = shifted(25)

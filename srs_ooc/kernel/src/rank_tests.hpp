@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "null_crossed.hpp"
 #include "null_saddlepoint.hpp"
 
 namespace srs {
@@ -13,6 +14,7 @@ constexpr std::size_t COARSE_LEVELS = 16;                  // is then known, whe
 constexpr std::size_t MOST_LEVELS = 32;      // of a column, beside a target with more than two levels
 constexpr double EXACT_COST = 4e6, STRATUM_COST = 3e5, CASE_COST = 2000; // multiplications
 constexpr double SMALL_STRATUM = 40;         // rows
+constexpr double LUMPY = 8;
 
 // Rows of a stratum by level of the column (ascending) and level of the target.
 struct Crossed {
@@ -250,7 +252,8 @@ class LinearTest {
         if (!(variance_ > 0)) return 0;
         double log_p = NEVER;
         if (strata_.size() == 1 && strata_[0].is_urn()) log_p = of_urn();
-        else if (strata_.size() > 1 && all_known()) log_p = of_known();
+        else if (strata_.size() == 1) log_p = of_crossed();
+        else if (all_known()) log_p = of_known();
         return log_p > NEVER ? log_p : saddlepoint();
     }
 
@@ -259,7 +262,9 @@ class LinearTest {
         const double other = std::ceil((2 * distance - 1e-6) / span) * span - distance; // on the other side
         const double up = sum_ > mean_ ? distance : other, down = sum_ > mean_ ? other : distance;
         const double log_p = log_sum(log_upper_tail(law(sd), up / sd), log_upper_tail(law(-sd), down / sd));
-        return std::min(0.0, log_p);
+        // Few levels on both sides and few rows: so much too small it may be, by comparison with exact ones.
+        const bool lumpy = strata_.size() == 1 && !strata_[0].is_urn() && strata_[0].lumps() > span_;
+        return std::min(0.0, lumpy ? log_p + own_log(1 + LUMPY / double(strata_[0].n_rows)) : log_p);
     }
 
   private:
@@ -274,6 +279,16 @@ class LinearTest {
         if (cases < cost && cases <= EXACT_COST) return enumeration.log_p(extreme);
         if (cost <= EXACT_COST) return unless_lost(log_p_of(kept_pmf(log_factorial_, urn), extreme));
         return NEVER;
+    }
+    double of_crossed() const {
+        const LinearStratum &one = strata_[0];
+        if (one.level_counts.size() > COARSE_LEVELS || one.target_counts.size() > COARSE_LEVELS) return NEVER;
+        const bool by_target = one.target_counts.size() <= one.level_counts.size();
+        CrossedSums sums = by_target
+            ? CrossedSums(one.level_counts, one.level_scores, one.target_counts, one.target_scores, span_)
+            : CrossedSums(one.target_counts, one.target_scores, one.level_counts, one.level_scores, span_);
+        if (sums.cost() > EXACT_COST) return NEVER;
+        return sums.log_p(log_factorial_, std::fabs(sum_ - mean_) / double(span_));
     }
     bool all_known() const {
         double cost = 0, width = 1;
