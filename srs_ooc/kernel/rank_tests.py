@@ -69,7 +69,8 @@ class RankTarget:
         for start, stop in pairwise(starts.tolist()):
             most = 2 if several and stop - start < SMALL_STRATUM else TARGET_LEVELS
             levels[start:stop] = _levels(target[rows[start:stop]], most)
-        return cls(rows, starts, levels, TARGET_LEVELS, False, np.zeros(0, np.int32))
+        n_levels = int(levels.max(initial=0)) + 1
+        return cls(rows, starts, levels, n_levels, False, np.zeros(0, np.int32))
 
 
 def _by_stratum(

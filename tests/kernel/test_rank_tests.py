@@ -209,6 +209,33 @@ def test_errors_are_at_most_five_percent_in_the_far_tail(make_column, n, n_first
     assert np.abs(errors).max() < 0.05
 
 
+@pytest.mark.parametrize(("n_strata", "n_each"), [(40, 8), (10, 50)])
+def test_errors_are_at_most_five_percent_in_strata(n_strata, n_each):
+    rng, errors = np.random.default_rng(n_strata), []
+    strata = np.repeat(np.arange(n_strata), n_each)
+    for shift in np.linspace(0.2, 1.5, 12):
+        labels = (rng.random(len(strata)) < 0.3).astype(int)
+        column = rng.binomial(3, 0.2 + 0.4 * shift * labels / 1.5)
+        law, observed, mean = np.ones(1), 0, 0.0
+        for stratum in range(n_strata):
+            inside, own = column[strata == stratum], labels[strata == stratum]
+            codes = np.unique(inside, return_inverse=True)[1]
+            counts, n_first = np.bincount(codes).tolist(), int(own.sum())
+            scores = reference.rank_scores(counts, in_strata=True)
+            if n_first in (0, n_each) or len(counts) == 1:
+                continue
+            law = np.convolve(law, weights_of_sums(counts, scores, n_first))
+            observed += sum(scores[code] for code in codes[own == 1])
+            mean += sum(np.multiply(counts, scores)) * n_first / n_each
+        extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-6
+        expected = law[extreme].sum()
+        if 1e-13 < expected < 0.3:
+            found = p_values(column, RankTarget.of_classes(labels, 2, strata))[0]
+            errors.append(found / expected - 1)
+    assert len(errors) >= 5
+    assert np.abs(errors).max() < 0.05
+
+
 @pytest.mark.parametrize("design", ["two", "five", "regression", "strata"])
 def test_p_values_are_those_of_permutations(design):
     """Of a dense table: within four standard errors at every size."""

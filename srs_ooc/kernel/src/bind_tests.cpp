@@ -21,7 +21,7 @@ void rank_tests(Matrix<const Code> columns, std::size_t n_codes, Vector<const st
     const srs::Target target{rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
                              std::vector<std::int32_t>(order.data(), order.data() + order.size())};
     nb::gil_scoped_release release;
-    srs::LogFactorials log_factorial;
+    thread_local srs::LogFactorials log_factorial; // eight bytes a row
     log_factorial.reach(static_cast<std::int64_t>(rows.size()));
     srs::Crossing<Code> crossing(target, n_codes);
     for (std::size_t j = 0; j < columns.shape(0); ++j) {

@@ -35,7 +35,8 @@ class CrossedSums {
             for (const std::int64_t size : sizes_) own *= double(std::min(size, count) + 1);
             shares += own;
         }
-        return shares * double(n_states_) * double(width_);
+        const double points = double(n_states_) * double(width_);
+        return points < MOST_POINTS ? shares * points : std::numeric_limits<double>::infinity();
     }
 
     // log P(|S - mean| >= distance); S counted from the scores of the most common levels, in spans.

@@ -153,6 +153,8 @@ class Enumeration {
     double log_p_ = NEVER;
 };
 
+constexpr double MOST_POINTS = 1 << 17; // of a distribution that is built: a megabyte
+
 // What building a distribution level by level costs, in multiplications; it is wanted only below ``most``.
 inline double pmf_cost(const Urn &urn) {
     const std::size_t base = urn.base();
@@ -220,13 +222,13 @@ inline Pmf exact_pmf(const LogFactorials &log_factorial, Urn urn) {
 // Columns often share their margins: those met last are kept, by thread.
 inline const Pmf &kept_pmf(const LogFactorials &log_factorial, const Urn &urn) {
     using Key = std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::int64_t>;
-    constexpr std::size_t MOST_KEPT = 64, MOST_POINTS = 1 << 16;
+    constexpr std::size_t MOST_KEPT = 64, MOST_KEPT_POINTS = 1 << 16;
     thread_local std::map<Key, Pmf> kept;
     thread_local std::size_t n_points = 0;
     const Key key{urn.counts, urn.scores, urn.n_drawn};
     const auto found = kept.find(key);
     if (found != kept.end()) return found->second;
-    if (kept.size() >= MOST_KEPT || n_points > MOST_POINTS) kept.clear(), n_points = 0;
+    if (kept.size() >= MOST_KEPT || n_points > MOST_KEPT_POINTS) kept.clear(), n_points = 0;
     Pmf pmf = exact_pmf(log_factorial, urn);
     n_points += pmf.p.size();
     return kept.emplace(key, std::move(pmf)).first->second;
