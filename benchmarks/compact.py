@@ -59,18 +59,20 @@ class Half:
     @property
     def x(self) -> NDArray[np.float32]:
         """The training rows."""
-        return self.values[self.train]
+        rows: NDArray[np.float32] = self.values[self.train]
+        return rows
 
     @property
     def y(self) -> NDArray[np.str_]:
         """Their classes."""
-        return self.target[self.train]
+        labels: NDArray[np.str_] = self.target[self.train]
+        return labels
 
     def accuracy(self, columns: list[int]) -> tuple[float, float]:
         """Return the accuracy of the forest and of the machine on some columns."""
         forest = RandomForestClassifier(N_TREES, random_state=self.seed, n_jobs=1)
         machine = make_pipeline(StandardScaler(), SVC())
-        x, test = self.x[:, columns], self.values[np.ix_(self.test, columns)]
+        x, test = self.x[:, columns], self.values[self.test][:, columns]
         scores = [model.fit(x, self.y).score(test, self.target[self.test])
                   for model in (forest, machine)]  # fmt: skip
         return float(scores[0]), float(scores[1])
@@ -83,6 +85,7 @@ def _ranked(scores: NDArray[np.float64]) -> list[int]:
 def ftest(half: Half) -> Choice:
     """Rank by the F-test."""
     mask, _ = peers.ftest(half.x, half.y, half.seed)
+    assert mask is not None
     scores = np.nan_to_num(f_classif(half.x, half.y)[0])
     return _ranked(scores), [int(column) for column in np.flatnonzero(mask)]
 
@@ -111,7 +114,8 @@ def mrmr(half: Half) -> Choice:
 
 def rfe(half: Half) -> Choice:
     """Drop the last fifth by the importance of 300 trees, again and again."""
-    left, order = np.arange(half.x.shape[1]), []
+    left = np.arange(half.x.shape[1])
+    order: list[int] = []
     while len(left):
         model = RandomForestClassifier(300, random_state=half.seed, n_jobs=1)
         by_importance = np.argsort(-model.fit(half.x[:, left], half.y).feature_importances_)

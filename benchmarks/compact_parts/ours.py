@@ -12,8 +12,7 @@ from srs_ooc.compaction.compact import compact
 from srs_ooc.compaction.fold_runs import Site, nest_run
 from srs_ooc.compaction.order import first_by_worth
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.store import Store
 
 MEMORY_MB, MOST = 512, 50
 
@@ -29,11 +28,11 @@ def _run(source: Path, train: NDArray[np.intp], seed: int, folder: Path) -> tupl
     ):  # fmt: skip
         arguments = [find_srs_ooc(), *map(str, command)]
         subprocess.run(arguments, check=True, capture_output=True)
-    return Ledger(run, writable=True), Site(store, MEMORY_MB, 1, lambda _: True)
+    return Ledger(run, writable=True), Site(Store.open(store), MEMORY_MB, 1, lambda _: True)
 
 
 def _columns(site: Site, stored: list[int]) -> list[int]:
-    positions = read_array(site.store, read_manifest(site.store), "positions").view(np.uint32)
+    positions = site.store.array("positions").view(np.uint32)
     return [int(positions[feature]) for feature in stored]
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def report(cache: Path, tables: list[str], methods: list[str]) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(title, tables, methods, found) -> str:
+def _table(title: str, tables: list[str], methods: list[str], found: dict[Any, Any]) -> str:
     lines = [
         f"### {title}\n",
         "| method | halves | 5 | 10 | 20 | 50 | own choice | features of it | CPU s |",

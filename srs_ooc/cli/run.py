@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.config import read_config
+from srs_ooc.cli.counts import Count
 from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import say
 from srs_ooc.cli.progress import RunProgress
@@ -30,7 +32,7 @@ from srs_ooc.store.store import Store
 
 SHOWN = 20
 WORK_OPTIONS = [
-    click.option("--iterations", type=click.IntRange(1), metavar="T",
+    click.option("--iterations", type=Count(1), metavar="T",
                  help="Iterations in total, those already done included.  "
                  "[default: as last asked for; a new run: as `srs-ooc plan` advises, "
                  "1000 to 10000]"),
@@ -39,7 +41,7 @@ WORK_OPTIONS = [
                  "[default: as last asked for; 512 for a new run]"),
     click.option("--until-stable", is_flag=True,
                  help="With --judge decoy: end the screen before, once its best 100 items, decoys "
-                 "included, are at rest."),
+                 "included, are stable."),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
 ]  # fmt: skip
@@ -182,7 +184,7 @@ def _work(ledger: Ledger, store: Store, request: Request) -> None:
             what = "; the verdict is not there yet" if stopped_at >= until else ""
             say(
                 f"stopped after {stopped_at} of {until} iterations{what}; nothing is lost. "
-                f"Go on with: srs-ooc resume {ledger.run}",
+                f"Go on with: srs-ooc resume {quote(str(ledger.run))}",
                 err=True,
             )
             sys.exit(128 + signals.received)
@@ -244,4 +246,4 @@ def _report(ledger: Ledger, store: Store) -> None:
         say(f"  {reading.name(stored)}  ({what})")
     if reading.n_selected > SHOWN:
         say(f"  ... and {reading.n_selected - SHOWN} more")
-    say(f"All features: srs-ooc features {ledger.run}")
+    say(f"All features: srs-ooc features {quote(str(ledger.run))}")

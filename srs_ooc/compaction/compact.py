@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +98,7 @@ def compact(
     if not n_iterations or not is_done(ledger, int(ledger.meta("iterations"))):
         raise RunError(
             f"{ledger.run}: expected a run that is done, found one after {n_iterations} "
-            f"iterations. Bring it to its end with `srs-ooc resume {ledger.run}`."
+            f"iterations. Bring it to its end with `srs-ooc resume {quote(str(ledger.run))}`."
         )
     records = Records(Records.folder_of(ledger.run, n_iterations, n_folds))
     whole = _whole(ledger, site, records)

@@ -118,7 +118,7 @@ def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
     with small_parts(spec, inputs, site, extra) as parts:
 
         def keep_going(done: int, total: int) -> bool:
-            return site.watch(Step("nesting", done, total))
+            return site.watch(Step("nesting", done, total, unit="trees"))
 
         nested = nest(parts, candidates, key, keep_going)
     return None if nested is None else (candidates, nested)
@@ -141,7 +141,7 @@ def score_sizes(
             features = np.array(record.order[:size], np.uint32)
             key = key_of(spec.seed, Purpose.COMPACT, record.repeat, record.fold, size)
             record.scores[str(size)] = held_out.score(features, key)
-            if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes))):
+            if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
                 return False
     return True
 

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shlex import quote
 
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.runs.ledger import Ledger
@@ -46,7 +47,7 @@ def find_store(ledger: Ledger, given: Path | None = None) -> Store:
     raise RunError(
         f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, name its new "
         f"place with --store where there is that option, or go on once with "
-        f"`srs-ooc run STORE --out {ledger.run}`, which notes the new place."
+        f"`srs-ooc run STORE --out {quote(str(ledger.run))}`, which notes the new place."
     )
 
 

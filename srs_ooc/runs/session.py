@@ -216,6 +216,7 @@ def work_on(
         before stays.
     """
     check_store(ledger, store)
+    _check_iterations(ledger, request)
     places = places_of(store.path, ledger.run)
     if places != ledger.meta(PLACES):
         ledger.set_meta(PLACES, places)
@@ -241,6 +242,17 @@ def _task_of(ledger: Ledger, spec: RunSpec, store: Store) -> Task:
     inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
     with store.unchanged():
         return Task.of_run(spec, store, inputs)
+
+
+def _check_iterations(ledger: Ledger, request: Request) -> None:
+    """Refuse to end a run before where it is; a finished run is read, whatever is asked."""
+    done, asked = ledger.progress().iteration, request.iterations
+    if asked is None or asked >= done or is_done(ledger, int(ledger.meta("iterations"))):
+        return
+    raise UsageError(
+        f"--iterations: expected the iterations in total, at least the {done} that are done, found "
+        f"{asked}. To end the run where it is, give --iterations {done}."
+    )
 
 
 def _note_until_stable(ledger: Ledger, request: Request) -> None:

@@ -111,7 +111,8 @@ def _close(
     with resources.closing_executor(leaf, sampler.capacity) as executor:
         engine = Engine(sampler, executor, book, seed=key, round_size=TREES)
         engine.advance(
-            sampler.n_trees, lambda: watch(Step(stage, engine.iteration, sampler.n_trees))
+            sampler.n_trees,
+            lambda: watch(Step(stage, engine.iteration, sampler.n_trees, unit="trees")),
         )
 
 

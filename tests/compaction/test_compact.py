@@ -20,8 +20,8 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.store import Store
+from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest_reference import add_shares, decode_tree
 
 N_ROWS, N_FEATURES = 90, 160
@@ -34,7 +34,7 @@ def _few_trees(monkeypatch):
 
 
 def run_of(folder, values, labels, *, iterations=150, **given):
-    store = make_store(folder / "t.zarr", values, labels)
+    store = Store.open(make_store(folder / "t.zarr", values, labels))
     request = Request(
         Options(subspace_size="40", seed=3, **({"judge": "decoy"} | given)), iterations=iterations
     )
@@ -57,7 +57,7 @@ def table(tmp_path_factory):
 
 def sources(site, stored):
     """Return the numbers of features in the source."""
-    positions = read_array(site.store, read_manifest(site.store), "positions").view(np.uint32)
+    positions = site.store.array("positions").view(np.uint32)
     return [int(positions[feature]) for feature in stored]
 
 
@@ -141,7 +141,12 @@ def test_a_size_asked_for_later_is_scored_without_selecting_again(table):
     ledger, site = table
     before = compact(ledger, site, 3, 1)
     stages = []
-    watching = Site(site.store, 512, 1, lambda step: stages.append(step.stage) is None)
+
+    def watch(step):
+        stages.append(step.stage)
+        return True
+
+    watching = Site(site.store, 512, 1, watch)
     after = compact(ledger, watching, 3, 1, max_features=17)
     assert 17 in after.curve.sizes
     assert set(stages) == {f"fold {i} of 3, scoring" for i in (1, 2, 3)}
@@ -176,20 +181,22 @@ def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
 
 def test_scores_are_those_of_the_trees_walked_one_by_one(table, monkeypatch):
     ledger, site = table
-    manifest = read_manifest(site.store)
     trees = []
     decoded = scoring._decoded
-    monkeypatch.setattr(
-        scoring, "_decoded", lambda o, **r: trees.append(decode_tree(o.trees[0])) or decoded(o, **r)
-    )
+
+    def noted(outcome, **kind):
+        trees.append(decode_tree(outcome.trees[0]))
+        return decoded(outcome, **kind)
+
+    monkeypatch.setattr(scoring, "_decoded", noted)
     rows = np.arange(0, N_ROWS, 3, dtype=np.int32)
     train = np.setdiff1d(np.arange(N_ROWS, dtype=np.int32), rows)
-    target = np.asarray(read_array(site.store, manifest, "target"), np.int32)[rows]
+    target = np.asarray(site.store.target(), np.int32)[rows]
     features = np.array([9, 80, 3, 44], np.uint32)
     with small_parts(spec_of(ledger), Inputs(None, train), site, 0, saves=True) as parts:
-        score = HeldOut(parts, manifest, rows, target).score(features, 77)
-        block = scoring.Block(4, len(rows), 1, tiled=False)
-        parts.source.store.gather(np.sort(features), block, rows)
+        score = HeldOut(parts, rows, target).score(features, 77)
+        block = Block(4, len(rows), 1, tiled=False)
+        parts.source.columns.gather(np.sort(features), block, rows)
     codes = dict(zip(sorted(features.tolist()), block.as_columns(4), strict=True))
     right = 0
     for row in range(len(rows)):
@@ -219,7 +226,7 @@ def test_a_run_of_another_judge_is_compacted_too(tmp_path):
 
 def test_a_run_that_is_not_done_is_refused(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
-    store = make_store(tmp_path / "t.zarr", values, labels)
+    store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
     request = Request(Options(judge="decoy", subspace_size="20"), iterations=50)
     ledger = open_or_create(store, tmp_path / "a.run", request)
     with pytest.raises(RunError, match="expected a run that is done"):
@@ -264,7 +271,7 @@ def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
 
 def test_excluded_features_never_come_back(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
-    store = make_store(tmp_path / "t.zarr", values, labels)
+    store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
     (tmp_path / "out").write_text("f0\nf7\n")
     request = Request(Options(judge="decoy", subspace_size="20"), tmp_path / "out", iterations=60)
     ledger = open_or_create(store, tmp_path / "a.run", request)

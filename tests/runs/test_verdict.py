@@ -96,7 +96,7 @@ CASES = {
 def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
     store, _, _ = table
     asked = options(**CASES[name])
-    n_items = (1 + (0 if asked.replays else asked.decoys or 1)) * N_FEATURES
+    n_items = (1 + (0 if asked.get("replays") else asked.get("decoys", 1))) * N_FEATURES
     request = Request(asked, iterations=250, threads=1, memory_mb=4000)
     run_to(store, tmp_path / "whole.run", request)
     stopped = tmp_path / "stopped.run"

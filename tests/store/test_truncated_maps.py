@@ -64,7 +64,7 @@ def test_a_chunk_cut_short_under_a_mapped_store_is_a_store_error(tmp_path, then)
         capture_output=True,
         text=True,
         env=environment(),
-        timeout=120,
+        timeout=3600,
         check=False,
     )
     # a SIGBUS that is none of a gather still ends the process, as without us

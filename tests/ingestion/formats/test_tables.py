@@ -19,6 +19,7 @@ from srs_ooc.store.store import Store
 
 RNG = np.random.default_rng(3)
 VALUES = RNG.normal(size=(31, 12)) * (RNG.random((31, 12)) < 0.5)
+VALUES += 0.0  # a sparse matrix keeps no sign of a zero, and a store does
 VALUES[3, 4] = VALUES[30, 0] = math.nan
 LABELS = ["no" if i % 3 else "yes" for i in range(31)]
 NAMES = [f"é{j}" for j in range(12)]

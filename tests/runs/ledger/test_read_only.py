@@ -27,7 +27,7 @@ def as_reader(*arguments, cwd):
         text=True,
         cwd=cwd,
         env=environment(),
-        timeout=120,
+        timeout=3600,
         check=False,
     )
 
