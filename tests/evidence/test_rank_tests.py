@@ -197,14 +197,14 @@ def counts_with_zeros(rng, n, labels, shift):
     return rng.poisson(0.15 + (0.15 + shift / 2) * labels)
 
 
-@pytest.mark.parametrize(("n", "n_first"), [(100, 50), (200, 100), (240, 24), (200, 60)])
+@pytest.mark.parametrize(("n", "n_first"), [(100, 50), (240, 24), (140, 50)])
 @pytest.mark.parametrize(
     "make_column",
     [continuous, levels(4), levels(6), levels(12), levels(20), counts_with_zeros],
     ids=["continuous", "4", "6", "12", "20", "counts"],
 )
 def test_errors_are_at_most_five_percent_in_the_far_tail(make_column, n, n_first):
-    errors = worst_errors(make_column, n, n_first, np.linspace(0.2, 3, 12))
+    errors = worst_errors(make_column, n, n_first, np.linspace(0.3, 2.7, 7))
     assert len(errors) >= 3
     assert np.abs(errors).max() < 0.05
 
@@ -240,7 +240,7 @@ def test_errors_are_at_most_five_percent_in_strata(n_strata, n_each):
 def test_p_values_are_those_of_permutations(design):
     """Of a dense table: within four standard errors at every size."""
     rng = np.random.default_rng(7)
-    n, m = 120, 20_000
+    n, m = 120, 8_000
     column = rng.integers(0, 30, n)
     strata = np.arange(n) % 4 if design == "strata" else None
     permuted = np.stack([rng.permutation(column) for _ in range(m)])
@@ -318,7 +318,7 @@ def test_rows_trade_places_within_strata_only():
     """What strata shift, in feature and target, the plain test takes for a relation."""
     rng = np.random.default_rng(0)
     strata = np.repeat(np.arange(6), 30)
-    values = rng.standard_normal((3000, 180)) + strata
+    values = rng.standard_normal((1500, 180)) + strata
     columns = values.argsort(axis=1).argsort(axis=1)
     labels = (rng.random(180) * 3 + strata / 3 > 2).astype(int)
     within = p_values(columns, RankTarget.of_classes(labels, 2, strata))
