@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.marginal import strength
+from srs_ooc.evidence.marginal import p_values_of
 from srs_ooc.evidence.ranking import by_score
 
 SHARE_ALONE = Fraction(3, 4)
@@ -38,24 +38,30 @@ class Pooled:
         Best first, each once.
     closing_places : int64 (n,)
         Place of each in the closing stage; -1 for items that did not reach it.
-    p_values : float64 (n_outstanding,)
-        Of those that stand out by themselves, which come first.
+    strengths : float32 (n_outstanding,)
+        Minus the decimal logarithms of the p-values of those that stand out by themselves, which
+        come first.
     """
 
     items: NDArray[np.uint32]
     closing_places: NDArray[np.int64]
-    p_values: NDArray[np.float64]
+    strengths: NDArray[np.float32]
+
+    @property
+    def p_values(self) -> NDArray[np.float64]:
+        """The p-values of those that stand out by themselves."""
+        return p_values_of(self.strengths)
 
     @property
     def n_outstanding(self) -> int:
         """How many items stand out by themselves."""
-        return len(self.p_values)
+        return len(self.strengths)
 
 
 def pool(
     closing: NDArray[np.uint32],
     outstanding: NDArray[np.uint32],
-    p_values: NDArray[np.float64],
+    strengths: NDArray[np.float32],
     key: int,
 ) -> Pooled:
     """Put outstanding items before those of a closing stage.
@@ -66,18 +72,18 @@ def pool(
         Items of the closing stage by rank.
     outstanding : uint32 (m,)
         Distinct items, in any order.
-    p_values : float64 (m,)
+    strengths : float32 (m,)
         Of their marginal tests.
     key : int
         Breaks ties, by a hash of the item.
     """
-    order = by_score(strength(p_values), outstanding, key)
+    order = by_score(strengths.astype(np.float64), outstanding, key)
     first = outstanding[order]
     others = np.flatnonzero(~np.isin(closing, first))
     return Pooled(
         np.concatenate([first, closing[others]]),
         np.concatenate([_places(closing, first), others]),
-        p_values[order],
+        strengths[order],
     )
 
 

@@ -10,6 +10,8 @@ Statist. 43, Section 1.3).
 Items that stand out by themselves, at the top of the ranking, are not counted: of m features
 tested, m p are expected to have p-values of at most p if none tells anything, and so many are taken
 to be false there (Benjamini and Hochberg 1995). Below them that number and the count are added.
+Decoys have the margins of their features and are tested alike: where more of them stand out than
+chance allows, they are counted there too.
 """
 
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ NONE, EXTENDED, CORE = 0, 1, 2
 TIERS = ("none", "extended", "core")
 CLEAR = 2.0
 """A drop is clear if it is so many times as far as any lower one."""
+CHANCE = 1e-3
+"""Of more decoys standing out at a place, if the tests hold, than are allowed there."""
 _NONE_EXPECTED = np.zeros(0)
 
 
@@ -69,6 +73,41 @@ def clear_drops(
     return out
 
 
+def exceeds_chance(
+    is_decoy: NDArray[np.bool_],
+    n_families: int,
+    largest_group: int,
+    expected: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Return where more decoys stand out than the tests and chance allow.
+
+    With lambda expected and groups of at most c that come together, D or more have a chance of at
+    most ``exp(-(D log(D / lambda) - D + lambda) / c)`` (Chernoff; Bennett 1962, J. Am. Statist.
+    Ass. 57, for sums of independent numbers from 0 to c).
+
+    Parameters
+    ----------
+    is_decoy : bool (m,)
+        By place.
+    n_families : int
+        M.
+    largest_group : int
+        c.
+    expected : float64 (m,)
+        False features expected at or above each place, so many decoys of each family as well.
+
+    Returns
+    -------
+    bool (m,)
+        Whether that bound is below ``CHANCE``.
+    """
+    n_decoys, allowed = np.cumsum(is_decoy), n_families * expected
+    ratio = np.maximum(n_decoys, 1) / np.maximum(allowed, np.finfo(np.float64).tiny)
+    exponent = n_decoys * np.log(ratio) - n_decoys + allowed
+    exceeds: NDArray[np.bool_] = (n_decoys > allowed) & (exponent > -largest_group * np.log(CHANCE))
+    return exceeds
+
+
 def count_decoys(
     is_decoy: NDArray[np.bool_],
     n_families: int,
@@ -77,6 +116,7 @@ def count_decoys(
     is_best: NDArray[np.bool_],
     may_part: NDArray[np.bool_],
     expected: NDArray[np.float64] = _NONE_EXPECTED,
+    largest_outstanding: int = 1,
 ) -> Verdict:
     """Cut a pooled ranking by counting its decoys, below the places that tests speak for.
 
@@ -98,12 +138,18 @@ def count_decoys(
         what is a decoy. It may end after any of the first m.
     expected : float64 (m,)
         False features at or above each of the first m places as their tests expect, ascending.
+    largest_outstanding : int
+        The largest group of correlated decoys among the first m places.
     """
     n_tested = len(expected)
+    first = is_decoy[:n_tested]
+    exceeds = exceeds_chance(first, n_families, largest_outstanding, expected)
+    beside = (largest_outstanding + np.cumsum(first)) / n_families
+    tested = np.where(exceeds, np.maximum(expected, beside), expected)
     counts = is_best | (np.arange(len(is_decoy)) < n_tested)
     n_decoys = np.cumsum((is_decoy & counts)[n_tested:])
-    counted = (largest_group + n_decoys) / n_families + expected.max(initial=0.0)
-    n_false = np.concatenate([expected, counted])
+    counted = (largest_group + n_decoys) / n_families + tested[-1:].sum()
+    n_false = np.concatenate([tested, counted])
     n_features = np.cumsum(~is_decoy & counts)
     estimate = np.where(n_features > 0, n_false / np.maximum(n_features, 1), np.inf)
     levels = np.minimum(np.minimum.accumulate(estimate[::-1])[::-1], 1.0)

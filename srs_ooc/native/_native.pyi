@@ -201,3 +201,15 @@ def put_rows(
     panel: NDArray[np.float64],
     first: int,
 ) -> tuple[int, bool]: ...
+def rank_tests(
+    columns: NDArray[Any],
+    n_codes: int,
+    rows: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    targets: NDArray[np.int32],
+    n_targets: int,
+    nominal: bool,
+    order: NDArray[np.int32],
+    exactly: bool,
+    log_p: NDArray[np.float64],
+) -> None: ...

@@ -9,6 +9,7 @@ void bind_gather(nb::module_ &module);
 void bind_parse(nb::module_ &module);
 void bind_code(nb::module_ &module);
 void bind_forest(nb::module_ &module);
+void bind_tests(nb::module_ &module);
 
 NB_MODULE(_native, module) {
     bind_trees(module);
@@ -17,4 +18,5 @@ NB_MODULE(_native, module) {
     bind_parse(module);
     bind_code(module);
     bind_forest(module);
+    bind_tests(module);
 }

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_group
-from srs_ooc.evidence.marginal import largest_passing, strength
+from srs_ooc.evidence.marginal import least_passing, p_values_of
 from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, passing_level, pool
 from srs_ooc.evidence.ranking import best_of_each, largest
 from srs_ooc.evidence.replays import Comparison
+from srs_ooc.evidence.verdict import exceeds_chance
 from srs_ooc.runs.item_tests import MarginalTests, item_columns
 from srs_ooc.runs.resources import Resources
 from srs_ooc.samplers.elimination import Elimination
@@ -40,8 +41,10 @@ class Survey:
         Whether no place above is of the same feature or one of its decoys.
     largest_group : int
         The most decoys of one group, among the first places below those that stand out.
-    p_values : float64 (n,)
-        Of the marginal test of the place's feature.
+    largest_outstanding_group : int
+        The most decoys of one group among those that stand out, where these are more than chance.
+    strengths : float32 (n,)
+        Of the marginal test of the place's feature: minus the decimal logarithm of its p-value.
     marginal_cutoff : float
         The p-value up to which features pass Benjamini and Hochberg at the run's level.
     n_marginal : int
@@ -57,7 +60,8 @@ class Survey:
     group_numbers: NDArray[np.int32]
     is_best: NDArray[np.bool_]
     largest_group: int
-    p_values: NDArray[np.float64]
+    largest_outstanding_group: int
+    strengths: NDArray[np.float32]
     marginal_cutoff: float
     n_marginal: int
     n_tested: int
@@ -86,19 +90,19 @@ def survey(
     manifest = resources.manifest
     tests = MarginalTests(resources)
     n_features, level = manifest.n_features, exact_share(resources.spec.fdr)
-    p_values = tests.of_all()
-    tested = p_values[:n_features]
-    cutoff = largest_passing(tested, float(level))
+    strengths = tests.of_all()
+    tested = strengths[:n_features]
+    weakest = least_passing(tested, float(level))
     comparison = None
     if replays is not None:
-        comparison = Comparison.of(bests(state, p_values), replays)
-        outstanding = _above(p_values, comparison, level, key)
+        comparison = Comparison.of(bests(state, strengths), replays)
+        outstanding = _above(strengths, comparison, level, key)
     elif "groups" in manifest.row_columns:
         # The tests take rows one by one; where they come in groups, many items would stand out.
         outstanding = np.zeros(0, np.uint32)
     else:
         passing = passing_level(level * SHARE_ALONE, resources.spec.decoys)
-        outstanding = _strongest(p_values, largest_passing(p_values, float(passing)), key)
+        outstanding = _strongest(strengths, least_passing(strengths, float(passing)), key)
     ranking = pool(state.items, outstanding, tests.of(outstanding), key)
     items = ranking.items
     groups = groups_of(resources, items[:GROUPED])
@@ -110,44 +114,44 @@ def survey(
         numbers,
         best_of_each(items % n_features),
         largest_decoy_group(resources, items, ranking.n_outstanding),
-        p_values[items % n_features].astype(np.float64),
-        cutoff,
-        int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,
+        largest_outstanding_group(resources, ranking),
+        strengths[items % n_features],
+        float(p_values_of(np.array([weakest], np.float32))[0]) if weakest < np.inf else 0.0,
+        int(np.count_nonzero(tested >= weakest)),
         resources.n_candidates // (1 + resources.spec.decoys),
         comparison,
     )
 
 
-def bests(state: Elimination, p_values: NDArray[np.float32]) -> tuple[float, float]:
+def bests(state: Elimination, strengths: NDArray[np.float32]) -> tuple[float, float]:
     """Return the best score of the last closing round and the best strength of any item."""
     in_last = state.rounds == state.rounds.max()
-    least = np.nanmin(p_values, keepdims=True)
-    return float(state.scores.max(where=in_last, initial=0.0)), float(strength(least)[0])
+    return float(state.scores.max(where=in_last, initial=0.0)), float(np.nanmax(strengths))
 
 
 def _above(
-    p_values: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
+    strengths: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
 ) -> NDArray[np.uint32]:
     """Return the items whose strength alone is above what replays reach."""
-    # Few are looked at: logarithms of all would break the memory plan.
-    bound = 10.0 ** -max(0.0, float(comparison.scale[1]) * comparison.bar(level))
-    items = _strongest(p_values, bound * (1 + _SLACK), key)
-    strengths = strength(p_values[items])
-    reached = comparison.statistics(np.zeros(len(items)), strengths)
+    # Few are looked at: eight bytes for each of all would break the memory plan.
+    bound = max(0.0, float(comparison.scale[1]) * comparison.bar(level))
+    items = _strongest(strengths, bound * (1 - _SLACK), key)
+    found = strengths[items].astype(np.float64)
+    reached = comparison.statistics(np.zeros(len(items)), found)
     return items[reached > comparison.bar(level)]
 
 
-def _strongest(p_values: NDArray[np.float32], bound: float, key: int) -> NDArray[np.uint32]:
-    """Return the items with p-values of at most ``bound``, strongest first; at most OUTSTANDING."""
-    if not bound:
+def _strongest(strengths: NDArray[np.float32], bound: float, key: int) -> NDArray[np.uint32]:
+    """Return the items with strengths from ``bound`` on, strongest first; at most OUTSTANDING."""
+    if bound == np.inf:
         return np.zeros(0, np.uint32)
 
     def scores(piece: slice) -> NDArray[np.float64]:
-        found = p_values[piece].astype(np.float64)
-        return -np.where(np.isnan(found), np.inf, found)
+        found = strengths[piece].astype(np.float64)
+        return np.where(np.isnan(found), -np.inf, found)
 
-    items = largest(scores, len(p_values), OUTSTANDING, key)
-    return items[p_values[items] <= bound]
+    items = largest(scores, len(strengths), OUTSTANDING, key)
+    return items[strengths[items] >= bound]
 
 
 def largest_decoy_group(resources: Resources, items: NDArray[np.uint32], n_outstanding: int) -> int:
@@ -160,6 +164,21 @@ def largest_decoy_group(resources: Resources, items: NDArray[np.uint32], n_outst
     if not members.any():
         return 1
     return largest_group(groups_of(resources, items[place]), members)
+
+
+def largest_outstanding_group(resources: Resources, ranking: Pooled) -> int:
+    """Return the most correlated decoys among the first ``GROUPED`` of those that stand out.
+
+    1 where these are no more than chance allows: no columns are read then.
+    """
+    items, n_families = ranking.items[: ranking.n_outstanding], resources.spec.decoys
+    is_decoy = items >= resources.n_features
+    n_tested = resources.n_candidates // (1 + n_families)
+    allowed = n_tested * ranking.p_values
+    if not exceeds_chance(is_decoy, n_families, 1, allowed).any():
+        return 1
+    decoys = items[is_decoy][:GROUPED]
+    return largest_group(groups_of(resources, decoys), np.ones(len(decoys), np.bool_))
 
 
 def groups_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:

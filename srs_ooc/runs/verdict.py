@@ -14,7 +14,7 @@ from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.shares import exact_share
-from srs_ooc.evidence.marginal import strength
+from srs_ooc.evidence.marginal import p_values_of
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.replays import certify
 from srs_ooc.evidence.verdict import Verdict, clear_drops, count_decoys
@@ -173,7 +173,7 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         scores = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
         in_closing = ranking.closing_places >= 0
         scores = np.where(in_closing, scores[ranking.closing_places], 0.0)
-        return certify(found.comparison, scores, strength(found.p_values), level)
+        return certify(found.comparison, scores, found.strengths.astype(np.float64), level)
     counted = ranking.closing_places[ranking.n_outstanding :]
     may_part = clear_drops(state.scores[counted], state.rounds[counted])
     return count_decoys(
@@ -184,6 +184,7 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         found.is_best,
         may_part,
         expected=found.n_tested * ranking.p_values,
+        largest_outstanding=found.largest_outstanding_group,
     )
 
 
@@ -207,7 +208,7 @@ def _verdict_arrays(
         "is_best": found.is_best[keep],
         "stability": np.where(unknown, np.nan, stability[places]),
         "groups": found.group_numbers[keep],
-        "p_values": found.p_values[keep],
+        "p_values": p_values_of(found.strengths[keep]),
     }
 
 
@@ -254,7 +255,6 @@ def _best_of_replay(
             closed = screen_and_close(resources, replay, n_iterations, watch, stage, seed=seed)
             if closed is None:
                 return None
-            p_values = MarginalTests(resources).of_all()
-            return bests(closed[0], p_values)
+            return bests(closed[0], MarginalTests(resources).of_all())
     finally:
         replay.close()

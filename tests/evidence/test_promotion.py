@@ -28,34 +28,37 @@ def closed(seed):
 def test_outstanding_items_come_first_and_the_others_keep_their_order(seed, chosen, data):
     stage = closed(seed)
     outstanding = np.array(sorted(chosen), np.uint32)
-    values = st.sampled_from([0.0, 1e-320, 1e-9, 1e-4, 0.01])
-    p_values = np.array([data.draw(values) for _ in chosen], np.float64)
-    pooled = pool(stage.items, outstanding, p_values, 7)
+    values = st.sampled_from([400.0, 320.0, 9.0, 4.0, 2.0])
+    strengths = np.array([data.draw(values) for _ in chosen], np.float32)
+    pooled = pool(stage.items, outstanding, strengths, 7)
     m = len(outstanding)
     assert pooled.n_outstanding == m
     assert sorted(pooled.items[:m]) == sorted(chosen)
-    strength = dict(zip(outstanding.tolist(), np.maximum(p_values, 1e-300), strict=True))
-    assert np.all(np.diff([strength[item] for item in pooled.items[:m].tolist()]) >= 0)
+    own = dict(zip(outstanding.tolist(), strengths.tolist(), strict=True))
+    assert pooled.strengths.tolist() == [own[item] for item in pooled.items[:m].tolist()]
+    assert np.all(np.diff(pooled.strengths) <= 0)
+    np.testing.assert_allclose(
+        pooled.p_values, np.maximum(10.0 ** -pooled.strengths.astype(float), 1e-300)
+    )
     rest = [item for item in stage.items.tolist() if item not in chosen]
     assert pooled.items[m:].tolist() == rest
     there = pooled.closing_places >= 0
     assert set(pooled.items[~there].tolist()) == chosen - set(stage.items.tolist())
     np.testing.assert_array_equal(stage.items[pooled.closing_places[there]], pooled.items[there])
-    own = dict(zip(outstanding.tolist(), p_values.tolist(), strict=True))
-    assert pooled.p_values.tolist() == [own[item] for item in pooled.items[:m].tolist()]
 
 
 @pytest.mark.parametrize("key", range(4))
 def test_ties_among_outstanding_items_are_broken_at_random(key):
     items = np.arange(1, 200, dtype=np.uint32)
-    order = pool(closed(0).items, items, np.zeros(len(items)), key).items[: len(items)]
+    equal = np.zeros(len(items), np.float32)
+    order = pool(closed(0).items, items, equal, key).items[: len(items)]
     assert not np.array_equal(order, items)
-    again = pool(closed(0).items, items[::-1].copy(), np.zeros(len(items)), key).items[: len(items)]
+    again = pool(closed(0).items, items[::-1].copy(), equal, key).items[: len(items)]
     np.testing.assert_array_equal(order, again)
 
 
 def test_with_nothing_outstanding_the_ranking_is_the_closing_stages():
     stage = closed(3)
-    pooled = pool(stage.items, np.zeros(0, np.uint32), np.zeros(0), 1)
+    pooled = pool(stage.items, np.zeros(0, np.uint32), np.zeros(0, np.float32), 1)
     np.testing.assert_array_equal(pooled.items, stage.items)
     np.testing.assert_array_equal(pooled.closing_places, np.arange(N))

@@ -11,11 +11,8 @@ from scipy import stats
 
 from srs_ooc.evidence.groups import group_items, largest_group
 from srs_ooc.evidence.marginal import (
-    chi_squared_tail,
-    class_p_values,
-    largest_passing,
-    rank_correlation_p_values,
-    target_ranks,
+    least_passing,
+    p_values_of,
 )
 from srs_ooc.evidence.promotion import passing_level
 from srs_ooc.evidence.ranking import best_items, best_of_each
@@ -25,6 +22,7 @@ from srs_ooc.evidence.verdict import (
     EXTENDED,
     clear_drops,
     count_decoys,
+    exceeds_chance,
     fewest_features,
 )
 
@@ -77,8 +75,11 @@ def test_what_tests_expect_is_added_to_what_is_counted_below(decoys, expected, n
     is_best = np.arange(len(decoys)) >= min(m, 2)
     verdict = cut(is_decoy, n_families, 2, level, is_best=is_best, expected=expected)
     cuts = [0]
+    exceeds = exceeds_chance(is_decoy[:m], n_families, 1, expected)
     for k in range(1, len(decoys) + 1):
         n_false = expected[min(k, m) - 1] if m else 0.0
+        if m and exceeds[min(k, m) - 1]:
+            n_false = max(n_false, (1 + sum(decoys[: min(k, m)])) / n_families)
         if k > m:
             n_false += (2 + sum(decoys[m:k])) / n_families
         if k > sum(decoys[:k]) and n_false / (k - sum(decoys[:k])) <= level:
@@ -97,7 +98,8 @@ def test_features_that_stand_out_are_selected_as_benjamini_and_hochberg_do():
     for _ in range(400):
         p_values = np.concatenate([rng.random(4) * 1e-6, rng.random(400)])
         order = np.argsort(p_values)
-        first = order[p_values[order] <= largest_passing(p_values, 0.1)]
+        strengths = strengths_of(p_values)
+        first = order[strengths[order] >= least_passing(strengths, 0.1)]
         verdict = cut(np.zeros(len(first), bool), 1, 1, 0.1, expected=404 * p_values[first])
         assert verdict.n_above == len(first) >= 4
         assert np.all(verdict.tiers == CORE)
@@ -244,41 +246,66 @@ def test_the_best_of_each_feature_is_met_first():
     assert best_of_each(np.zeros(0, np.uint32)).tolist() == []
 
 
-@given(st.floats(0.001, 500), st.integers(1, 25))
-def test_the_chi_squared_tail_is_scipys(statistic, degrees):
-    expected = stats.chi2.sf(statistic, degrees)
-    assert chi_squared_tail(statistic, degrees) == pytest.approx(expected, rel=1e-9)
+def strengths_of(p_values):
+    return -np.log10(p_values)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-def test_marginal_tests_of_classes_are_kruskal_and_wallis(n_classes):
-    rng = np.random.default_rng(n_classes)
-    labels = rng.integers(0, n_classes, 90)
-    codes = rng.integers(0, 12, (15, 90)) + (labels > 1) * np.arange(15)[:, None] // 4
-    codes[3, ::5] = 30
-    codes[4] = 2
-    found = class_p_values(codes, labels, n_classes, 30)
-    for i, column in enumerate(codes):
-        there = column < 30
-        parts = [column[there & (labels == k)] for k in range(n_classes)]
-        expected = 1.0 if i == 4 else stats.kruskal(*parts).pvalue
-        assert found[i] == pytest.approx(expected, rel=1e-9)
-
-
-def test_marginal_tests_of_targets_are_rank_correlations():
-    rng = np.random.default_rng(0)
-    target = rng.integers(0, 30, 90).astype(float)
-    codes = (rng.integers(0, 12, (8, 90)) + target / 3 * np.arange(8)[:, None] / 8).astype(int)
-    found = rank_correlation_p_values(codes, target_ranks(target), 60)
-    z = np.array([stats.spearmanr(c, target)[0] for c in codes]) * np.sqrt(89)
-    np.testing.assert_allclose(found, 2 * stats.norm.sf(np.abs(z)), rtol=1e-9)
-    np.testing.assert_allclose(target_ranks(target), stats.rankdata(target))
-
-
-def test_the_largest_passing_p_value_is_benjamini_and_hochbergs():
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_strengths_that_pass_are_benjamini_and_hochbergs(dtype):
     p_values = np.random.default_rng(0).random(300) ** 3
-    passing = p_values[stats.false_discovery_control(p_values) <= 0.1]
-    assert largest_passing(p_values, 0.1) == passing.max()
-    assert largest_passing(np.ones(5), 0.1) == 0.0
-    with_gaps = np.concatenate([p_values, np.full(50, np.nan)])
-    assert largest_passing(with_gaps, 0.1) == passing.max()
+    strengths = strengths_of(p_values).astype(dtype)
+    passing = stats.false_discovery_control(p_values) <= 0.1
+    np.testing.assert_array_equal(strengths >= least_passing(strengths, 0.1), passing)
+    assert least_passing(np.zeros(5, dtype), 0.1) == np.inf
+    with_gaps = np.concatenate([strengths, np.full(50, np.nan, dtype)])
+    assert least_passing(with_gaps, 0.1) == least_passing(strengths, 0.1)
+
+
+def test_p_values_beyond_double_precision_pass_and_keep_their_order():
+    strengths = np.array([500.0, 400.0, 0.1, 0.2], np.float32)
+    assert least_passing(strengths, 0.1) == 400
+    assert p_values_of(strengths).tolist()[:2] == [1e-300, 1e-300]
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=60),
+    st.lists(st.floats(1e-6, 30), min_size=1, max_size=60),
+    st.integers(1, 4),
+    st.integers(1, 9),
+)
+def test_decoys_exceed_chance_only_where_a_poisson_number_would_not(decoys, expected, m, c):
+    expected = np.sort(expected)[: len(decoys)]
+    is_decoy = np.array(decoys[: len(expected)])
+    exceeds = exceeds_chance(is_decoy, m, c, expected)
+    n_decoys = np.cumsum(is_decoy)
+    if c == 1:
+        chance = stats.poisson.sf(n_decoys - 1, m * expected)
+        assert np.all(chance[exceeds] <= 1e-3)
+        assert not np.any(exceeds & (n_decoys <= m * expected))
+    else:
+        assert not np.any(exceeds & ~exceeds_chance(is_decoy, m, c - 1, expected))
+
+
+def test_many_more_decoys_than_chance_allows_are_counted_where_tests_speak():
+    is_decoy = np.arange(600) % 3 == 0
+    expected = np.linspace(0.01, 20, 600)
+    verdict = cut(is_decoy, 1, 1, 0.1, expected=expected)
+    assert verdict.n_above < 20
+    exceeds = exceeds_chance(is_decoy, 1, 1, expected)
+    assert exceeds[-1]
+    assert verdict.levels[-2] == pytest.approx(201 / 400)
+    few = is_decoy & (np.arange(600) % 30 == 0)
+    assert not exceeds_chance(few, 1, 1, expected).any()
+    assert cut(few, 1, 1, 0.1, expected=expected).n_above == 600
+
+
+def test_valid_tests_are_hardly_ever_overruled_by_their_decoys():
+    rng = np.random.default_rng(2)
+    overruled = 0
+    for _ in range(300):
+        p_values = np.concatenate([rng.random(30) * 1e-5, rng.random(1970)])
+        is_decoy = np.arange(2000) >= 1000
+        order = np.argsort(p_values)[:60]
+        exceeds = exceeds_chance(is_decoy[order], 1, 1, 1000 * p_values[order])
+        overruled += exceeds[-1]
+    assert overruled <= 2

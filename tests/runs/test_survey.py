@@ -9,7 +9,7 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.involutions import involution
-from srs_ooc.evidence.marginal import class_p_values, rank_correlation_p_values, target_ranks
+from srs_ooc.evidence.rank_tests import RankTarget, strengths
 from srs_ooc.ingestion.table import stored_positions
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
@@ -45,18 +45,19 @@ def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
     srs_ooc.ingest(values.T, store, target=target, task=task)
     opened, request = Store.open(store), Request(asked(decoys=2), iterations=1, memory_mb=4000)
     spec, _, inputs, _ = settle_new(opened, request)
-    task = Task.of_run(spec, opened, inputs)
-    with resources_of(spec, opened, task, 1 << 32, 1) as resources:
+    learned = Task.of_run(spec, opened, inputs)
+    with resources_of(spec, opened, learned, 1 << 32, 1) as resources:
         found = MarginalTests(resources).of_all()
     first = values[stored_positions(N_FEATURES)]
     rows = [involution(key_of(SEED, Purpose.DECOYS, m), N_ROWS) for m in range(2)]
     whole = np.concatenate([first, *(first[:, r] for r in rows)])
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in whole])
     if task == "classification":
-        expected = class_p_values(codes, labels, labels.max() + 1, 255)
+        tested = RankTarget.of_classes(labels, labels.max() + 1)
     else:
-        expected = rank_correlation_p_values(codes, target_ranks(target), 255)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+        tested = RankTarget.of_values(target)
+    expected = strengths(codes.astype(np.uint8), 255, tested)
+    np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 
 def shifted(n_shifted):
@@ -124,15 +125,28 @@ def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
 
 def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
     monkeypatch.setattr("srs_ooc.runs.survey.OUTSTANDING", 40)
-    p_values = np.full(200_000, 0.5, np.float32)
-    p_values[:150_000:2] = np.nan
-    p_values[[70_001, 180_000]] = 1e-9
-    found = _strongest(p_values, 0.5, 3)
+    found_alone = np.full(200_000, 0.3, np.float32)
+    found_alone[:150_000:2] = np.nan
+    found_alone[[70_001, 180_000]] = 9
+    found = _strongest(found_alone, 0.3 - 1e-6, 3)
     assert set(found[:2].tolist()) == {70_001, 180_000}
     assert len(set(found.tolist())) == 40
-    assert not np.isnan(p_values[found]).any()
+    assert not np.isnan(found_alone[found]).any()
     assert 60_000 < found.mean() < 180_000
-    assert _strongest(p_values, 0.1, 3).tolist() == found[:2].tolist()
+    assert _strongest(found_alone, 1, 3).tolist() == found[:2].tolist()
+    assert _strongest(found_alone, np.inf, 3).tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
+    """Single ones in the rare class are no news, whatever normal tails say of them."""
+    rng = np.random.default_rng(seed)
+    labels = (np.arange(800) < 80).astype(int)
+    values = (rng.random((600, 800)) < rng.uniform(0.003, 0.03, (600, 1))) + 0.0
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    verdict, facts = conclude(store, tmp_path / "t.run")
+    assert not verdict["tiers"].any()
+    assert facts["n_marginal"] == 0
 
 
 def test_what_stands_first_does_so_within_strata(tmp_path):

@@ -11,7 +11,7 @@ from designs_parts.cache import ArrayCache, Arrays, TableKey
 from designs_parts.catalogue import Promotion, Ranked
 from designs_parts.cuts import LEVEL
 from designs_parts.screens import Screen
-from srs_ooc.evidence.marginal import largest_passing, strength
+from srs_ooc.evidence.marginal import least_passing, p_values_of
 from srs_ooc.evidence.promotion import passing_level
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.runs.item_tests import MarginalTests
@@ -34,19 +34,19 @@ def facts(table: Table) -> Arrays:
 
 def marginal(tests: MarginalTests, n_features: int) -> Arrays:
     """Return ``features``, uint32: those that pass the marginal test among the features."""
-    p_values = tests.of(np.arange(n_features, dtype=np.uint32))
-    passing = np.flatnonzero(p_values <= largest_passing(p_values, LEVEL))
+    strengths = tests.of(np.arange(n_features, dtype=np.uint32))
+    passing = np.flatnonzero(strengths >= least_passing(strengths, LEVEL))
     return {"features": passing.astype(np.uint32)}
 
 
 def outstanding(tests: MarginalTests, promotion: Promotion, n_families: int, key: int) -> Arrays:
     """Return ``items``, uint32, that pass among features and decoys, best first; ``p_values``."""
-    p_values = tests.of_all()
+    strengths = tests.of_all()
     level = passing_level(Fraction(LEVEL).limit_denominator() * promotion.share, n_families)
-    passing = np.flatnonzero(p_values <= largest_passing(p_values, float(level))).astype(np.uint32)
-    exact = tests.of(passing)
-    order = by_score(strength(exact), passing, key)
-    return {"items": passing[order], "p_values": exact[order]}
+    passing = np.flatnonzero(strengths >= least_passing(strengths, float(level)))
+    passing = passing.astype(np.uint32)
+    order = by_score(strengths[passing].astype(np.float64), passing, key)
+    return {"items": passing[order], "p_values": p_values_of(strengths[passing[order]])}
 
 
 def promote(resources: Resources, promotion: Promotion, first: Arrays, closed: Arrays) -> Arrays:

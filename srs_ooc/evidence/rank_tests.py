@@ -1,0 +1,134 @@
+"""Rank tests of columns of codes: the face of the native tests.
+
+Exact or by saddlepoint, given the margins and ties of each column; :mod:`rank_tests_reference` says
+what is tested, and docs/evidence.md how well.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.native import _native
+
+TARGET_LEVELS = 32
+"""Levels of a regression's target at most: neighbours by rank are put together."""
+SMALL_STRATUM = 20
+"""Strata of fewer rows have two such levels."""
+_LN10 = log(10)
+
+
+@dataclass(frozen=True)
+class RankTarget:
+    """The target's side of the tests.
+
+    Attributes
+    ----------
+    rows : int32 (n_used,)
+        Rows of strata of two rows or more, by stratum.
+    starts : int64 (n_strata + 1,)
+        Where each stratum begins in ``rows``.
+    targets : int32 (n_used,)
+        Class or level of each of ``rows``.
+    n_targets : int
+        Classes or levels.
+    nominal : bool
+        Classes rather than levels.
+    order : int32 (n_classes,)
+        Classes, the smallest first: each is compared with all those after it.
+    """
+
+    rows: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    targets: NDArray[np.int32]
+    n_targets: int
+    nominal: bool
+    order: NDArray[np.int32]
+
+    @classmethod
+    def of_classes(
+        cls, labels: NDArray[np.integer], n_classes: int, strata: NDArray[np.integer] | None = None
+    ) -> "RankTarget":
+        """Return the target of class codes below ``n_classes``; (n_rows,), as ``strata`` are."""
+        rows, starts = _by_stratum(len(labels), strata)
+        sizes = np.bincount(labels, minlength=n_classes)
+        order = np.argsort(sizes, kind="stable").astype(np.int32)
+        return cls(rows, starts, labels[rows].astype(np.int32), n_classes, True, order)
+
+    @classmethod
+    def of_values(
+        cls, target: NDArray[np.float64], strata: NDArray[np.integer] | None = None
+    ) -> "RankTarget":
+        """Return the target of a regression; (n_rows,), as ``strata`` are."""
+        rows, starts = _by_stratum(len(target), strata)
+        levels = np.zeros(len(rows), np.int32)
+        several = len(starts) > 2
+        for start, stop in pairwise(starts.tolist()):
+            most = 2 if several and stop - start < SMALL_STRATUM else TARGET_LEVELS
+            levels[start:stop] = _levels(target[rows[start:stop]], most)
+        n_levels = int(levels.max(initial=0)) + 1
+        return cls(rows, starts, levels, n_levels, False, np.zeros(0, np.int32))
+
+
+def _by_stratum(
+    n_rows: int, strata: NDArray[np.integer] | None
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    if strata is None:
+        return np.arange(n_rows, dtype=np.int32), np.array([0, n_rows], np.int64)
+    order = np.argsort(strata, kind="stable").astype(np.int32)
+    parts = np.split(order, np.flatnonzero(np.diff(strata[order])) + 1)
+    parts = [part for part in parts if len(part) > 1]
+    starts = np.cumsum([0, *map(len, parts)]).astype(np.int64)
+    return np.concatenate([*parts, order[:0]]), starts
+
+
+def _levels(target: NDArray[np.float64], most: int) -> NDArray[np.int64]:
+    """Return the level of each row: the distinct values, or as many bins of ranks."""
+    _, codes, counts = np.unique(target, return_inverse=True, return_counts=True)
+    if len(counts) <= most:
+        return codes
+    twice = 2 * np.cumsum(counts) - counts
+    bins = np.unique(twice * most // (2 * len(target)), return_inverse=True)[1]
+    levels: NDArray[np.int64] = bins[codes]
+    return levels
+
+
+def strengths(
+    columns: NDArray[Any], missing_code: int, target: RankTarget, *, exactly: bool = False
+) -> NDArray[np.float64]:
+    """Return minus the decimal logarithm of the p-value of each column, without the GIL.
+
+    Parameters
+    ----------
+    columns : uint8 or uint16 (n_columns, n_rows)
+        C-contiguous; codes from ``missing_code`` on are missing, and left out.
+    missing_code : int
+        Number of codes that are not.
+    target : RankTarget
+        What they are tested against.
+    exactly : bool
+        Whether columns that show nothing by the asymptotic test are tested like the others.
+
+    Returns
+    -------
+    float64 (n_columns,)
+        0 where a column is constant. The same bits on every machine: no library's logarithm or
+        exponential is on the way.
+    """
+    log_p = np.zeros(len(columns))
+    _native.rank_tests(
+        columns,
+        missing_code,
+        target.rows,
+        target.starts,
+        target.targets,
+        target.n_targets,
+        target.nominal,
+        target.order,
+        exactly,
+        log_p,
+    )
+    return -log_p / _LN10

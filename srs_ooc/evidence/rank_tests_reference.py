@@ -1,0 +1,160 @@
+"""What the native rank tests compute, in whole numbers and fractions: for small tables.
+
+A column and a target are crossed: rows of each level of the column (midranks are its scores) by
+those of each level of the target. Given the margins, and with rows trading places within strata
+only, all assignments are equally likely. The p-value is the probability that the sum of products of
+scores is at least as far from its mean as it is, on either side.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import comb, factorial, gcd, prod
+
+GRID = 64
+"""Scores are whole numbers up to it."""
+COARSE_GRID, COARSE_ROWS, COARSE_LEVELS = 16, 64, 16
+"""Scores of at most so many levels of more than so many rows."""
+MOST_LEVELS = 32
+"""Levels of a column beside a target of more than two levels."""
+
+Table = Sequence[Sequence[int]]
+"""Rows by level of the column, then by level of the target."""
+
+
+def rank_scores(counts: Sequence[int], *, in_strata: bool) -> list[int]:
+    """Return the scores of levels with so many rows each.
+
+    Midranks in the smallest whole numbers that keep their differences in proportion, or rounded to
+    ``0 .. GRID`` (of few levels ``COARSE_GRID``) where those are larger. In strata midranks over
+    the rows and one, times ``GRID``.
+    """
+    n, below, twice = sum(counts), 0, []
+    for count in counts:
+        twice.append(2 * below + count + 1)
+        below += count
+    if in_strata:
+        return [(s * GRID + n + 1) // (2 * (n + 1)) for s in twice]
+    scores = [s - twice[0] for s in twice]
+    most = scores[-1] or 1
+    grid = most // (gcd(*scores) or 1)
+    if n > COARSE_ROWS and len(counts) <= COARSE_LEVELS:
+        grid = min(grid, _coarse_grid(scores, most))
+    return [_on_grid(s, most, min(grid, GRID)) for s in scores]
+
+
+def _on_grid(score: int, most: int, grid: int) -> int:
+    return (2 * score * grid + most) // (2 * most)
+
+
+def _coarse_grid(scores: Sequence[int], most: int) -> int:
+    """Return the fewest steps whose grid has every score within a fiftieth of the whole."""
+    for grid in range(1, COARSE_GRID):
+        if all(abs(s * grid - _on_grid(s, most, grid) * most) * 50 <= most * grid for s in scores):
+            return grid
+    return COARSE_GRID
+
+
+def level_scores(counts: Sequence[int], *, in_strata: bool) -> list[int]:
+    """Return the scores of a column, or of a target with levels, in a regression.
+
+    Where the most common level has half (three quarters) of the rows, ranks counted from its
+    midrank, rounded to eighths (fourths) of the rows.
+    """
+    n, common = sum(counts), max(counts)
+    units = 4 if 4 * common >= 3 * n else 8 if 2 * common >= n else 0
+    if not units:
+        return rank_scores(counts, in_strata=in_strata)
+    twice = [2 * sum(counts[:i]) + count + 1 for i, count in enumerate(counts)]
+    origin, step = twice[list(counts).index(common)], GRID // units if in_strata else 1
+    rounded = [(abs(s - origin) * units + n) // (2 * n) for s in twice]
+    signs = [-1 if s < origin else 1 for s in twice]
+    return [step * (units + sign * r) for sign, r in zip(signs, rounded, strict=True)]
+
+
+def compact(table: Table, most: int = 0) -> list[list[int]]:
+    """Return the table without empty levels; ``most`` levels at most, neighbours put together."""
+    kept = [k for k in range(len(table[0])) if any(row[k] for row in table)]
+    rows = [[row[k] for k in kept] for row in table if any(row)]
+    if not most or len(rows) <= most:
+        return rows
+    n, below, bins = sum(map(sum, rows)), 0, dict[int, list[int]]()
+    for row in rows:
+        own = (2 * below + sum(row)) * most // (2 * n)
+        below += sum(row)
+        bins[own] = [a + b for a, b in zip(bins.get(own, [0] * len(row)), row, strict=True)]
+    return list(bins.values())
+
+
+def linear_p_value(
+    tables: Sequence[Table], *, two_classes: bool, in_strata: bool | None = None
+) -> Fraction:
+    """Return the p-value of the sum of products of scores over strata.
+
+    Parameters
+    ----------
+    tables : sequence of tables
+        One for each stratum.
+    two_classes : bool
+        Whether the target's scores are 0 and 1, and the column's levels as many as there are.
+    in_strata : bool, optional
+        Whether scores are those in strata; by default if there are several.
+    """
+    several = len(tables) > 1 if in_strata is None else in_strata
+    law, observed, mean = {0: Fraction(1)}, 0, Fraction(0)
+    for table in tables:
+        rows = compact(table, 0 if two_classes else MOST_LEVELS)
+        if len(rows) < 2 or len(rows[0]) < 2:
+            continue
+        score = rank_scores if two_classes else level_scores
+        x = score([sum(row) for row in rows], in_strata=several)
+        y = score([sum(column) for column in zip(*rows, strict=True)], in_strata=several)
+        y = [0, 1] if two_classes else y
+        observed += sum(c * x[i] * y[k] for i, row in enumerate(rows) for k, c in enumerate(row))
+        own = _law(rows, x, y)
+        mean += sum((p * s for s, p in own.items()), Fraction(0))
+        law = _convolved(law, own)
+    distance = abs(observed - mean)
+    return sum((p for s, p in law.items() if abs(s - mean) >= distance), Fraction(0))
+
+
+def _convolved(a: dict[int, Fraction], b: dict[int, Fraction]) -> dict[int, Fraction]:
+    out = Counter[int]()
+    for s, p in a.items():
+        for t, q in b.items():
+            out[s + t] += p * q  # type: ignore[assignment]
+    return dict(out)  # type: ignore[arg-type]
+
+
+def _law(rows: Table, x: Sequence[int], y: Sequence[int]) -> dict[int, Fraction]:
+    """Return the null distribution of the sum, level by level of the column."""
+    sizes = tuple(sum(column) for column in zip(*rows, strict=True))
+    states: Counter[tuple[tuple[int, ...], int]] = Counter({(sizes, 0): 1})
+    for row, score in zip(rows, x, strict=True):
+        after: Counter[tuple[tuple[int, ...], int]] = Counter()
+        for (left, total), ways in states.items():
+            for taken in _shares(sum(row), left):
+                rest = tuple(a - b for a, b in zip(left, taken, strict=True))
+                own = factorial(sum(row)) // prod(map(factorial, taken))
+                gained = score * sum(t * s for t, s in zip(taken, y, strict=True))
+                after[rest, total + gained] += ways * own
+        states = after
+    every = factorial(sum(sizes)) // prod(map(factorial, sizes))
+    return {total: Fraction(ways, every) for (_, total), ways in states.items()}
+
+
+def _shares(count: int, left: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield all ways in which ``count`` rows can be taken from what is left of each level."""
+    if len(left) == 1:
+        if count <= left[0]:
+            yield (count,)
+        return
+    for first in range(min(count, left[0]) + 1):
+        for others in _shares(count - first, left[1:]):
+            yield (first, *others)
+
+
+def hypergeometric(n_rows: int, n_ones: int, n_drawn: int, k: int) -> Fraction:
+    """Return the probability of ``k`` ones among the rows drawn."""
+    ways = comb(n_ones, k) * comb(n_rows - n_ones, n_drawn - k)
+    return Fraction(ways, comb(n_rows, n_drawn))

@@ -1,0 +1,153 @@
+// Rank tests of a column of codes against the target, given the margins and within strata.
+#pragma once
+
+#include "linear_stratum.hpp"
+
+namespace srs {
+
+constexpr std::size_t MOST_LEVELS = 32;      // of a column, beside a target with more than two levels
+constexpr double EXACT_COST = 4e6, STRATUM_COST = 3e5, CASE_COST = 2000; // multiplications
+constexpr double SMALL_STRATUM = 40;         // rows
+constexpr double LUMPY = 8;
+
+// The logarithm of P(|S - E S| >= what it is) of a linear test.
+class LinearTest {
+  public:
+    LinearTest(const LogFactorials &log_factorial, std::vector<LinearStratum> strata)
+        : log_factorial_(log_factorial), strata_(std::move(strata)) {
+        for (const LinearStratum &stratum : strata_) {
+            mean_ += stratum.mean(), variance_ += stratum.variance(), sum_ += double(stratum.sum);
+            span_ = std::gcd(span_, stratum.span());
+        }
+    }
+
+    double log_p() const {
+        if (!(variance_ > 0)) return 0;
+        double log_p = NEVER;
+        if (strata_.size() == 1 && strata_[0].is_urn()) log_p = of_urn();
+        else if (strata_.size() == 1) log_p = of_crossed();
+        else if (all_known()) log_p = of_known();
+        return log_p > NEVER ? log_p : saddlepoint();
+    }
+
+    double saddlepoint() const {
+        const double sd = std::sqrt(variance_), distance = std::fabs(sum_ - mean_), span = double(span_);
+        const double other = std::ceil((2 * distance - 1e-6) / span) * span - distance; // on the other side
+        const double up = sum_ > mean_ ? distance : other, down = sum_ > mean_ ? other : distance;
+        const double log_p = log_sum(log_upper_tail(law(sd), up / sd), log_upper_tail(law(-sd), down / sd));
+        // Few levels on both sides and few rows: so much too small it may be, by comparison with exact ones.
+        const bool lumpy = strata_.size() == 1 && !strata_[0].is_urn() && strata_[0].lumps() > span_;
+        return std::min(0.0, lumpy ? log_p + own_log(1 + LUMPY / double(strata_[0].n_rows)) : log_p);
+    }
+
+  private:
+    static double unless_lost(double log_p) { return log_p > -600 ? log_p : NEVER; } // to underflow
+    double of_urn() const {
+        std::int64_t constant;
+        const Urn urn = strata_[0].urn(constant);
+        const Extreme extreme = Extreme::of(urn.mean(), (sum_ - double(constant)) / double(span_));
+        if (urn.counts.size() == 2) return log_p_two_levels(log_factorial_, urn, extreme);
+        Enumeration enumeration(log_factorial_, urn);
+        const double cases = CASE_COST * enumeration.n_cases(), cost = pmf_cost(urn);
+        if (cases < cost && cases <= EXACT_COST) return enumeration.log_p(extreme);
+        if (cost <= EXACT_COST) return unless_lost(log_p_of(kept_pmf(log_factorial_, urn), extreme));
+        return NEVER;
+    }
+    double of_crossed() const {
+        const LinearStratum &one = strata_[0];
+        if (one.level_counts.size() > COARSE_LEVELS || one.target_counts.size() > COARSE_LEVELS) return NEVER;
+        const bool by_target = one.target_counts.size() <= one.level_counts.size();
+        CrossedSums sums = by_target
+            ? CrossedSums(one.level_counts, one.level_scores, one.target_counts, one.target_scores, span_)
+            : CrossedSums(one.target_counts, one.target_scores, one.level_counts, one.level_scores, span_);
+        if (sums.cost() > EXACT_COST) return NEVER;
+        return sums.log_p(log_factorial_, std::fabs(sum_ - mean_) / double(span_));
+    }
+    bool all_known() const {
+        double cost = 0, width = 1;
+        for (const LinearStratum &stratum : strata_) {
+            if (!stratum.is_urn()) return false;
+            std::int64_t constant;
+            const Urn urn = stratum.urn(constant);
+            const double points = double(urn.scores.back()) * double(std::min(urn.n_drawn, urn.n_rows - urn.n_drawn));
+            cost += pmf_cost(urn) + width * points;
+            width += points * double(stratum.span() / span_);
+            if (cost > EXACT_COST || width > MOST_POINTS) return false;
+        }
+        return true;
+    }
+    double of_known() const {
+        Pmf pmf{0, {1.0}};
+        double constants = 0;
+        for (const LinearStratum &stratum : strata_) {
+            std::int64_t constant;
+            const Pmf &own = kept_pmf(log_factorial_, stratum.urn(constant));
+            pmf = convolved(own, stratum.span() / span_, pmf);
+            constants += double(constant);
+        }
+        const double unit = double(span_);
+        return unless_lost(log_p_of(pmf, Extreme::of((mean_ - constants) / unit, (sum_ - constants) / unit)));
+    }
+    Law law(double unit) const {
+        Law law;
+        law.span = double(strata_.size() == 1 && !strata_[0].is_urn() ? strata_[0].lumps() : span_) / std::fabs(unit);
+        for (const LinearStratum &stratum : strata_) {
+            if (strata_.size() > 1 && stratum.is_urn() && double(stratum.n_rows) <= SMALL_STRATUM) {
+                std::int64_t constant;
+                const Urn urn = stratum.urn(constant);
+                if (pmf_cost(urn) <= STRATUM_COST) {
+                    law.known.push_back({kept_pmf(log_factorial_, urn), urn.mean(), unit / double(stratum.span())});
+                    continue;
+                }
+            }
+            law.dealt.emplace_back(stratum.dealt(unit));
+            law.log_ways += stratum.dealt(unit).log_ways(log_factorial_);
+        }
+        return law;
+    }
+
+    const LogFactorials &log_factorial_;
+    std::vector<LinearStratum> strata_;
+    double mean_ = 0, variance_ = 0, sum_ = 0;
+    std::int64_t span_ = 0;
+};
+
+// The logarithm of the p-value of a linear test of crossed strata.
+inline double linear_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
+                           bool two_classes) {
+    std::vector<LinearStratum> parts;
+    for (const Crossed &all : strata) {
+        const Crossed crossed = compact(all, two_classes ? 0 : MOST_LEVELS);
+        if (crossed.n_levels < 2 || crossed.n_targets < 2) continue;
+        LinearStratum part(crossed, in_strata, two_classes);
+        if (part.variance() > 0) parts.push_back(std::move(part));
+    }
+    return parts.empty() ? 0 : LinearTest(log_factorial, std::move(parts)).log_p();
+}
+
+// Classes one after the other, each against those still to come: given what the earlier ones took the rest are
+// exchangeable, so the p-values are valid one given the other; their normal scores squared are added.
+inline double classes_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
+                            const std::vector<std::int32_t> &order) {
+    double sum = 0;
+    int degrees = 0;
+    for (std::size_t j = 0; j + 1 < order.size(); ++j) {
+        std::vector<Crossed> parts;
+        for (const Crossed &all : strata) {
+            Crossed part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0)};
+            for (std::size_t l = 0; l < all.n_levels; ++l) {
+                const std::int32_t *cells = all.cells.data() + l * all.n_targets;
+                part.cells[2 * l + 1] = cells[order[j]];
+                for (std::size_t k = j + 1; k < order.size(); ++k)
+                    part.cells[2 * l] += cells[order[k]];
+            }
+            parts.push_back(std::move(part));
+        }
+        const double z = normal_score(linear_log_p(log_factorial, parts, in_strata, true));
+        sum += z * z;
+        ++degrees;
+    }
+    return log_chi_squared(sum, degrees);
+}
+
+} // namespace srs

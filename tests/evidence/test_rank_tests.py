@@ -1,0 +1,336 @@
+"""Rank tests given margins and ties: exact where that is cheap, near enough elsewhere."""
+
+import itertools
+from fractions import Fraction
+from math import comb, log10
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from srs_ooc.evidence import rank_tests_reference as reference
+from srs_ooc.evidence.rank_tests import RankTarget, strengths
+
+MISSING = 255
+
+
+def p_values(columns, target, **given):
+    columns = np.ascontiguousarray(np.atleast_2d(columns).astype(np.uint8))
+    return 10.0 ** -strengths(columns, MISSING, target, **({"exactly": True} | given))
+
+
+def tables_of(column, target, n_levels):
+    """The crossed strata that the reference takes."""
+    tables = []
+    for start, stop in zip(target.starts[:-1], target.starts[1:], strict=True):
+        table = np.zeros((n_levels, target.n_targets), int)
+        codes, own = column[target.rows[start:stop]], target.targets[start:stop]
+        np.add.at(table, (codes[codes < MISSING], own[codes < MISSING]), 1)
+        if table.any():
+            tables.append(table.tolist())
+    return tables
+
+
+def expected_p(column, target, n_levels, *, two_classes):
+    tables = tables_of(column, target, n_levels)
+    several = len(target.starts) > 2
+    if not tables:
+        return 1.0
+    return float(reference.linear_p_value(tables, two_classes=two_classes, in_strata=several))
+
+
+@st.composite
+def small_tables(draw, n_targets):
+    n = draw(st.integers(4, 18))
+    n_levels = draw(st.integers(2, 5))
+    codes = st.sampled_from([*range(n_levels), MISSING, 0, 0])
+    column = np.array([draw(codes) for _ in range(n)])
+    target = np.array([draw(st.integers(0, n_targets - 1)) for _ in range(n)])
+    strata = np.array([draw(st.integers(0, draw(st.integers(0, 2)))) for _ in range(n)])
+    return column, target, strata if strata.any() else None, n_levels
+
+
+@settings(max_examples=150)
+@given(small_tables(2))
+def test_two_classes_are_tested_exactly(given_table):
+    column, labels, strata, n_levels = given_table
+    target = RankTarget.of_classes(labels, 2, strata)
+    expected = expected_p(column, target, n_levels, two_classes=True)
+    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=100)
+@given(small_tables(2))
+def test_a_regression_on_two_values_is_tested_exactly(given_table):
+    column, values, strata, n_levels = given_table
+    target = RankTarget.of_values(values.astype(float), strata)
+    expected = expected_p(column, target, n_levels, two_classes=False)
+    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=60)
+@given(small_tables(4))
+def test_a_feature_of_two_values_is_tested_exactly_in_a_regression(given_table):
+    column, values, strata, _ = given_table
+    column = np.where(column < MISSING, np.minimum(column, 1), MISSING)
+    target = RankTarget.of_values(values.astype(float), strata)
+    expected = expected_p(column, target, 2, two_classes=False)
+    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=60)
+@given(small_tables(3))
+def test_few_levels_on_both_sides_of_a_small_regression_are_tested_exactly(given_table):
+    column, values, _, n_levels = given_table
+    column, values = column[:13], values[:13].astype(float)
+    target = RankTarget.of_values(values)
+    expected = expected_p(column, target, n_levels, two_classes=False)
+    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
+
+
+@settings(max_examples=60)
+@given(small_tables(4))
+def test_classes_are_tested_one_after_the_other(given_table):
+    """Each against those still to come, exactly; normal scores squared are added."""
+    column, labels, strata, n_levels = given_table
+    target = RankTarget.of_classes(labels, 4, strata)
+    tables, total = tables_of(column, target, n_levels), 0.0
+    several = len(target.starts) > 2
+    for j in range(3):
+        rest = list(target.order[j + 1 :])
+        pairs = [
+            [[sum(row[k] for k in rest), row[target.order[j]]] for row in table] for table in tables
+        ]
+        p = reference.linear_p_value(pairs, two_classes=True, in_strata=several)
+        total += float(stats.norm.isf(float(p) / 2)) ** 2 if p < 1 else 0.0
+    expected = float(stats.chi2.sf(total, 3))
+    assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-7)
+
+
+def test_the_reference_counts_permutations():
+    """Every assignment of the target, one by one."""
+    column, labels = np.array([0, 0, 0, 1, 1, 2, 2]), np.array([0, 0, 1, 0, 1, 1, 1])
+    target = RankTarget.of_classes(labels, 2)
+    scores = np.array(reference.rank_scores(np.bincount(column).tolist(), in_strata=False))[column]
+    sums = [sum(scores[list(chosen)]) for chosen in itertools.combinations(range(7), 4)]
+    centre = Fraction(int(scores.sum()) * 4, 7)
+    observed = abs(int(scores[labels == 1].sum()) - centre)
+    expected = Fraction(sum(abs(int(s) - centre) >= observed for s in sums), len(sums))
+    tables = tables_of(column, target, 3)
+    assert reference.linear_p_value(tables, two_classes=True) == expected
+
+
+@pytest.mark.parametrize(("n", "n_first"), [(20, 10), (40, 7), (60, 30)])
+@pytest.mark.parametrize("shift", [0.0, 1.0, 3.0])
+def test_without_ties_it_is_mann_and_whitneys_test(n, n_first, shift):
+    rng = np.random.default_rng(n)
+    labels = (np.arange(n) < n_first).astype(int)
+    column = (rng.standard_normal(n) + shift * labels).argsort().argsort()
+    expected = stats.mannwhitneyu(column[labels == 1], column[labels == 0], method="exact").pvalue
+    found = p_values(column, RankTarget.of_classes(labels, 2))[0]
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("n_ones", [1, 2, 3, 8, 60, 400])
+def test_rare_ones_are_fishers_test_by_the_distance_from_the_mean(n_ones):
+    n, n_rare = 800, 78
+    labels = (np.arange(n) < n_rare).astype(int)
+    law = stats.hypergeom(n, n_rare, n_ones)
+    k = np.arange(min(n_rare, n_ones) + 1)
+    for there in k[:: max(1, len(k) // 6)]:
+        column = np.zeros(n, int)
+        column[:there] = 1
+        column[n_rare : n_rare + n_ones - there] = 1
+        mean = n_rare * n_ones / n
+        extreme = np.abs(k - mean) >= abs(there - mean) - 1e-9
+        found = p_values(column, RankTarget.of_classes(labels, 2))[0]
+        assert found == pytest.approx(law.pmf(k[extreme]).sum(), rel=1e-8)
+    if n_ones == 1:
+        assert p_values(column, RankTarget.of_classes(labels, 2))[0] > 0.09
+
+
+def weights_of_sums(counts, scores, n_drawn):
+    """Weights of the sums of ``n_drawn`` rows: a convolution of positive numbers, row by row."""
+    weights = np.zeros((n_drawn + 1, max(scores) * n_drawn + 1))
+    weights[0, 0] = 1
+    for count, score in zip(counts, scores, strict=True):
+        for _ in range(count):
+            weights[1:, score:] += weights[:-1, : weights.shape[1] - score].copy()
+        weights /= weights.max()
+    return weights[n_drawn] / weights[n_drawn].sum()
+
+
+def worst_errors(make_column, n, n_first, shifts):
+    """Relative errors against the convolution, of p-values from 1e-1 to 1e-13."""
+    rng = np.random.default_rng(n + n_first)
+    labels = (np.arange(n) < n_first).astype(int)
+    target, errors = RankTarget.of_classes(labels, 2), []
+    for shift in shifts:
+        column = np.unique(make_column(rng, n, labels, shift), return_inverse=True)[1]
+        counts = np.bincount(column).tolist()
+        scores = reference.rank_scores(counts, in_strata=False)
+        law = weights_of_sums(counts, scores, n_first)
+        observed = sum(scores[code] for code in column[labels == 1])
+        mean = sum(np.multiply(counts, scores)) * n_first / n
+        extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-9
+        expected = law[extreme].sum()
+        if 1e-13 < expected < 0.3:
+            errors.append(p_values(column, target)[0] / expected - 1)
+    return np.array(errors)
+
+
+def continuous(rng, n, labels, shift):
+    return rng.standard_normal(n) + shift * labels
+
+
+def levels(n_levels):
+    def column(rng, n, labels, shift):
+        values = continuous(rng, n, labels, shift)
+        return np.searchsorted(np.quantile(values, np.sort(rng.random(n_levels - 1))), values)
+
+    return column
+
+
+def counts_with_zeros(rng, n, labels, shift):
+    return rng.poisson(0.15 + (0.15 + shift / 2) * labels)
+
+
+@pytest.mark.parametrize(("n", "n_first"), [(100, 50), (240, 24), (140, 50)])
+@pytest.mark.parametrize(
+    "make_column",
+    [continuous, levels(4), levels(6), levels(12), levels(20), counts_with_zeros],
+    ids=["continuous", "4", "6", "12", "20", "counts"],
+)
+def test_errors_are_at_most_five_percent_in_the_far_tail(make_column, n, n_first):
+    errors = worst_errors(make_column, n, n_first, np.linspace(0.3, 2.7, 7))
+    assert len(errors) >= 3
+    assert np.abs(errors).max() < 0.05
+
+
+@pytest.mark.parametrize(("n_strata", "n_each"), [(40, 8), (10, 50)])
+def test_errors_are_at_most_five_percent_in_strata(n_strata, n_each):
+    rng, errors = np.random.default_rng(n_strata), []
+    strata = np.repeat(np.arange(n_strata), n_each)
+    for shift in np.linspace(0.2, 1.5, 12):
+        labels = (rng.random(len(strata)) < 0.3).astype(int)
+        column = rng.binomial(3, 0.2 + 0.4 * shift * labels / 1.5)
+        law, observed, mean = np.ones(1), 0, 0.0
+        for stratum in range(n_strata):
+            inside, own = column[strata == stratum], labels[strata == stratum]
+            codes = np.unique(inside, return_inverse=True)[1]
+            counts, n_first = np.bincount(codes).tolist(), int(own.sum())
+            scores = reference.rank_scores(counts, in_strata=True)
+            if n_first in (0, n_each) or len(counts) == 1:
+                continue
+            law = np.convolve(law, weights_of_sums(counts, scores, n_first))
+            observed += sum(scores[code] for code in codes[own == 1])
+            mean += sum(np.multiply(counts, scores)) * n_first / n_each
+        extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-6
+        expected = law[extreme].sum()
+        if 1e-13 < expected < 0.3:
+            found = p_values(column, RankTarget.of_classes(labels, 2, strata))[0]
+            errors.append(found / expected - 1)
+    assert len(errors) >= 5
+    assert np.abs(errors).max() < 0.05
+
+
+@pytest.mark.parametrize("design", ["two", "five", "regression", "strata"])
+def test_p_values_are_those_of_permutations(design):
+    """Of a dense table: within four standard errors at every size."""
+    rng = np.random.default_rng(7)
+    n, m = 120, 8_000
+    column = rng.integers(0, 30, n)
+    strata = np.arange(n) % 4 if design == "strata" else None
+    permuted = np.stack([rng.permutation(column) for _ in range(m)])
+    if strata is not None:
+        for stratum in range(4):
+            there = np.flatnonzero(strata == stratum)
+            permuted[:, there] = rng.permuted(np.tile(column[there], (m, 1)), axis=1)
+    if design == "regression":
+        target = RankTarget.of_values(rng.standard_normal(n))
+    else:
+        n_classes = 5 if design == "five" else 2
+        target = RankTarget.of_classes(rng.integers(0, n_classes, n), n_classes, strata)
+    found = p_values(permuted, target, exactly=False)
+    for bar in (0.3, 0.1, 0.01, 0.001):
+        spread = np.sqrt(bar / m)
+        assert abs(np.mean(found <= bar) - bar) < 4 * spread + 0.02 * bar
+
+
+def null_tables(name, rng):
+    if name == "rare":
+        labels = (np.arange(800) < 80).astype(int)
+        share = rng.uniform(0.01, 0.03, 20_000)[:, None]
+        return (rng.random((20_000, 800)) < share).astype(int), RankTarget.of_classes(labels, 2)
+    if name == "counts":
+        labels = (np.arange(100) < 10).astype(int)
+        return rng.poisson(0.15, (40_000, 100)), RankTarget.of_classes(labels, 2)
+    if name == "zero-inflated":
+        target = np.where(rng.random(400) < 0.9, 0, rng.random(400))
+        share = rng.uniform(0.01, 0.05, 20_000)[:, None]
+        return rng.poisson(share, (20_000, 400)), RankTarget.of_values(target)
+    if name == "genotypes":
+        labels = np.repeat(np.arange(5), [200, 100, 60, 24, 16])
+        share = rng.uniform(0.01, 0.4, 20_000)[:, None]
+        return rng.binomial(2, share, (20_000, 400)), RankTarget.of_classes(labels, 5)
+    strata = np.arange(400) % 20
+    target = rng.integers(0, 40, 400).astype(float)
+    share = rng.uniform(0.01, 0.3, 20_000)[:, None]
+    return rng.binomial(2, share, (20_000, 400)), RankTarget.of_values(target, strata)
+
+
+@pytest.mark.parametrize("name", ["rare", "counts", "zero-inflated", "genotypes", "strata"])
+def test_sparse_nulls_are_no_more_often_significant_than_they_may(name):
+    columns, target = null_tables(name, np.random.default_rng(3))
+    found = p_values(columns, target, exactly=False)
+    for bar in (0.1, 0.01, 1e-3, 1e-4):
+        allowed = len(found) * bar
+        assert np.count_nonzero(found <= bar) <= allowed + 3.5 * np.sqrt(allowed) + 1
+
+
+def test_p_values_below_what_doubles_hold_keep_their_order():
+    labels = (np.arange(3000) < 1500).astype(int)
+    worse = labels.copy()
+    worse[:3] = 0
+    columns = np.stack([labels, worse]).astype(np.uint8)
+    found = strengths(columns, MISSING, RankTarget.of_classes(labels, 2))
+    assert found[0] == pytest.approx(log10(comb(3000, 1500)) - log10(2), rel=1e-9)
+    assert 880 < found[1] < found[0]
+
+
+def test_what_is_constant_or_missing_shows_nothing():
+    labels = np.arange(40) % 2
+    columns = np.full((3, 40), 7)
+    columns[1] = MISSING
+    columns[2, :39] = MISSING
+    for target in (RankTarget.of_classes(labels, 2), RankTarget.of_values(labels.astype(float))):
+        assert p_values(columns, target).tolist() == [1.0] * 3
+    same = np.tile(np.arange(40), (2, 1))
+    alone = RankTarget.of_classes(labels, 2, np.arange(40))
+    assert p_values(same, alone).tolist() == [1.0] * 2
+    told = RankTarget.of_classes(labels, 2, labels)
+    assert p_values(same, told).tolist() == [1.0] * 2
+
+
+def test_rows_trade_places_within_strata_only():
+    """What strata shift, in feature and target, the plain test takes for a relation."""
+    rng = np.random.default_rng(0)
+    strata = np.repeat(np.arange(6), 30)
+    values = rng.standard_normal((1500, 180)) + strata
+    columns = values.argsort(axis=1).argsort(axis=1)
+    labels = (rng.random(180) * 3 + strata / 3 > 2).astype(int)
+    within = p_values(columns, RankTarget.of_classes(labels, 2, strata))
+    assert stats.kstest(within, "uniform").pvalue > 1e-3
+    plain = p_values(columns, RankTarget.of_classes(labels, 2))
+    assert stats.kstest(plain, "uniform").pvalue < 1e-9
+
+
+def test_wide_codes_are_tested_like_narrow_ones():
+    rng = np.random.default_rng(1)
+    columns = rng.integers(0, 90, (5, 200))
+    target = RankTarget.of_classes(rng.integers(0, 3, 200), 3)
+    narrow = strengths(columns.astype(np.uint8), MISSING, target, exactly=True)
+    wide = strengths(columns.astype(np.uint16) * 7, 1000, target, exactly=True)
+    np.testing.assert_array_equal(narrow, wide)
