@@ -25,7 +25,6 @@ _OTHERS = (".parquet", ".feather", ".arrow", ".npy", ".npz", ".xlsx", ".xls", ".
 @click.argument("out", type=_FILE)
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="The N best features instead of the selected ones.")  # fmt: skip
-@click.option("--core", "only_core", is_flag=True, help="Only selected features of the tier core.")
 @SAFE_OPTION
 @MEMORY_OPTION
 def export_command(
@@ -33,7 +32,6 @@ def export_command(
     run: Path,
     out: Path,
     top: int | None,
-    only_core: bool,
     safe_csv: bool,
     memory_mb: int,
 ) -> None:
@@ -47,9 +45,7 @@ def export_command(
     opened = Store.open(store)
     reading = Reading(ledger, opened, memory_mb * MB)
     ledger.close()
-    if top and only_core:
-        raise UsageError("expected one of --top and --core, found both. Leave one out.")
-    stored = reading.top(top) if top else reading.selected(only_core=only_core)
+    stored = reading.top(top) if top else reading.selected()
     if len(stored) == 0 and reading.is_provisional and not top:
         raise RunError(
             f"{run}: expected a run with its verdict, found one after {reading.n_iterations} "
@@ -57,9 +53,8 @@ def export_command(
             f"{quote(str(run))}`, or export the best by rank so far with --top N."
         )
     if len(stored) == 0:
-        which = "features of the tier core" if only_core else "selected features"
         raise RunError(
-            f"{run}: expected {which} to export, found none after "
+            f"{run}: expected selected features to export, found none after "
             f"{reading.n_iterations} iterations. Export the best by rank with --top N."
         )
     n_features, positions = len(stored), reading.positions[stored].astype(np.int64)

@@ -26,7 +26,8 @@ _COLUMNS = {
 }  # fmt: skip
 
 _VERDICT_COLUMNS = {
-    "rank": 6, "name": 20, "tier": 8, "q_value": 8, "importance": 10, "score": 8, "stability": 9,
+    "rank": 6, "name": 20, "selected": 8, "q_value": 8, "importance": 10, "score": 8,
+    "stability": 9,
     "group": 5, "n_drawn": 8, "p_value": 9, "passes_alone": 12,
 }  # fmt: skip
 
@@ -35,7 +36,6 @@ _VERDICT_COLUMNS = {
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option("--store", type=click.Path(path_type=Path), help="The run's store, if it was moved.")
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
-@click.option("--core", "only_core", is_flag=True, help="Only those of the tier core.")
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="Only the N best.  [default: 50 in a table, all in CSV and JSON]")  # fmt: skip
 @click.option("--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below.")
@@ -47,7 +47,6 @@ def features_command(
     run: Path,
     store: Path | None,
     only_selected: bool,
-    only_core: bool,
     top: int | None,
     as_csv: bool,
     as_json: bool,
@@ -68,7 +67,7 @@ def features_command(
     entered                   iteration after which it was selected, from 1
     With a final verdict (--judge decoy), of features that stand out by
     themselves or reached its closing stage, which rank first:
-    tier, q_value             core, extended or none; smallest level it passes at
+    q_value                   smallest level at which it would be selected
     score, stability          importance in the closing stage; share of its batches
                               of trees that agree
     group                     number of its group of rank-correlated features
@@ -83,7 +82,7 @@ def features_command(
     if why is not None:
         say(reading.explain(why))
         return
-    among = reading.selected(only_core=only_core) if only_selected or only_core else None
+    among = reading.selected() if only_selected else None
     records = reading.records(among)
     if as_json:
         stream_json(islice(records, top))

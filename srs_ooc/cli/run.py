@@ -215,11 +215,8 @@ def _verdict_line(verdict: VerdictReading) -> str:
     if spec.replays:
         how = f"certified against {spec.replays} replays at level {spec.fdr}"
     else:
-        core = len(verdict.selected(only_core=True))
-        how = (
-            f"{core} of tier core, {counted(facts['n_decoys_above'], 'decoy')} above the cut at "
-            f"level {spec.fdr}"
-        )
+        above = counted(facts["n_decoys_above"], "decoy")
+        how = f"with {above} above the cut at level {spec.fdr}"
     return (
         f"{verdict.n_selected} selected in {verdict.groups_selected}, {how}; "
         f"{counted(facts['n_marginal'], 'feature')} would pass the marginal test alone."

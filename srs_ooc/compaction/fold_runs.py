@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.sizes import MB
-from srs_ooc.compaction.candidates import Candidates
 from srs_ooc.compaction.nested import Nested, nest, sampled_nbytes
 from srs_ooc.compaction.records import FoldRecord
 from srs_ooc.compaction.scoring import HeldOut
 from srs_ooc.evidence.params import PositiveParams
 from srs_ooc.evidence.redundancy import HEAD
+from srs_ooc.runs.candidates import Candidates
 from srs_ooc.runs.inputs import Inputs, digest, inputs_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import VALID
@@ -105,7 +105,7 @@ def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: S
 def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
     """Return the candidates and the nested sets of a run that is done; None if stopped."""
     manifest, inputs = site.store.manifest, inputs_of(ledger)
-    candidates = Candidates.of(ledger, manifest.n_features)
+    candidates = Candidates.of_run(ledger, manifest.n_features)
     n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
     extra = sampled_nbytes(len(candidates.features), n_rows, manifest.code_nbytes)
     spec = spec_of(ledger)

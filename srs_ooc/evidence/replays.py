@@ -15,7 +15,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.verdict import CORE, NONE, Verdict
+from srs_ooc.evidence.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -89,5 +89,5 @@ def certify(
         Bound of the chance of any false feature.
     """
     reached = comparison.statistics(scores, strengths)
-    tiers = np.where(reached > comparison.bar(level), CORE, NONE).astype(np.uint8)
-    return Verdict(tiers, comparison.levels(reached), int(np.count_nonzero(tiers)))
+    is_selected = reached > comparison.bar(level)
+    return Verdict(is_selected, comparison.levels(reached), int(np.count_nonzero(is_selected)))

@@ -19,10 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-NONE, EXTENDED, CORE = 0, 1, 2
-TIERS = ("none", "extended", "core")
-CLEAR = 2.0
-"""A drop is clear if it is so many times as far as any lower one."""
 CHANCE = 1e-3
 """Of more decoys standing out at a place, if the tests hold, than are allowed there."""
 _NONE_EXPECTED = np.zeros(0)
@@ -34,43 +30,17 @@ class Verdict:
 
     Attributes
     ----------
-    tiers : uint8 (n,)
-        NONE, EXTENDED or CORE; NONE for decoys, and for features that one of theirs is above.
+    is_selected : bool (n,)
+        Never of decoys, nor of features that one of theirs is above.
     levels : float64 (n,)
         The smallest level at which this ranking would be cut below the place; at most 1.
     n_above : int
         Places at or above the cut.
     """
 
-    tiers: NDArray[np.uint8]
+    is_selected: NDArray[np.bool_]
     levels: NDArray[np.float64]
     n_above: int
-
-
-def clear_drops(
-    scores: NDArray[np.float64], rounds: NDArray[np.uint8], times: float = CLEAR
-) -> NDArray[np.bool_]:
-    """Return the places below which scores drop at least ``times`` as far as anywhere lower.
-
-    Scores are compared within a round of the closing stage; its last two places are none.
-
-    Parameters
-    ----------
-    scores : float64 (n,)
-        By place; descending within each round.
-    rounds : uint8 (n,)
-        The round each score is of.
-    times : float
-        From 1: drops that no lower one exceeds.
-    """
-    out = np.zeros(len(scores), np.bool_)
-    for number in np.unique(rounds):
-        places = np.flatnonzero(rounds == number)
-        drops = -np.diff(scores[places])
-        furthest_lower = np.maximum.accumulate(drops[:0:-1])[::-1]
-        drops = drops[: len(furthest_lower)]
-        out[places[: len(drops)]] = (drops >= times * furthest_lower) & (drops > 0)
-    return out
 
 
 def exceeds_chance(
@@ -114,7 +84,6 @@ def count_decoys(
     largest_group: int,
     level: float,
     is_best: NDArray[np.bool_],
-    may_part: NDArray[np.bool_],
     expected: NDArray[np.float64] = _NONE_EXPECTED,
     largest_outstanding: int = 1,
 ) -> Verdict:
@@ -133,9 +102,6 @@ def count_decoys(
     is_best : bool (n,)
         Whether no place above is of the same feature or one of its decoys. Of those below the first
         m, others neither count nor are selected.
-    may_part : bool (n - m,)
-        Places below the first m after which the core may end: clear drops, which do not depend on
-        what is a decoy. It may end after any of the first m.
     expected : float64 (m,)
         False features at or above each of the first m places as their tests expect, ascending.
     largest_outstanding : int
@@ -156,13 +122,8 @@ def count_decoys(
     levels[~counts] = 1.0
     passing = np.flatnonzero(estimate <= level)
     n_above = int(passing[-1]) + 1 if len(passing) else 0
-    parting = passing[np.concatenate([expected >= 0, may_part])[passing]]
-    n_core = int(parting[-1]) + 1 if len(parting) else 0
-    tiers = np.full(len(is_decoy), NONE, np.uint8)
-    tiers[:n_above] = EXTENDED
-    tiers[:n_core] = CORE
-    tiers[is_decoy | ~counts] = NONE
-    return Verdict(tiers, levels, n_above)
+    is_selected = (np.arange(len(is_decoy)) < n_above) & ~is_decoy & counts
+    return Verdict(is_selected, levels, n_above)
 
 
 def fewest_features(n_families: int, largest_group: int, level: float) -> int:

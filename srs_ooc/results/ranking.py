@@ -55,7 +55,6 @@ class FeatureRecord:
     n_drawn: int
     p_better: float | None
     entered: int | None
-    tier: str | None
     q_value: float | None
     score: float | None
     stability: float | None
@@ -118,14 +117,15 @@ class Reading:
     def ordered(self) -> Iterator[NDArray[np.uint32]]:
         """Yield the stored positions of all features by rank, a batch at a time.
 
-        Features of the closing stage first, by its rank; importance descending, ties by source
-        position, features never drawn last. Each batch takes a pass over the tallies, so that
+        First those that the verdict puts first, by what they are worth together, the selected ones
+        before all others; then importance descending, ties by source position, features never
+        drawn last. Each batch takes a pass over the tallies, so that
         memory does not grow with the number of features.
         """
         is_past = np.zeros(len(self.positions), np.bool_)
         if self.verdict is not None:
-            is_past[self.verdict.features] = True
-            yield self.verdict.features
+            is_past[self.verdict.order] = True
+            yield self.verdict.order
         while len(batch := self._next_batch(is_past)):
             is_past[batch] = True
             yield batch
@@ -166,7 +166,7 @@ class Reading:
         Piece by piece, so that a run's last word needs no more memory than the run.
         """
         if self.verdict is not None:
-            those = self.verdict.selected() if only_selected else self.verdict.features
+            those = self.verdict.selected() if only_selected else self.verdict.order
             return [int(stored) for stored in those[:limit]]
         best: list[tuple[float, int, int]] = []
         n_there = self.n_selected if only_selected else len(self.positions)
@@ -186,18 +186,10 @@ class Reading:
         stored = self.best(1, only_selected=False)[0]
         return self.record(1, stored)
 
-    def selected(self, *, only_core: bool = False) -> NDArray[np.integer]:
-        """Return the stored positions of the selected features, or of their core, best first.
-
-        Raises
-        ------
-        UsageError
-            If the core is asked for and there is no verdict.
-        """
+    def selected(self) -> NDArray[np.integer]:
+        """Return the stored positions of the selected features, best first."""
         if self.verdict is not None:
-            return self.verdict.selected(only_core=only_core)
-        if only_core:
-            raise _no_verdict("--core")
+            return self.verdict.selected()
         members = self._kept.features
         by_rank = np.lexsort((self.positions[members], -self._importances(members)))
         return members[by_rank]
@@ -250,7 +242,7 @@ class Reading:
         total = int(self._tally.importance[stored]) / self._unit
         better = int(self._tally.n_better[stored]) if self._has_probe else 0
         standing = None if self.verdict is None else self.verdict.standing(stored)
-        is_in = standing is not None and standing.tier != "none"
+        is_in = standing is not None and standing.is_selected
         return FeatureRecord(
             name=self.name(stored),
             rank=rank,
@@ -261,7 +253,6 @@ class Reading:
             n_drawn=n_drawn,
             p_better=better / n_drawn if n_drawn and self._has_probe else None,
             entered=entered,
-            tier=None if standing is None else standing.tier,
             q_value=None if standing is None else standing.q_value,
             score=None if standing is None else standing.score,
             stability=None if standing is None else standing.stability,

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.shares import exact_share
 from srs_ooc.base.sizes import counted
-from srs_ooc.evidence.verdict import CORE, TIERS, fewest_features
+from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.verdict import CONCLUSION, VERDICT
+from srs_ooc.runs.verdict import CONCLUSION
+from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.trees.tree import IMPORTANCE_BITS
 
 MANY = 4
@@ -27,8 +28,8 @@ class Standing:
     ----------
     place : int
         Rank among its features, from 1.
-    tier : str
-        core, extended or none.
+    is_selected : bool
+        Whether it is above the cut.
     q_value : float
         Smallest level at which this ranking would be cut below it, as estimated.
     score : float or None
@@ -49,7 +50,7 @@ class Standing:
     """
 
     place: int
-    tier: str
+    is_selected: bool
     q_value: float
     score: float | None
     stability: float | None
@@ -66,19 +67,21 @@ class VerdictReading:
     Attributes
     ----------
     features : uint32 (n,)
-        Stored positions of the features of the pooled ranking, best first: those that stand out by
-        themselves and those that reached the closing stage.
+        Stored positions of the features of the pooled ranking: marginally significant ones first,
+        then those that reached the closing stage.
+    order : uint32 (m,)
+        Stored positions of the features to show first.
     n_selected : int
         How many are selected.
     facts : dict
         The record about the verdict.
     """
 
-    def __init__(self, spec: RunSpec, arrays: dict[str, NDArray[Any]], facts: dict[str, Any]):
+    def __init__(self, spec: RunSpec, record: VerdictRecord, facts: dict[str, Any]):
         self.spec, self.facts = spec, facts
-        self._arrays = arrays
-        self.features: NDArray[np.uint32] = arrays["features"]
-        self.is_selected: NDArray[np.bool_] = arrays["tiers"] > 0
+        self._record = record
+        self.features, self.is_selected = record.features, record.is_selected
+        self.order = record.order if len(record.order) else record.features
         self.n_selected = int(np.count_nonzero(self.is_selected))
         self._place = {int(feature): i for i, feature in enumerate(self.features)}
 
@@ -86,51 +89,51 @@ class VerdictReading:
     def of(cls, ledger: Ledger) -> "VerdictReading | None":
         """Return the verdict on the iterations done, or None if there is none (yet)."""
         spec = spec_of(ledger)
-        arrays = ledger.read_arrays(VERDICT) if spec.concludes else None
-        if arrays is None or int(arrays["n_iterations"]) != ledger.progress().iteration:
+        record = VerdictRecord.read(ledger) if spec.concludes else None
+        if record is None or record.n_iterations != ledger.progress().iteration:
             return None
-        return cls(spec, arrays, ledger.meta(CONCLUSION))
+        return cls(spec, record, ledger.meta(CONCLUSION))
 
-    def selected(self, *, only_core: bool = False) -> NDArray[np.uint32]:
-        """Return the stored positions of the selected features, or of their core, best first."""
-        return self.features[self._arrays["tiers"] == CORE if only_core else self.is_selected]
+    def selected(self) -> NDArray[np.uint32]:
+        """Return the stored positions of the selected features, in the order to show."""
+        return self.order[np.isin(self.order, self.features[self.is_selected])]
 
     def standing(self, feature: int) -> Standing | None:
         """Return where a stored feature stands; None if it is not in the ranking."""
         i = self._place.get(feature)
         if i is None:
             return None
-        a = self._arrays
-        group = int(a["groups"][i])
-        p_value = float(a["p_values"][i])
+        a = self._record
+        group = int(a.groups[i])
+        p_value = float(a.p_values[i])
         return Standing(
             place=i + 1,
-            tier=TIERS[int(a["tiers"][i])],
-            q_value=float(a["levels"][i]),
-            score=_or_none(a["scores"][i] / (1 << IMPORTANCE_BITS)),
-            stability=_or_none(a["stability"][i]),
+            is_selected=bool(a.is_selected[i]),
+            q_value=float(a.levels[i]),
+            score=_or_none(a.scores[i] / (1 << IMPORTANCE_BITS)),
+            stability=_or_none(a.stability[i]),
             group=group + 1 if group >= 0 else None,
             p_value=p_value,
             passes_alone=p_value <= self.facts["marginal_cutoff"],
-            is_outstanding=bool(a["is_outstanding"][i]),
-            is_best=bool(a["is_best"][i]),
+            is_outstanding=bool(a.is_outstanding[i]),
+            is_best=bool(a.is_best[i]),
         )
 
     def members(self, group: int) -> list[int]:
         """Return the stored positions of the features of a group, best first."""
-        return [int(f) for f in self.features[self._arrays["groups"] == group - 1]]
+        return [int(f) for f in self.features[self._record.groups == group - 1]]
 
     @property
     def groups_selected(self) -> str:
         """How many groups hold a selected feature; not all places are grouped."""
-        groups = self._arrays["groups"][self.is_selected]
+        groups = self._record.groups[self.is_selected]
         n_known = len(np.unique(groups[groups >= 0]))
         return counted(n_known, "group") + (" or more" if np.any(groups < 0) else "")
 
     def why_none(self) -> str:
         """Say why nothing is selected."""
         spec = self.spec
-        best = float(self._arrays["levels"].min(initial=1.0))
+        best = float(self._record.levels.min(initial=1.0))
         if spec.replays:
             return (
                 f"No feature reached more than {spec.replays} replays on permuted targets do: "
@@ -143,7 +146,7 @@ class VerdictReading:
         families = "family" if spec.decoys == 1 else "families"
         alone = (
             "What stands out by itself does not hold it either"
-            if np.any(self._arrays["is_outstanding"])
+            if np.any(self._record.is_outstanding)
             else "No feature stands out by itself"
         )
         more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
@@ -198,13 +201,13 @@ def explain(
     spec = verdict.spec
     tail = _tail(standing, names)
     if spec.replays:
-        more = "more" if standing.tier != "none" else "no more"
-        verb = "is in" if standing.tier != "none" else "is out"
+        more = "more" if standing.is_selected else "no more"
+        verb = "is in" if standing.is_selected else "is out"
         return (
             f"{name} {verb}: place {standing.place}, reaching {more} than replays on permuted "
             f"targets do (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
         )
-    if standing.tier == "none":
+    if not standing.is_selected:
         reason = (
             f"it is at place {standing.place}, and of the cuts there or further down the best has "
             f"an estimated {standing.q_value:.2g} of the features false ({spec.fdr} asked)"
@@ -212,11 +215,9 @@ def explain(
             else "one of its own decoys ranks before it"
         )
         return f"{name} is out: {reason}.{tail}"
-    is_parted = standing.tier == "core" and not standing.is_outstanding
-    sharp = " before a clear drop of the scores" if is_parted else ""
     return (
-        f"{name} is in ({standing.tier}): place {standing.place}, where an estimated "
-        f"{standing.q_value:.2g} of the features are false ({spec.fdr} asked){sharp}.{tail}"
+        f"{name} is in: place {standing.place}, where an estimated {standing.q_value:.2g} of the "
+        f"features are false ({spec.fdr} asked).{tail}"
     )
 
 

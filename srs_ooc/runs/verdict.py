@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,22 +16,24 @@ from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.marginal import p_values_of
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.replays import certify
-from srs_ooc.evidence.verdict import Verdict, clear_drops, count_decoys
+from srs_ooc.evidence.verdict import Verdict, count_decoys
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger, StageBook
 from srs_ooc.runs.ledger.records import REPLAYS_FOLDER
 from srs_ooc.runs.ledger.trees import TreeWriter
+from srs_ooc.runs.order import first_by_worth
 from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.search import Search
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, bests, survey
 from srs_ooc.runs.task import Task
+from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.samplers.elimination import COUNTING, REPLAYING, SURVIVORS, TREES, Elimination
 from srs_ooc.store.store import Store
 
-VERDICT, BESTS, CONCLUSION = "verdict", "replays", "conclusion"
-"""Arrays of the ledger with the verdict and with what replays reached; the record about both."""
+BESTS, CONCLUSION = "replays", "conclusion"
+"""Arrays of the ledger with what permutation runs reached; the record about the verdict."""
 
 Watch = Callable[[Step], bool]
 """Told where the work stands after each tree; says whether to go on."""
@@ -50,8 +51,8 @@ class Setting:
 
 def is_concluded(ledger: Ledger) -> bool:
     """Return whether the verdict after the iterations done so far is there."""
-    arrays = ledger.read_arrays(VERDICT)
-    return arrays is not None and int(arrays["n_iterations"]) == ledger.progress().iteration
+    record = VerdictRecord.read(ledger)
+    return record is not None and record.n_iterations == ledger.progress().iteration
 
 
 def screen_and_close(
@@ -128,7 +129,7 @@ def conclude(
 ) -> None:
     """Bring a run to its verdict after ``until`` iterations, or as far as ``watch`` allows.
 
-    ``until_stable`` ends the screen before, once its blind ranking is at rest; the iterations asked
+    ``until_stable`` ends the screen before, once its blind ranking is stable; the iterations asked
     for are then those done.
     """
     start = time.monotonic()
@@ -149,8 +150,10 @@ def conclude(
     with resources_of(spec, *where) as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
         found = survey(resources, state, key, replays)
-    verdict = judge(spec, state, found)
-    arrays = _verdict_arrays(state, found, verdict, until)
+        verdict = judge(spec, state, found)
+        selected = found.ranking.items[verdict.is_selected]
+        order = first_by_worth(resources, ledger, selected)
+    record = _record_of(state, found, verdict, order, until)
     facts = {
         "n_iterations": until,
         "largest_group": found.largest_group,
@@ -163,7 +166,7 @@ def conclude(
     }
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
-    ledger.write_arrays(VERDICT, arrays)
+    record.write(ledger)
 
 
 def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
@@ -174,23 +177,24 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         in_closing = ranking.closing_places >= 0
         scores = np.where(in_closing, scores[ranking.closing_places], 0.0)
         return certify(found.comparison, scores, found.strengths.astype(np.float64), level)
-    counted = ranking.closing_places[ranking.n_outstanding :]
-    may_part = clear_drops(state.scores[counted], state.rounds[counted])
     return count_decoys(
         found.is_decoy,
         spec.decoys,
         found.largest_group,
         float(level),
         found.is_best,
-        may_part,
         expected=found.n_tested * ranking.p_values,
         largest_outstanding=found.largest_outstanding_group,
     )
 
 
-def _verdict_arrays(
-    state: Elimination, found: Survey, verdict: Verdict, n_iterations: int
-) -> dict[str, NDArray[Any]]:
+def _record_of(
+    state: Elimination,
+    found: Survey,
+    verdict: Verdict,
+    order: NDArray[np.uint32],
+    n_iterations: int,
+) -> VerdictRecord:
     keep = ~found.is_decoy
     places = found.ranking.closing_places[keep]
     within = max(verdict.n_above, 1)
@@ -198,18 +202,19 @@ def _verdict_arrays(
     tells = np.array(state.sizes)[state.rounds] > within
     stability = np.where(tells, (state.batch_ranks < within).mean(axis=0), np.nan)
     unknown = places < 0
-    return {
-        "n_iterations": np.array(n_iterations),
-        "features": found.ranking.items[keep],
-        "tiers": verdict.tiers[keep],
-        "levels": verdict.levels[keep],
-        "scores": np.where(unknown, np.nan, state.scores[places]),
-        "is_outstanding": (np.arange(len(keep)) < found.ranking.n_outstanding)[keep],
-        "is_best": found.is_best[keep],
-        "stability": np.where(unknown, np.nan, stability[places]),
-        "groups": found.group_numbers[keep],
-        "p_values": p_values_of(found.strengths[keep]),
-    }
+    return VerdictRecord(
+        n_iterations,
+        found.ranking.items[keep],
+        verdict.is_selected[keep],
+        verdict.levels[keep],
+        np.where(unknown, np.nan, state.scores[places]),
+        (np.arange(len(keep)) < found.ranking.n_outstanding)[keep],
+        found.is_best[keep],
+        np.where(unknown, np.nan, stability[places]),
+        found.group_numbers[keep],
+        p_values_of(found.strengths[keep]),
+        order,
+    )
 
 
 def _replay(

@@ -12,7 +12,8 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.search import TALLY
-from srs_ooc.runs.verdict import VERDICT
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 
@@ -41,24 +42,24 @@ class Candidates:
     n_selected: int
 
     @classmethod
-    def of(cls, ledger: Ledger, n_features: int, wanted: int = WANTED) -> "Candidates":
-        """Return the candidates of a run that is done, at least as many as are ``wanted``.
+    def of(
+        cls, tally: Tally, selected: NDArray[np.uint32], n_features: int, key: int, wanted: int
+    ) -> "Candidates":
+        """Return the candidates, at least as many as are ``wanted`` if so many were drawn.
 
-        Features never drawn are none.
+        Parameters
+        ----------
+        tally : Tally
+            Of the screen.
+        selected : uint32 (n,)
+            Stored positions.
+        n_features : int
+            Features of the store; what is tallied beyond them are decoys.
+        key : int
+            64-bit key that breaks ties.
+        wanted : int
+            Candidates at least.
         """
-        spec = spec_of(ledger)
-        tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
-        kept = KeptSet(n_features)
-        parts: dict[str, Stateful] = {TALLY: tally}
-        if not spec.concludes:
-            parts[SequentialRandomSubspace.name] = kept
-        ledger.load(parts)
-        selected = kept.features.copy()
-        if spec.concludes:
-            arrays = ledger.read_arrays(VERDICT)
-            assert arrays is not None, "the run is done"
-            selected = arrays["features"][arrays["tiers"] > 0]
-        key = key_of(spec.seed)
         first = _largest(tally, selected, n_features, MOST, key)
         features = first
         if len(first) < wanted:
@@ -66,6 +67,27 @@ class Candidates:
             others = others[tally.n_drawn[others] > 0]
             features = np.concatenate([first, others[~np.isin(others, first)]])[:wanted]
         return cls(features, np.arange(len(features)) < len(first), len(selected))
+
+    @classmethod
+    def of_run(cls, ledger: Ledger, n_features: int, wanted: int = WANTED) -> "Candidates":
+        """Return the candidates of a run that is done."""
+        spec = spec_of(ledger)
+        tally, kept = tally_of(spec, n_features), KeptSet(n_features)
+        parts: dict[str, Stateful] = {TALLY: tally}
+        if not spec.concludes:
+            parts[SequentialRandomSubspace.name] = kept
+        ledger.load(parts)
+        selected = kept.features.copy()
+        if spec.concludes:
+            record = VerdictRecord.read(ledger)
+            assert record is not None, "the run is done"
+            selected = record.features[record.is_selected]
+        return cls.of(tally, selected, n_features, key_of(spec.seed), wanted)
+
+
+def tally_of(spec: RunSpec, n_features: int) -> Tally:
+    """Return an empty tally of a run's items."""
+    return Tally(spec.n_items(n_features), wins=not spec.concludes)
 
 
 def _largest(
