@@ -95,7 +95,7 @@ def test_a_run_without_iterations_takes_the_plans_and_says_so(folder, tmp_path):
     assert status["seconds_per_iteration"] == pytest.approx(status["seconds"] / planned, rel=0.01)
     said = srs_ooc("status", run).stdout
     told = (
-        rf"planned +{planned:,} iterations of about [\d.]+ ms \(an estimate\); did {planned:,} of"
+        rf"planned +{planned:,} iterations, estimated at [\d.]+ ms each; the {planned:,} done took"
     )
     assert re.search(told, said)
     again = srs_ooc("run", folder / "t.zarr", "--out", run)
