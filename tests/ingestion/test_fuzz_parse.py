@@ -4,7 +4,6 @@
 ``SRS_OOC_FUZZ_SEED`` on other texts.
 """
 
-import math
 import os
 import shutil
 import struct
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-SOURCES = TESTS.parent / "srs_ooc" / "kernel" / "src"
+SOURCES = TESTS.parent / "srs_ooc" / "native"
 SECONDS = float(os.environ.get("SRS_OOC_FUZZ_SECONDS", "3"))
 SEED = os.environ.get("SRS_OOC_FUZZ_SEED", "1")
 FLAGS = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
@@ -55,4 +54,3 @@ def test_made_up_texts_under_sanitizers(program):
         text, bits = line.split()
         value = struct.unpack(">d", bytes.fromhex(bits))[0]
         assert struct.pack("d", value) == struct.pack("d", float(text)), text
-        assert math.isfinite(value)
