@@ -15,7 +15,7 @@ from srs_ooc.compaction.fold_runs import Site, inputs_of, nest_run, small_parts
 from srs_ooc.compaction.nested import pooled_order
 from srs_ooc.compaction.order import first_by_worth
 from srs_ooc.compaction.scoring import HeldOut, share_explained
-from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.session import Request, open_or_create, work_on
