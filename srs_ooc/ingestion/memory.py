@@ -205,10 +205,12 @@ def check_columns(cap: int, n_columns: int) -> None:
     budget = budget_of(cap)
     grant_stage(budget, n_columns, Shape(1, max(1, n_columns)), StoreForm())
     if budget.free_nbytes < 0:
+        program, _, stage = budget.leases
         raise BudgetError(
-            f"--memory-mb {megabytes(cap):g} cannot hold an ingest of {n_columns} columns: of a "
-            f"single row it takes --memory-mb {cap_to_name(budget.needed_nbytes)}, and more of "
-            f"many. The program itself takes {megabytes(budget.leases[0].n_bytes):g} MB."
+            f"--memory-mb {megabytes(cap):g} cannot hold an ingest of {n_columns} columns: the "
+            f"program itself takes {megabytes(program.n_bytes):g} MB, and {stage.purpose} "
+            f"{megabytes(stage.n_bytes):g} MB. It takes at least --memory-mb "
+            f"{cap_to_name(budget.needed_nbytes)}."
         )
 
 
