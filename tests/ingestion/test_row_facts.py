@@ -11,8 +11,8 @@ import srs_ooc
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.ingestion.forced_kinds import FREE, ForcedKinds
-from srs_ooc.ingestion.parse import Texts, hash_text
 from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.parse import Texts, hash_text
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.texts import TextSpool, texts_of
 from srs_ooc.results.export import export_columns
