@@ -10,7 +10,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = {"ingest": "srs_ooc.ingestion.tables"}
+_PUBLIC = {"ingest": "srs_ooc.ingestion.api"}
 
 
 def __getattr__(name: str) -> Any:

@@ -66,7 +66,7 @@ def feature_rows(folder: Path, spools: list[TextSpool]) -> FeatureRows:
     (folder / "t.csv").write_text("p,s1,s2,s3\na,1.5,,-3\nt,x,NA,y\n")
     stream = open_stream(Source.file(folder / "t.csv"), TextForm(), spools[0])
     kept = np.ones(3, np.bool_)
-    return FeatureRows(stream, spools[0], kept, folder, spools[1], lambda done, of: None, 10_000)
+    return FeatureRows(stream, spools[0], kept, folder, spools[1], lambda *_: None, 10_000)
 
 
 def test_features_as_rows_and_covariates(tmp_path):

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.base.sizes import MB
-from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.memory import shape_of

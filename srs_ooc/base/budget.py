@@ -90,7 +90,12 @@ class Budget:
     @property
     def free_nbytes(self) -> int:
         """Bytes not granted yet; negative if the cap is exceeded already."""
-        return self.cap_nbytes - sum(lease.n_bytes for lease in self.leases)
+        return self.cap_nbytes - self.needed_nbytes
+
+    @property
+    def needed_nbytes(self) -> int:
+        """Bytes granted so far."""
+        return sum(lease.n_bytes for lease in self.leases)
 
     def grant(self, purpose: str, n_bytes: int) -> Lease:
         """Record a lease without asking whether it fits; :meth:`check` asks for all at once."""
@@ -113,7 +118,7 @@ class Budget:
         if self.free_nbytes >= 0:
             return
         parts = ", ".join(f"{lease.purpose} {lease.n_bytes / MB:.1f}" for lease in self.leases)
-        needed = sum(lease.n_bytes for lease in self.leases)
+        needed = self.needed_nbytes
         most = max(needed, self.leases[0].n_bytes + self.other_nbytes)
         raise BudgetError(
             f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, "

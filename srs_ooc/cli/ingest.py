@@ -10,13 +10,11 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.cli.output import say
-from srs_ooc.ingestion.feature_tables import SampleTable, ingest_features_as_rows
 from srs_ooc.ingestion.forced_kinds import ForcedKinds, pair_of
 from srs_ooc.ingestion.forecast import Forecast, forecast
 from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.publishing import IngestOptions
-from srs_ooc.ingestion.table_stages import Apart
-from srs_ooc.ingestion.tables import ingest_any
+from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
+from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import Manifest
 
@@ -171,8 +169,8 @@ def ingest_command(
     _check_source(source)
     if target is not None and target_file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
-    joined = _sample_table(orient, samples, id_name, target, covariates)
-    if joined and (names or target_file):
+    sample_table = _sample_table(orient, samples, id_name, target, covariates)
+    if sample_table and (names or target_file):
         raise UsageError("expected no --names or --target-file with --orient features.")
     text = TextForm(separator, comment, decimal, missing or None, header=not no_header)
     options = IngestOptions(
@@ -189,13 +187,16 @@ def ingest_command(
         code_dtype=code_dtype,
         keep_values=not no_values,
         text=text,
+        samples=sample_table,
     )
     if dry_run:
-        found = forecast(source, store, options, by_features=joined is not None)
-        _report_forecast(found, options.memory_nbytes)
-    else:
-        columns = {} if target_file is None else {"target": [("target", target_file)]}
-        _report(store, _ingest(source, store, options, joined, Apart(names, columns)))
+        _report_forecast(forecast(source, store, options), options.memory_nbytes)
+        return
+    columns = {} if target_file is None else {"target": [("target", target_file)]}
+    with byte_progress() as progress:
+        side = SideColumns(names, columns)
+        manifest = ingest_table(source, store, options, progress, side=side)
+    _report(store, manifest)
 
 
 def _check_source(source: Path) -> None:
@@ -204,15 +205,6 @@ def _check_source(source: Path) -> None:
             f"{source}: expected a file, which is read more than once, found a pipe or a device. "
             "Give a text table on standard input with `-` as SOURCE."
         )
-
-
-def _ingest(
-    source: Path, store: Path, options: IngestOptions, joined: SampleTable | None, apart: Apart
-) -> Manifest:
-    with byte_progress() as progress:
-        if joined is None:
-            return ingest_any(source, store, options, progress, apart=apart)
-        return ingest_features_as_rows(source, store, joined, options, progress)
 
 
 def _names(text: str | None) -> tuple[str, ...]:
@@ -244,7 +236,7 @@ def _sample_table(
             "--orient features: expected --samples FILE, --id NAME and --target NAME, which say "
             "where the target of each sample stands. Give all three."
         )
-    return SampleTable(samples, id_name, target, _names(covariates))
+    return SampleTable(samples, id_name, _names(covariates))
 
 
 def _report_forecast(found: Forecast, cap: int) -> None:

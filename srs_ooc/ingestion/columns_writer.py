@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.categories import CategoryCoder, FeatureKinds
+from srs_ooc.ingestion.contents import ColumnSource, StoreForm
 from srs_ooc.ingestion.forced_kinds import ACCEPTED, FREE, first_misfit
 from srs_ooc.ingestion.memory import smallest_batch
-from srs_ooc.ingestion.table import ColumnSource, StoreForm
 from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small
 from srs_ooc.store.coding import CodeFacts, code_columns
 from srs_ooc.store.kinds import CATEGORICAL, NAMES

@@ -5,17 +5,15 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
+from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.ingestion.formats.csv import CsvStream, estimate, has_row_names, rows_at_most
 from srs_ooc.ingestion.formats.opening import is_other, open_file
 from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import Source
-from srs_ooc.ingestion.memory import check_columns, smallest_cap, stage_needs
+from srs_ooc.ingestion.memory import budget_of, check_columns, grant_stage, load_libraries
+from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import Texts
-from srs_ooc.ingestion.publishing import IngestOptions, load_libraries
-from srs_ooc.ingestion.table import StoreForm
 from srs_ooc.store.layout import Shape
 
 
@@ -50,8 +48,8 @@ class Forecast:
         return self.scratch_nbytes + self.store_nbytes <= self.free_nbytes
 
 
-def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: bool) -> Forecast:
-    """Return what ingesting a file would take; ``by_features`` if it holds a feature a row.
+def forecast(table: Path, store: Path, options: IngestOptions) -> Forecast:
+    """Return what ingesting a file would take.
 
     Raises
     ------
@@ -73,10 +71,11 @@ def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: b
             unpacked = 0
             n_columns, n_rows, work = _look(table, options)
             known, scratch = False, 8
-    n_features, n_rows = (n_rows, n_columns - 1) if by_features else (n_columns, n_rows)
+    n_features, n_rows = (n_rows, n_columns - 1) if options.samples else (n_columns, n_rows)
     shape = Shape(max(1, n_rows), max(1, n_features))
-    form = StoreForm(options.code_dtype, "float64" if options.keep_values else None)
-    resident = psutil.Process().memory_info().rss + work
+    form = options.form()
+    budget = budget_of(options.memory_nbytes, resident_nbytes() + work)
+    grant_stage(budget, n_columns, shape, form)
     cells = shape.n_rows * shape.n_features
     per_cell = form.code_nbytes + (8 if options.keep_values else 0)
     ranges = 16 * form.n_ranges(shape) * shape.n_features
@@ -87,7 +86,7 @@ def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: b
         scratch_nbytes=scratch * cells + unpacked,
         store_nbytes=per_cell * cells + ranges + 40 * shape.n_features,
         free_nbytes=shutil.disk_usage(store.parent).free,
-        least_memory_nbytes=smallest_cap(resident, stage_needs(n_columns, shape, form)),
+        least_memory_nbytes=budget.needed_nbytes,
     )
 
 

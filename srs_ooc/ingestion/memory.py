@@ -1,15 +1,15 @@
-"""The memory plan of an ingest: what each stage needs, what the cap leaves, the smallest cap."""
+"""The memory of an ingest: what each stage leases of the budget, and what the cap leaves."""
 
 from dataclasses import dataclass
 
-from srs_ooc.base.budget import cap_to_name, resident_nbytes
+from srs_ooc.base.budget import Budget, cap_to_name, resident_nbytes
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.sizes import MB, ceil_div, megabytes
-from srs_ooc.ingestion.table import StoreForm
+from srs_ooc.ingestion.contents import StoreForm
 from srs_ooc.store.coding import LONG_NBYTES, LONG_ROWS, max_codes
 from srs_ooc.store.layout import VALUES_CHUNK_NBYTES, Shape, values_chunk
 
-SLACK_NBYTES = 13 * MB
+SLACK_NBYTES = 14 * MB
 """Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
 
 PANEL_NBYTES = 64 * MB
@@ -36,22 +36,45 @@ _NBYTES_PER_ROW = 3  # which rows are kept, twice, and a row's place
 _NBYTES_PER_ROW_ID = 8  # hashes, sorted in place
 
 
+def load_libraries() -> None:
+    """Load what will be needed, so that the memory it takes is known when memory is shared out.
+
+    Large blocks of memory are given back to the system from then on when they are freed.
+    """
+    import srs_ooc.store.codec
+    from srs_ooc.native import _native
+
+    _native.return_large_blocks()
+    assert srs_ooc.store.codec
+
+
+def budget_of(cap: int, resident: int | None = None) -> Budget:
+    """Return the budget of a stage of an ingest under a cap, both in bytes.
+
+    ``resident`` is what the process holds when it begins; what it holds now if not given.
+    """
+    budget = Budget(cap, resident_nbytes() if resident is None else resident)
+    budget.grant("working room", SLACK_NBYTES)
+    return budget
+
+
 @dataclass(frozen=True)
-class IngestPlan:
-    """What an ingest may use.
+class IngestMemory:
+    """What the stages of an ingest may use.
 
     Attributes
     ----------
+    cap_nbytes, resident_nbytes : int
+        The cap, and what the process held when memory was shared out.
     panel_rows : int
         Rows of a panel.
-    spare_nbytes : int
-        What the cap leaves beyond the process and its slack, in bytes.
     category_nbytes : int
         Memory for the texts of categorical features, in bytes; held to the end.
     """
 
+    cap_nbytes: int
+    resident_nbytes: int
     panel_rows: int
-    spare_nbytes: int
     category_nbytes: int
 
     def writing(
@@ -68,16 +91,14 @@ class IngestPlan:
             If that is more than the cap leaves.
         """
         drops_rows = n_source_rows > shape.n_rows
-        whole = Shape(max(n_source_rows, shape.n_rows), shape.n_features)
-        free = self._left(whole, held_nbytes)
         apart = piece_nbytes(n_source_rows) if drops_rows else 0
-        least = batch_nbytes(shape, form, smallest_batch(shape, form), 1, apart=apart)
-        if (apart or held_nbytes) and least > free:
-            raise BudgetError(
-                f"leaving rows without a target out, and keeping categories, takes "
-                f"{megabytes(least - free):g} MB more than the cap leaves. Raise --memory-mb by "
-                f"{ceil_div(least - free, MB) + 1}, or remove those rows first."
-            )
+        budget = self._writing(Shape(max(n_source_rows, shape.n_rows), shape.n_features))
+        budget.grant("categories, or a table that is held", held_nbytes)
+        free = budget.free_nbytes
+        if apart or held_nbytes:
+            least = batch_nbytes(shape, form, smallest_batch(shape, form), 1, apart=apart)
+            budget.grant("coding features, rows without a target left out", least)
+            budget.check()
         return fit_batch(shape, form, free, apart=apart)
 
     def has_room(self, shape: Shape, form: StoreForm, held_nbytes: int = 0) -> bool:
@@ -87,10 +108,12 @@ class IngestPlan:
         """
         step = smallest_batch(shape, form)
         full = max(BATCH_NBYTES, batch_nbytes(shape, form, 2 * step, 2, 8))
-        return table_nbytes(shape) + full <= self._left(shape, held_nbytes)
+        return self._writing(shape).fits(table_nbytes(shape) + full + held_nbytes)
 
-    def _left(self, shape: Shape, held_nbytes: int) -> int:
-        return self.spare_nbytes - _writing_nbytes(shape) - held_nbytes
+    def _writing(self, shape: Shape) -> Budget:
+        budget = budget_of(self.cap_nbytes, self.resident_nbytes)
+        budget.grant("places of rows and features", _writing_nbytes(shape))
+        return budget
 
 
 def table_nbytes(shape: Shape) -> int:
@@ -152,24 +175,23 @@ def fit_batch(shape: Shape, form: StoreForm, nbytes: int, *, apart: int = 0) -> 
     return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads
 
 
-def stage_needs(n_columns: int, shape: Shape, form: StoreForm) -> dict[str, int]:
-    """Return the least memory of each stage of an ingest beyond the process itself, in bytes."""
-    return {
-        "the order of the columns": _NBYTES_PER_COLUMN_ORDERING * n_columns,
-        "reading a row": _NBYTES_PER_COLUMN_READING * n_columns + 8 * shape.n_features,
-        "comparing the row ids": _NBYTES_PER_ROW_ID * shape.n_rows,
-        "coding a batch of features": batch_nbytes(shape, form, smallest_batch(shape, form), 1)
-        + _writing_nbytes(shape),
+def grant_stage(budget: Budget, n_columns: int, shape: Shape, form: StoreForm) -> None:
+    """Lease the least memory of the largest stage of an ingest; no two of them overlap."""
+    coding = batch_nbytes(shape, form, smallest_batch(shape, form), 1) + _writing_nbytes(shape)
+    n_rows, n_features = shape.n_rows, shape.n_features
+    reading = _NBYTES_PER_COLUMN_READING * n_columns + 8 * n_features
+    stages = {
+        f"the order of {n_columns} columns": _NBYTES_PER_COLUMN_ORDERING * n_columns,
+        f"reading a row of {n_columns} columns": reading,
+        f"comparing the ids of {n_rows} rows": _NBYTES_PER_ROW_ID * n_rows,
+        f"coding a batch of features of {n_rows} rows": coding,
     }
+    largest = max(stages, key=stages.__getitem__)
+    budget.grant(largest, stages[largest])
 
 
 def _writing_nbytes(shape: Shape) -> int:
     return _NBYTES_PER_COLUMN_READING * shape.n_features + _NBYTES_PER_ROW * shape.n_rows
-
-
-def smallest_cap(resident: int, needs: dict[str, int]) -> int:
-    """Return the smallest cap that would do, in bytes, a whole number of megabytes."""
-    return (ceil_div(resident + SLACK_NBYTES + max(needs.values()), MB) + 1) * MB
 
 
 def check_columns(cap: int, n_columns: int) -> None:
@@ -180,21 +202,21 @@ def check_columns(cap: int, n_columns: int) -> None:
     BudgetError
         With the smallest cap that would do for a single row.
     """
-    resident = resident_nbytes()
-    needs = stage_needs(n_columns, Shape(1, max(1, n_columns)), StoreForm())
-    stage = max(needs, key=needs.__getitem__)
-    least = smallest_cap(resident, needs)
-    if cap < least:
+    budget = budget_of(cap)
+    grant_stage(budget, n_columns, Shape(1, max(1, n_columns)), StoreForm())
+    if budget.free_nbytes < 0:
+        program, _, stage = budget.leases
         raise BudgetError(
             f"--memory-mb {megabytes(cap):g} cannot hold an ingest of {n_columns} columns: the "
-            f"program itself takes {megabytes(resident):g} MB, and {stage} "
-            f"{megabytes(needs[stage]):g} MB. It takes at least --memory-mb {cap_to_name(least)}."
+            f"program itself takes {megabytes(program.n_bytes):g} MB, and {stage.purpose} "
+            f"{megabytes(stage.n_bytes):g} MB. It takes at least --memory-mb "
+            f"{cap_to_name(budget.needed_nbytes)}."
         )
 
 
-def plan_ingest(
+def share_memory(
     cap: int, resident: int, n_columns: int, shape: Shape, form: StoreForm
-) -> IngestPlan:
+) -> IngestMemory:
     """Share out what the cap leaves.
 
     Parameters
@@ -213,18 +235,10 @@ def plan_ingest(
     BudgetError
         If the cap cannot hold the work.
     """
-    needs = stage_needs(n_columns, shape, form)
-    least = smallest_cap(resident, needs)
-    if cap < least:
-        stage = max(needs, key=needs.__getitem__)
-        raise BudgetError(
-            f"--memory-mb {megabytes(cap):g} cannot hold this ingest of {shape.n_features} "
-            f"features by {shape.n_rows} rows: the program itself takes "
-            f"{megabytes(resident):g} MB, working room {megabytes(SLACK_NBYTES):g} MB, and "
-            f"{stage} {megabytes(needs[stage]):g} MB. The smallest cap that would do is "
-            f"--memory-mb {cap_to_name(least)}."
-        )
-    spare = cap - resident - SLACK_NBYTES
+    budget = budget_of(cap, resident)
+    spare = budget.free_nbytes
+    grant_stage(budget, n_columns, shape, form)
+    budget.check()
     row_nbytes = 8 * shape.n_features
     room = spare - _NBYTES_PER_COLUMN_READING * n_columns
     wanted = max(PANEL_NBYTES, 16 * row_nbytes)
@@ -234,4 +248,4 @@ def plan_ingest(
     room_later = spare - _writing_nbytes(shape) - held_later - CATEGORY_WORK_NBYTES
     room_now = room - panel_rows * row_nbytes
     category_nbytes = max(0, min(room_now, room_later, MOST_CATEGORY_NBYTES))
-    return IngestPlan(panel_rows, spare, category_nbytes)
+    return IngestMemory(cap, resident, panel_rows, category_nbytes)

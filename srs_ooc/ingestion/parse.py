@@ -2,8 +2,7 @@
 
 A reader is fed bytes in pieces of any size and stops and goes on at any byte, inside a row or a
 field. The rules for fields are those of Python's ``csv`` module; a number is what ``float()`` makes
-of its text, exactly: short decimals are converted natively where the result is provably the
-nearest double, the others are handed back to ``float()`` itself.
+of its text, exactly: the nearest double.
 """
 
 from collections.abc import Iterator, Mapping
@@ -194,9 +193,7 @@ class TableReader:
             max_category_nbytes,
             dict(row_kinds or {}),
         )
-        self._slots = slots
         self._panel: NDArray[np.float64] | None = None
-        self._fits_float32 = True
 
     def set_panel(self, panel: NDArray[np.float64]) -> None:
         """Let the next rows go to the columns of ``panel`` (n_features, n_panel_rows)."""
@@ -211,43 +208,11 @@ class TableReader:
         int
             The position after what was read.
         """
-        stop = self._native.feed(np.frombuffer(data, np.uint8), start)
-        self._settle_deferred()
-        return stop
+        return self._native.feed(np.frombuffer(data, np.uint8), start)
 
     def finish(self) -> None:
         """Say that the text has ended."""
         self._native.finish()
-        self._settle_deferred()
-
-    def _settle_deferred(self) -> None:
-        columns, rows, lines, ends, blob = self._native.take_deferred()
-        if not columns:
-            return
-        assert self._panel is not None
-        values = np.empty(len(columns) // 8)
-        start = 0
-        for i, end in enumerate(np.frombuffer(ends, np.uint64).tolist()):
-            values[i] = float(blob[start:end])
-            start = end
-        at = self._slots[np.frombuffer(columns, np.int64)]
-        self._panel[at, np.frombuffer(rows, np.int64)] = values
-        infinite = np.flatnonzero(np.isinf(values))
-        if len(infinite):
-            self._note_infinite(int(infinite[0]), columns, lines, ends, blob)
-        elif self._fits_float32:
-            with np.errstate(over="ignore"):
-                self._fits_float32 = bool((values.astype(np.float32) == values).all())
-
-    def _note_infinite(
-        self, i: int, columns: bytes, lines: bytes, ends: bytes, blob: bytes
-    ) -> None:
-        stops = [0, *np.frombuffer(ends, np.uint64)[: i + 1].tolist()]
-        text = blob[stops[i] : stops[i + 1]][:80].decode()
-        line, column = (int(np.frombuffer(raw, np.int64)[i]) for raw in (lines, columns))
-        self._infinite = Problem("infinite", line, column, text)
-
-    _infinite: Problem | None = None
 
     def take_texts(self, slot: int) -> Texts:
         """Return the cells of a text column of the rows read since the last call."""
@@ -293,12 +258,12 @@ class TableReader:
     @property
     def fits_float32(self) -> bool:
         """Whether every value so far survives the round trip through float32."""
-        return self._native.fits_float32 and self._fits_float32
+        return self._native.fits_float32
 
     @property
     def problem(self) -> Problem | None:
         """Why reading stopped, if there was a fault."""
-        return self._infinite or _problem(self._native.problem)
+        return _problem(self._native.problem)
 
 
 class TextCoder:
@@ -350,5 +315,5 @@ def hash_text(text: bytes) -> int:
 
 
 def parse_decimal(text: bytes) -> float | None:
-    """Return the double nearest to a decimal, or None where that is left to ``float()``."""
+    """Return the double nearest to a decimal, infinite beyond the largest; None if it is none."""
     return _native.parse_decimal(text)

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.ingestion.forced_kinds import FREE
+from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import IGNORED, ROW_ID, TARGET
-from srs_ooc.ingestion.publishing import IngestOptions
-from srs_ooc.ingestion.table import stored_positions
 from srs_ooc.ingestion.texts import TextSpool
 from srs_ooc.store.layout import ROW_COLUMNS
 
@@ -91,14 +91,10 @@ def choose_roles(
     UsageError
         If one column is named for two roles.
     """
-    asked = [("--target", "target", options.target), ("--row-ids", "row_ids", options.row_ids)]
-    asked += [("--weights", "weights", options.weights), ("--groups", "groups", options.groups)]
-    asked += [("--strata", "strata", name) for name in options.strata]
-    named = [
-        (option, what, _find(source, header, name, option))
-        for option, what, name in asked
-        if name is not None
-    ]
+    named = []
+    for what, name in options.columns():
+        option = f"--{what.replace('_', '-')}"
+        named.append((option, what, _find(source, header, name, option)))
     if has_target and options.target is None:
         named.insert(0, ("--target", "target", len(header) - 1))
     ignored = frozenset(_find(source, header, name, "--ignore") for name in options.ignore)

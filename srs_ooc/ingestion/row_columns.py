@@ -17,7 +17,6 @@ from srs_ooc.ingestion.parse import TextCoder, parse_decimal, split_texts
 from srs_ooc.ingestion.scratch_array import ScratchArray, blocks_of
 from srs_ooc.ingestion.texts import TextSpool, joined
 
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MOST_TUPLES = 1 << 16
 """Strata of several columns are at most so many."""
 
@@ -55,8 +54,6 @@ class Wording:
         value = parse_decimal(plain)
         if value is not None:
             return value
-        if _NUMBER.fullmatch(plain):
-            return float(plain)
         if _INFINITY.fullmatch(plain):
             return -math.inf if plain.startswith(b"-") else math.inf
         return None

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import InputError
+from srs_ooc.ingestion.contents import TableFacts
 from srs_ooc.ingestion.formats.dialect import TextForm
+from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import Texts
-from srs_ooc.ingestion.publishing import IngestOptions
 from srs_ooc.ingestion.roles import check_distinct
 from srs_ooc.ingestion.row_columns import (
     KeptRows,
@@ -19,7 +20,6 @@ from srs_ooc.ingestion.row_columns import (
     weights_of,
 )
 from srs_ooc.ingestion.scratch_array import ScratchArray
-from srs_ooc.ingestion.table import TableFacts
 from srs_ooc.ingestion.targets import Target, settle_target
 from srs_ooc.ingestion.texts import TextSpool, text_blocks
 from srs_ooc.store.chunks import TextBlocks
@@ -34,6 +34,8 @@ class RowFacts:
 
     Attributes
     ----------
+    target_name : str
+        Name of the target.
     target : Target
         The target, and which rows are kept for having one.
     arrays : dict
@@ -46,6 +48,7 @@ class RowFacts:
         Name of the column of ids.
     """
 
+    target_name: str
     target: Target
     arrays: dict[str, ScratchArray]
     names: dict[str, list[str]]
@@ -57,10 +60,10 @@ class RowFacts:
         """The rows that are kept."""
         return self.target.kept
 
-    def facts(self, target_name: str, inferred: dict[str, Any], source: Any) -> TableFacts:
+    def facts(self, inferred: dict[str, Any], source: dict[str, Any]) -> TableFacts:
         """Return what goes into the manifest."""
         return TableFacts(
-            target_name=target_name,
+            target_name=self.target_name,
             classes=self.target.classes,
             row_id_name=self.row_id_name,
             n_dropped_rows=self.kept.n_dropped,
@@ -133,7 +136,7 @@ class RowColumns:
                 arrays[what] = self._codes(what, kept, wording)
         ids, id_name = self._row_ids(source, kept)
         names = {what: [column.name for column in columns[what]] for what in arrays}
-        return RowFacts(target, arrays, names, ids, id_name)
+        return RowFacts(target_column.name, target, arrays, names, ids, id_name)
 
     def _codes(self, what: str, kept: KeptRows, wording: Wording) -> ScratchArray:
         parts = [

@@ -14,16 +14,16 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.columns_writer import ColumnsWriter, Share
-from srs_ooc.ingestion.memory import fit_batch
-from srs_ooc.ingestion.scratch_array import ScratchArray, blocks_of
-from srs_ooc.ingestion.table import (
+from srs_ooc.ingestion.contents import (
     ORDER_KEY,
+    ByteProgress,
     ColumnSource,
-    Progress,
     StoreForm,
     TableFacts,
     stored_positions,
 )
+from srs_ooc.ingestion.memory import fit_batch
+from srs_ooc.ingestion.scratch_array import ScratchArray, blocks_of
 from srs_ooc.ingestion.texts import text_blocks
 from srs_ooc.native import _native
 from srs_ooc.store.chunks import TextBlocks, write_small, write_texts
@@ -49,7 +49,7 @@ def write_store(
     form: StoreForm | None = None,
     batch_features: int | None = None,
     n_threads: int = 2,
-    progress: Progress | None = None,
+    progress: ByteProgress | None = None,
 ) -> Manifest:
     """Write a complete store into an empty folder; to be published by the caller.
 
@@ -58,7 +58,7 @@ def write_store(
     folder : Path
         Where the store's files go (see :func:`srs_ooc.base.atomic.published_folder`).
     columns : ColumnSource
-        The values, in the order of :func:`srs_ooc.ingestion.table.stored_positions`.
+        The values, in the order of :func:`srs_ooc.ingestion.contents.stored_positions`.
     target : int32 or float64 (n_rows,)
         Class of each row; of a regression the number.
     facts : TableFacts
@@ -78,7 +78,7 @@ def write_store(
         :func:`srs_ooc.ingestion.memory.smallest_batch`; about 64 MB of work if not given.
     n_threads : int
         Threads that code and compress.
-    progress : Progress, optional
+    progress : ByteProgress, optional
         Told of the bytes of codes written.
 
     Raises
@@ -141,7 +141,7 @@ def _write_columns(
     columns: ColumnSource,
     batch: int,
     n_threads: int,
-    progress: Progress | None,
+    progress: ByteProgress | None,
 ) -> None:
     """Write all columns: each thread reads, codes and compresses its own share of a batch.
 

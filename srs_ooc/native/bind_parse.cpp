@@ -109,12 +109,6 @@ class TableReader : public Reader<srs::TableSink> {
         sink.set_panel(panel.data(), static_cast<std::int64_t>(panel.shape(1)));
     }
 
-    nb::tuple take_deferred() {
-        const auto taken = std::exchange(sink.deferred, srs::TableSink::Deferred());
-        return nb::make_tuple(raw(taken.columns), raw(taken.rows), raw(taken.lines),
-                              raw(taken.ends), raw(taken.bytes));
-    }
-
     nb::tuple take_texts(std::size_t column) {
         return ::take_texts(column < sink.texts.size() ? sink.texts[column] : none_);
     }
@@ -182,10 +176,8 @@ void reuse_blocks() {
 nb::object parse_decimal(nb::bytes text) {
     const char *end = text.c_str() + text.size();
     srs::Decimal decimal;
-    double value;
     if (srs::scan_decimal(text.c_str(), end, decimal) != end) return nb::none();
-    if (!srs::to_double(decimal, value)) return nb::none();
-    return nb::float_(value);
+    return nb::float_(srs::to_double(decimal, {text.c_str(), text.size()}));
 }
 
 } // namespace
@@ -208,7 +200,6 @@ void bind_parse(nb::module_ &module) {
         .def("set_panel", &TableReader::set_panel, "panel"_a.noconvert())
         .def("feed", &TableReader::feed, "data"_a, "start"_a)
         .def("finish", &TableReader::finish)
-        .def("take_deferred", &TableReader::take_deferred)
         .def("take_texts", &TableReader::take_texts, "column"_a)
         .def("take_lines", &TableReader::take_lines)
         .def("take_row_cells", &TableReader::take_row_cells)

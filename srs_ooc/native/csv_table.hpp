@@ -109,12 +109,6 @@ class HeaderSink {
 
 class TableSink {
   public:
-    struct Deferred { // cells left to Python's float()
-        std::vector<std::int64_t> columns, rows, lines;
-        std::vector<std::uint64_t> ends;
-        std::string bytes;
-    };
-
     // by_row: a row is a feature, so that its cells are of one kind; else a column is one. The kinds
     // of rows that are said stand by their names, the first column.
     TableSink(std::vector<std::int32_t> slots, Dialect dialect, MissingTexts missing,
@@ -206,7 +200,6 @@ class TableSink {
     TextPool categories;                // texts of features; a cell holds the number of its text
     std::vector<std::uint8_t> cells;    // of the columns; by_row of the row alone
     std::string row_cells;              // by_row: of each row
-    Deferred deferred;
     Problem problem;
     std::int64_t n_rows = 0;
     bool fits_float32 = true;
@@ -233,25 +226,6 @@ class TableSink {
 
     void put(std::int32_t at, double value) { panel_[at * panel_rows_ + row_] = value; }
 
-    void put_decimal(std::int32_t at, std::int64_t column, const Decimal &decimal,
-                     std::string_view text) {
-        double value;
-        if (decimal.digits && decimal.exponent > 309)
-            return complain(Fault::infinite, column, text);
-        if (to_double(decimal, value)) {
-            put_value(at, value);
-            return;
-        }
-        deferred.columns.push_back(column);
-        deferred.rows.push_back(row_);
-        deferred.lines.push_back(line_);
-        deferred.bytes.append(text);
-        if (dialect_.point != '.') // for Python's float()
-            std::replace(deferred.bytes.end() - static_cast<std::ptrdiff_t>(text.size()),
-                         deferred.bytes.end(), dialect_.point, '.');
-        deferred.ends.push_back(deferred.bytes.size());
-    }
-
     std::uint8_t &cells_at(std::int64_t column) { return cells[by_row_ ? 0 : column]; }
 
     void put_number(std::int32_t at, std::int64_t column, const Decimal &decimal,
@@ -259,7 +233,9 @@ class TableSink {
         std::uint8_t &kind = cells_at(column);
         if (kind == kUnknown) kind = kNumbers;
         if (kind == kTexts) return complain_of_first(column);
-        put_decimal(at, column, decimal, text);
+        const double value = to_double(decimal, text, dialect_.point);
+        if (std::isinf(value)) return complain(Fault::infinite, column, text);
+        put_value(at, value);
     }
 
     // A text where no cell was a number so far; 1,5 for 1.5 is not taken for one.

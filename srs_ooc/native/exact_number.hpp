@@ -1,10 +1,23 @@
-// Decimal text to double: the correctly rounded value, or a refusal. Never an approximation.
+// Decimal text to the nearest double.
 #pragma once
 
+#include <algorithm>
 #include <cfloat>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#ifndef __cpp_lib_to_chars // libc++ before LLVM 20
+#include <cstdlib>
+#ifdef __APPLE__
+#include <xlocale.h>
+#else
+#include <locale.h>
+#endif
+#endif
 
 namespace srs {
 
@@ -122,80 +135,49 @@ inline const char *scan_short(const char *p, char point, double &out) {
 inline const char *scan_short(const char *, char, double &) { return nullptr; }
 #endif
 
-#ifdef __SIZEOF_INT128__
-__extension__ typedef unsigned __int128 Wide;
-
-struct PowersOfFive {
-    std::uint64_t at[28]; // 5^27 is the largest below 2^63
-    constexpr PowersOfFive() : at() {
-        at[0] = 1;
-        for (int k = 1; k < 28; ++k) at[k] = at[k - 1] * 5;
+// The double nearest to a decimal text; an infinity beyond the largest. is_large tells on which side
+// it lies where it is out of the range of doubles. Kept out of the loop over cells.
+[[gnu::noinline]] inline double nearest_double(std::string_view text, char point, bool is_large) {
+    text.remove_prefix(text[0] == '-' || text[0] == '+');
+    std::string plain;
+    if (point != '.') {
+        plain = text;
+        std::replace(plain.begin(), plain.end(), point, '.');
+        text = plain;
     }
-};
-constexpr PowersOfFive kFive;
-
-// Round (bits + a fraction in [0, 1) that is nonzero iff sticky) * 2^exponent; bit 63 of bits is set.
-inline double round_to_double(std::uint64_t bits, bool sticky, int exponent) {
-    std::uint64_t kept = bits >> 11;
-    const std::uint64_t rest = bits & 0x7ff;
-    if (rest > 0x400 || (rest == 0x400 && (sticky || (kept & 1)))) ++kept;
-    const std::uint64_t scale_bits = static_cast<std::uint64_t>(1023 + exponent + 11) << 52;
-    double scale;
-    std::memcpy(&scale, &scale_bits, sizeof scale);
-    return static_cast<double>(kept) * scale; // both exact, far from the ends of the range
-}
-
-inline double times_power(std::uint64_t digits, int power) {
-    const Wide product = static_cast<Wide>(digits) * kFive.at[power];
-    const std::uint64_t high = static_cast<std::uint64_t>(product >> 64);
-    const int zeros = high ? __builtin_clzll(high)
-                           : 64 + __builtin_clzll(static_cast<std::uint64_t>(product));
-    const Wide top = product << zeros;
-    return round_to_double(static_cast<std::uint64_t>(top >> 64),
-                           static_cast<std::uint64_t>(top) != 0, 64 - zeros + power);
-}
-
-inline double over_power(std::uint64_t digits, int power) {
-    const int up = __builtin_clzll(digits), down = __builtin_clzll(kFive.at[power]);
-    const std::uint64_t divisor = kFive.at[power] << down;
-    const Wide dividend = static_cast<Wide>(digits << up) << 63; // quotient in (2^62, 2^64)
-    std::uint64_t quotient = static_cast<std::uint64_t>(dividend / divisor);
-    bool sticky = static_cast<std::uint64_t>(dividend % divisor) != 0;
-    const int zeros = __builtin_clzll(quotient);
-    // A one-bit shift leaves the sticky fraction below one unit: still on the same side of a tie,
-    // because the ten bits that decide lie above it.
-    return round_to_double(quotient << zeros, sticky, down - up - 63 - power - zeros);
-}
+    double value = 0.0;
+#ifdef __cpp_lib_to_chars
+    const auto found = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (found.ec == std::errc::result_out_of_range)
+        value = is_large ? std::numeric_limits<double>::infinity() : 0.0;
+#else
+    static const locale_t ours = newlocale(LC_ALL_MASK, "C", static_cast<locale_t>(nullptr));
+    value = strtod_l(std::string(text).c_str(), nullptr, ours);
+    static_cast<void>(is_large);
 #endif
+    return value;
+}
 
-// Set out to the double nearest to the decimal (ties to even) where this is provable: by one exact
-// multiplication or division (Clinger 1990), or in 128-bit integers. False where it is not.
-inline bool to_double(const Decimal &decimal, double &out) {
+// The double nearest to the decimal (ties to even) that was scanned from a text; an infinity beyond
+// the largest.
+inline double to_double(const Decimal &decimal, std::string_view text, char point = '.') {
     static constexpr double kTen[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                       1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                       1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     const std::int64_t power = decimal.exponent;
     const std::uint64_t digits = decimal.digits;
     double value;
-    if (digits == 0 || power < -345) { // 20 digits or fewer times 1e-345: below half the least double
+    if (digits == 0) {
         value = 0.0;
-    } else if (!decimal.whole) {
-        return false;
 #if FLT_EVAL_METHOD == 0
-    } else if (digits <= (std::uint64_t{1} << 53) && power >= -22 && power <= 22) {
-        value = static_cast<double>(digits);
+    } else if (decimal.whole && digits <= (std::uint64_t{1} << 53) && power >= -22 && power <= 22) {
+        value = static_cast<double>(digits); // one exact operation (Clinger 1990)
         value = power < 0 ? value / kTen[-power] : value * kTen[power];
 #endif
-#ifdef __SIZEOF_INT128__
-    } else if (power >= -27 && power <= 27) {
-        value = power < 0 ? over_power(digits, static_cast<int>(-power))
-                          : times_power(digits, static_cast<int>(power));
-#endif
     } else {
-        return false;
+        value = nearest_double(text, point, power > 0);
     }
-    out = decimal.negative ? -value : value;
-    return true;
+    return decimal.negative ? -value : value;
 }
 
 } // namespace srs

@@ -101,10 +101,11 @@ class Reading:
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
         # Before the tallies: checking what is read takes memory that is then free again.
-        self._names = Names(store, manifest, "names")
         self.positions = np.empty(manifest.n_features, np.uint32)
-        for start, piece in array_pieces(store, manifest, "positions"):
-            self.positions[start : start + len(piece)] = piece
+        with store.unchanged():
+            self._names = store.names
+            for start, piece in store.pieces("positions"):
+                self.positions[start : start + len(piece)] = piece
         self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
         self._kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}

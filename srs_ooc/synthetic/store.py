@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.sizes import MB
+from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.memory import fit_batch
-from srs_ooc.ingestion.table import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.texts import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.layout import Shape

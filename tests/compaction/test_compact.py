@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
+from srs_ooc.compaction.order import first_by_worth
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
@@ -13,9 +14,8 @@ from srs_ooc.compaction import scoring
 from srs_ooc.compaction.compact import compact
 from srs_ooc.compaction.fold_runs import Site, nest_run, small_parts
 from srs_ooc.compaction.nested import pooled_order
-from srs_ooc.compaction.order import first_by_worth
 from srs_ooc.compaction.scoring import HeldOut, share_explained
-from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.session import Request, open_or_create, work_on

@@ -109,19 +109,14 @@ Found read(const std::string &text, const Case &made, Random *cutter) {
     Found found{{}, "", static_cast<int>(sink.problem.fault), sink.problem.line, sink.problem.column,
                 sink.n_rows};
     if (sink.problem.fault != srs::Fault::none) return found;
-    std::vector<bool> deferred(2 * panel_rows);
-    for (std::size_t i = 0; i < sink.deferred.rows.size(); ++i)
-        deferred[static_cast<std::size_t>(sink.deferred.columns[i] * panel_rows +
-                                          sink.deferred.rows[i])] = true;
     for (std::int64_t column = 0; column < 2; ++column)
         for (std::int64_t row = 0; row < sink.row(); ++row) {
-            const std::size_t i = static_cast<std::size_t>(column * panel_rows + row);
-            std::uint64_t bits = 1; // left to float()
-            if (!deferred[i]) std::memcpy(&bits, &panel[i], sizeof bits);
+            std::uint64_t bits;
+            std::memcpy(&bits, &panel[static_cast<std::size_t>(column * panel_rows + row)], sizeof bits);
             found.bits.push_back(bits);
         }
     for (const srs::Texts &texts : sink.texts) found.texts += texts.bytes + '|';
-    found.texts += sink.categories.bytes + '|' + sink.deferred.bytes;
+    found.texts += sink.categories.bytes;
     return found;
 }
 
@@ -132,7 +127,8 @@ void print_number(Random &random) {
     double value;
     std::uint64_t bits;
     const char *end = text.data() + text.size();
-    if (srs::scan_decimal(text.data(), end, decimal) == end && srs::to_double(decimal, value)) {
+    if (srs::scan_decimal(text.data(), end, decimal) == end) {
+        value = srs::to_double(decimal, text);
         std::memcpy(&bits, &value, sizeof bits);
         std::printf("%s %016" PRIx64 "\n", text.c_str(), bits);
     }

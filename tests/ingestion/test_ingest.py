@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.coding import code_columns
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.manifest import read_manifest
@@ -95,7 +96,7 @@ def test_a_store_holds_the_table(tmp_path_factory, p, n, end, dtype, seed):
     lines += [",".join([*row, "ba"[i % 2]]) for i, row in enumerate(cells)]
     path = folder / "t.csv"
     path.write_bytes(end.join(line.encode() for line in lines))
-    manifest = ingest_csv(path, folder / "t.zarr")
+    manifest = ingest_table(path, folder / "t.zarr")
     assert manifest.values_dtype == dtype
     assert manifest == read_manifest(folder / "t.zarr")
     assert_holds(folder / "t.zarr", *twin(path, "y"))
@@ -106,7 +107,7 @@ def test_real_tables(tmp_path, name):
     path = DATA / f"{name}.csv.gz"
     if not path.exists():
         pytest.skip(f"{path} is not here")
-    ingest_csv(path, tmp_path / "t.zarr", IngestOptions(memory_nbytes=512_000_000))
+    ingest_table(path, tmp_path / "t.zarr", IngestOptions(memory_nbytes=512_000_000))
     with gzip.open(path, "rt") as file:
         target = file.readline().rstrip("\r\n").split(",")[-1].strip('"')
     assert_holds(tmp_path / "t.zarr", *twin(path, target))
@@ -114,10 +115,10 @@ def test_real_tables(tmp_path, name):
 
 def test_equal_bytes_give_an_equal_store_and_other_bytes_another(tmp_path):
     path = make(tmp_path, "a,b,y\n1,2,u\n3,4,v\n")
-    first = ingest_csv(path, tmp_path / "1.zarr").fingerprint
-    assert ingest_csv(path, tmp_path / "2.zarr").fingerprint == first
+    first = ingest_table(path, tmp_path / "1.zarr").fingerprint
+    assert ingest_table(path, tmp_path / "2.zarr").fingerprint == first
     make(tmp_path, "a,b,y\n1,2,u\n3,5,v\n")
-    assert ingest_csv(path, tmp_path / "3.zarr").fingerprint != first
+    assert ingest_table(path, tmp_path / "3.zarr").fingerprint != first
 
 
 def test_roles_row_ids_and_class_order(tmp_path):
@@ -129,7 +130,7 @@ def test_roles_row_ids_and_class_order(tmp_path):
         task="classification",
         text=TextForm(separator=","),
     )
-    manifest = ingest_csv(path, tmp_path / "t.zarr", options)
+    manifest = ingest_table(path, tmp_path / "t.zarr", options)
     assert manifest.classes == ("-1.5", "9", "10")
     assert (manifest.target_name, manifest.row_id_name) == ("y", "id")
     assert list(Names(tmp_path / "t.zarr", manifest, "row_ids")) == ["r1", "r2", "r3"]
@@ -139,7 +140,7 @@ def test_roles_row_ids_and_class_order(tmp_path):
 
 def test_defaults_last_column_numbered_rows_text_order(tmp_path):
     path = make(tmp_path, "a,y\n1,10\n2,9\n3,x\n")
-    manifest = ingest_csv(path, tmp_path / "t.zarr")
+    manifest = ingest_table(path, tmp_path / "t.zarr")
     assert manifest.inferred == {
         "target": "last column",
         "separator": "comma",
@@ -155,8 +156,8 @@ def test_gzip_of_several_members_gives_the_same_table(tmp_path):
     packed = tmp_path / "t.csv.gz"
     half = len(text) // 2 + 3
     packed.write_bytes(gzip.compress(text[:half].encode()) + gzip.compress(text[half:].encode()))
-    one = ingest_csv(plain, tmp_path / "1.zarr")
-    two = ingest_csv(packed, tmp_path / "2.zarr")
+    one = ingest_table(plain, tmp_path / "1.zarr")
+    two = ingest_table(packed, tmp_path / "2.zarr")
     assert one.checksums == two.checksums
     assert two.source["format"] == "csv.gz"
 
@@ -164,7 +165,7 @@ def test_gzip_of_several_members_gives_the_same_table(tmp_path):
 def test_without_values_each_code_keeps_its_range(tmp_path):
     rows = "".join(f"{i % 300},{'uv'[i % 2]}\n" for i in range(600))
     path = make(tmp_path, "a,y\n" + rows)
-    manifest = ingest_csv(path, tmp_path / "t.zarr", IngestOptions(keep_values=False))
+    manifest = ingest_table(path, tmp_path / "t.zarr", IngestOptions(keep_values=False))
     group = zarr.open_group(tmp_path / "t.zarr", mode="r")
     assert manifest.values_dtype is None
     assert "values" not in group
@@ -179,7 +180,7 @@ def test_without_values_each_code_keeps_its_range(tmp_path):
 def test_wide_codes_tell_more_values_apart(tmp_path):
     rows = "".join(f"{i},{'uv'[i % 2]}\n" for i in range(1000))
     path = make(tmp_path, "a,y\n" + rows)
-    manifest = ingest_csv(path, tmp_path / "t.zarr", IngestOptions(code_dtype="uint16"))
+    manifest = ingest_table(path, tmp_path / "t.zarr", IngestOptions(code_dtype="uint16"))
     group = zarr.open_group(tmp_path / "t.zarr", mode="r")
     np.testing.assert_array_equal(group["codes"][0], np.arange(1000))
     assert manifest.missing_code == group["codes"].fill_value == 65535
@@ -190,7 +191,7 @@ def test_texts_are_found_by_name(tmp_path):
     with path.open("a") as file:
         for label in "uv":
             file.write("1," * 70_000 + label + "\n")
-    manifest = ingest_csv(path, tmp_path / "t.zarr")
+    manifest = ingest_table(path, tmp_path / "t.zarr")
     names = Names(tmp_path / "t.zarr", manifest)
     found = names.find(["n69999", "absent", "n0", "n65536", "n0"])
     assert found.tolist() == [69999, -1, 0, 65536, 0]

@@ -10,16 +10,16 @@ import pytest
 
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.sizes import MB
+from srs_ooc.ingestion.contents import StoreForm
 from srs_ooc.ingestion.memory import (
     SLACK_NBYTES,
     batch_nbytes,
     fit_batch,
     piece_nbytes,
-    plan_ingest,
+    share_memory,
     smallest_batch,
     table_nbytes,
 )
-from srs_ooc.ingestion.table import StoreForm
 from srs_ooc.store.layout import Shape
 
 TIME = Path("/usr/bin/time")
@@ -59,7 +59,7 @@ def ingest(source: Path, store: Path, cap: int) -> tuple[int, int, str]:
 def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
     program = 48 * MB  # of `srs-ooc ingest`, which takes 44 to 46 as the plan is made
     shape = Shape(n_rows, n_features)
-    plan_ingest(cap * MB, program, n_features + 1, shape, StoreForm())  # is not refused
+    share_memory(cap * MB, program, n_features + 1, shape, StoreForm())  # is not refused
 
 
 @needs_time
@@ -67,46 +67,41 @@ def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
 def test_peak_stays_under_the_smallest_cap_and_under_128(tmp_path, n_rows, n_features):
     source = tmp_path / "t.csv"
     write_table(source, n_rows, n_features, digits=5 if n_rows < 9999 else 2)
-    least, refusals = 30, 0
-    # One that does not hold the columns is refused before the rows are looked at, for less. The
-    # resident size of the program varies a little between starts.
-    while (done := ingest(source, tmp_path / "least.zarr", least))[0] == 2:
-        _, peak, error = done
-        assert peak <= 100 * MB
-        assert not (tmp_path / "least.zarr").exists()
-        refusals += 1
-        least = int(re.search(r"--memory-mb (\d+)\.$", error, re.MULTILINE)[1])
-    assert 1 <= refusals <= 4
-    for cap, (status, peak, error) in (
-        (least, done),
-        (128, ingest(source, tmp_path / "128.zarr", 128)),
-    ):
+    least = 30
+    for _ in range(2):  # once before the rows are looked at, and once after
+        status, peak, error = ingest(source, tmp_path / "t.zarr", least)
+        if status:
+            least = int(re.search(r"(?:at least|works.* is) --memory-mb (\d+)", error)[1])
+            assert (status, peak <= 100 * MB) == (2, True), error
+            assert not (tmp_path / "t.zarr").exists()
+    assert least > 30
+    for cap in (least + 2, 128):  # the resident size of the program varies a little between starts
+        status, peak, error = ingest(source, tmp_path / f"{cap}.zarr", cap)
         assert status == 0, error
         assert peak <= cap * MB
 
 
-def test_a_plan_stays_within_what_the_cap_leaves():
+def test_what_is_shared_out_stays_within_what_the_cap_leaves():
     form = StoreForm("uint16", "float64")
     for shape in (Shape(1000, 20_000), Shape(50, 1_000_000), Shape(300_000, 30), Shape(1, 1)):
         for cap in (130, 200, 512, 4000):
-            plan = plan_ingest(cap * MB, 50 * MB, shape.n_features, shape, form)
+            memory = share_memory(cap * MB, 50 * MB, shape.n_features, shape, form)
             spare = cap * MB - 50 * MB - SLACK_NBYTES
-            assert plan.spare_nbytes == spare
-            assert 1 <= plan.panel_rows <= shape.n_rows
-            assert plan.panel_rows * shape.n_features * 8 <= spare
-            batch, n_threads = plan.writing(shape, form)
+            assert 1 <= memory.panel_rows <= shape.n_rows
+            assert memory.panel_rows * shape.n_features * 8 <= spare
+            batch, n_threads = memory.writing(shape, form)
             assert batch_nbytes(shape, form, batch, n_threads) <= spare
             assert batch % smallest_batch(shape, form) == 0
             # of a third of the rows more features make a chunk
             kept, apart = Shape(max(1, shape.n_rows // 3), shape.n_features), 0
             if kept.n_rows < shape.n_rows:
                 apart = piece_nbytes(shape.n_rows)
-            batch, n_threads = plan.writing(kept, form, n_source_rows=shape.n_rows)
+            batch, n_threads = memory.writing(kept, form, n_source_rows=shape.n_rows)
             assert batch % smallest_batch(kept, form) == 0
             assert batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
-            if plan.has_room(shape, form, 3 * MB):
+            if memory.has_room(shape, form, 3 * MB):
                 held = table_nbytes(shape) + 3 * MB
-                batch, n_threads = plan.writing(kept, form, held, n_source_rows=shape.n_rows)
+                batch, n_threads = memory.writing(kept, form, held, n_source_rows=shape.n_rows)
                 assert held + batch_nbytes(kept, form, batch, n_threads, apart=apart) <= spare
                 assert n_threads == 2
 
@@ -114,7 +109,7 @@ def test_a_plan_stays_within_what_the_cap_leaves():
 def test_there_is_room_for_a_table_that_the_cap_leaves_room_for():
     shape, form = Shape(1000, 20_000), StoreForm()
     rooms = [
-        plan_ingest(cap * MB, 50 * MB, shape.n_features, shape, form).has_room(shape, form)
+        share_memory(cap * MB, 50 * MB, shape.n_features, shape, form).has_room(shape, form)
         for cap in (192, 512)
     ]
     assert rooms == [False, True]
@@ -129,9 +124,9 @@ def test_batches_are_whole_chunks_of_what_is_written():
 
 def test_the_refusal_names_both_numbers_and_the_stage():
     with pytest.raises(BudgetError) as refusal:
-        plan_ingest(96 * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())
+        share_memory(96 * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())
     text = str(refusal.value)
     least = int(re.search(r"--memory-mb (\d+)\.$", text)[1])
-    assert "--memory-mb 96" in text
+    assert "a memory cap of 96 MB" in text
     assert "coding a batch of features" in text
-    plan_ingest(least * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())
+    share_memory(least * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())

@@ -11,8 +11,9 @@ import srs_ooc
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.ingestion.forced_kinds import FREE, ForcedKinds
+from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import Texts, hash_text
-from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.texts import TextSpool, texts_of
 from srs_ooc.results.export import export_columns
 from srs_ooc.store.kinds import BOOLEAN, INTEGER, NAMES, NUMERIC
@@ -42,7 +43,7 @@ def ingest(folder: Path, text: str = TABLE, **options) -> tuple[Path, Manifest]:
     path, store = folder / "t.csv", folder / f"{len(list(folder.iterdir()))}.zarr"
     path.write_text(text)
     options = {"memory_nbytes": 4_000_000_000} | options  # of this process, which is large
-    manifest = ingest_csv(path, store, IngestOptions(**options))
+    manifest = ingest_table(path, store, IngestOptions(**options))
     Store.open(store).verify()
     return store, manifest
 
@@ -247,7 +248,7 @@ def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
 def test_categories_that_are_no_utf8_are_found(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"a,b,y\np,q,u\np,\xff,v\nz,q,u\n")
     with pytest.raises(InputError, match=r"line 3: column 'b': expected a category as UTF-8"):
-        ingest_csv(tmp_path / "t.csv", tmp_path / "t.zarr", IngestOptions(memory_nbytes=1 << 32))
+        ingest_table(tmp_path / "t.csv", tmp_path / "t.zarr", IngestOptions(memory_nbytes=1 << 32))
 
 
 def test_texts_of_frames_that_are_forced_to_be_numbers(tmp_path):

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results import export
 from srs_ooc.results.export import export_columns
 from srs_ooc.store.store import Store
@@ -33,7 +34,7 @@ def make_store(folder, n_rows=50, n_features=30, *, integers=False, **options):
         for i, row in enumerate(values.tolist()):
             cells = ["" if math.isnan(v) else repr(v) for v in row]
             writer.writerow([f"r{i}", *cells, ("one, two", "three")[i % 2]])
-    ingest_csv(path, folder / "t.zarr", IngestOptions(row_ids="id", **options))
+    ingest_table(path, folder / "t.zarr", IngestOptions(row_ids="id", **options))
     return folder / "t.zarr", values
 
 
@@ -62,7 +63,7 @@ def test_real_values_in_the_order_asked_for(tmp_path, monkeypatch, integers, blo
 def test_no_columns_and_numbered_rows(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("row_id,y\n7,u\n8,v\n")
-    ingest_csv(path, tmp_path / "t.zarr")
+    ingest_table(path, tmp_path / "t.zarr")
     export_columns(Store.open(tmp_path / "t.zarr"), np.array([0]), tmp_path / "one.csv")
     assert (tmp_path / "one.csv").read_text() == "_row_id,row_id,y\n1,7,u\n2,8,v\n"
     export_columns(Store.open(tmp_path / "t.zarr"), np.array([], int), tmp_path / "none.csv")

@@ -10,7 +10,7 @@ from stores import make_store, noise_table
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.involutions import involution
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options

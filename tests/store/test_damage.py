@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.check import check_files
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import read_manifest
@@ -24,7 +25,7 @@ def store(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,w,s,y\n1,p,2,k,u\n3,,1,k,v\n5,p,1,l,u\n")
     options = IngestOptions(target="y", weights="w", strata=("s",))
-    ingest_csv(path, tmp_path / "t.zarr", options)
+    ingest_table(path, tmp_path / "t.zarr", options)
     return tmp_path / "t.zarr"
 
 

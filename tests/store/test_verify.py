@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results.export import export_columns
 from srs_ooc.store.check import check_files
 from srs_ooc.store.layout import SMALL_ARRAYS
@@ -34,7 +35,7 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     (folder / "t.csv").write_text(CSV)
     options = IngestOptions("y", weights="w", strata=("s",), groups="g", row_ids="id")
-    ingest_csv(folder / "t.csv", folder / "t.zarr", options)
+    ingest_table(folder / "t.csv", folder / "t.zarr", options)
     return folder / "t.zarr"
 
 
@@ -51,7 +52,7 @@ def many_chunks(tmp_path, monkeypatch, *, keep_values=True, n_features=4):
     lines = [",".join(row) for row in ([*map(str, range(n_features)), "y"], *rows)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
     out = tmp_path / "t.zarr"
-    ingest_csv(tmp_path / "t.csv", out, IngestOptions(keep_values=keep_values))
+    ingest_table(tmp_path / "t.csv", out, IngestOptions(keep_values=keep_values))
     return out
 
 

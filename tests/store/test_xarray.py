@@ -5,7 +5,8 @@ import pytest
 import zarr
 from stores import make_store
 
-from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store import coordinates
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
@@ -60,7 +61,7 @@ def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, mon
         out = tmp_path / f"{limit}.zarr"
         for module in ("layout", "metadata"):
             monkeypatch.setattr(f"srs_ooc.store.{module}.COORDINATE_CHUNK", 5)
-        ingest_csv(path, out, IngestOptions(row_ids="id"))
+        ingest_table(path, out, IngestOptions(row_ids="id"))
         Store.open(out).verify()
         group = zarr.open_group(out, mode="r")
         found.append(group["feature"][:].tolist())
@@ -73,7 +74,7 @@ def test_a_store_of_codes_alone_opens_too(tmp_path):
     xarray = pytest.importorskip("xarray")
     path = tmp_path / "t.csv"
     path.write_text("a,b,c,y\n1,5,x,u\n2,6,y,v\n2,7,x,u\n")
-    ingest_csv(path, tmp_path / "t.zarr", IngestOptions(keep_values=False))
+    ingest_table(path, tmp_path / "t.zarr", IngestOptions(keep_values=False))
     Store.open(tmp_path / "t.zarr").verify()
     table = xarray.open_zarr(tmp_path / "t.zarr", consolidated=False, chunks=None)
     assert table.code_lows.sel(feature="b").values.tolist() == [5, 6, 7]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names
 from srs_ooc.store.reading import read_target
@@ -35,7 +36,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_the_store_equals_the_ingested_text(tmp_path: Path, problem: Problem, ending: str) -> None:
     write_table(problem, tmp_path / "direct.zarr")
     write_table(problem, tmp_path / f"table{ending}")
-    ingest_csv(
+    ingest_table(
         tmp_path / f"table{ending}", tmp_path / "ingested.zarr", IngestOptions(target="target")
     )
     direct, ingested = files(tmp_path / "direct.zarr"), files(tmp_path / "ingested.zarr")

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -140,6 +141,12 @@ class CsvStream:
         self._rest = b""
         for data in self._iterator:
             yield data, 0
+
+    def origin(self) -> dict[str, Any]:
+        """Return where the table came from, for the manifest, once all of it is read."""
+        pieces = self.pieces
+        found = {"nbytes": pieces.n_read, "crc32": pieces.crc32}
+        return {"name": self.source.name, "format": f"csv{pieces.suffix}"} | found
 
 
 def _without_bom(pieces: Iterator[bytes]) -> Iterator[bytes]:

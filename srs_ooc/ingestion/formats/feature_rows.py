@@ -4,7 +4,7 @@ The lines are parsed once into a scratch file of float64, a feature after anothe
 read like any table by columns.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.sizes import MB
+from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.ingestion.forced_kinds import row_cells_of
 from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8, has_row_names, read_rows
 from srs_ooc.ingestion.formats.npy import read_lines
@@ -63,7 +64,7 @@ class FeatureRows:
         Folder for the scratch file.
     names : TextSpool
         Where the names of the features go.
-    tell : callable
+    tell : ByteProgress
         Told of the bytes read.
     max_category_nbytes : int
         Memory that the texts of categories may take.
@@ -92,7 +93,7 @@ class FeatureRows:
         kept: NDArray[np.bool_],
         scratch: Path,
         names: TextSpool,
-        tell: Callable[[int, int], None],
+        tell: ByteProgress,
         max_category_nbytes: int,
         kinds: Mapping[bytes, int] | None = None,
     ) -> None:
@@ -127,7 +128,7 @@ class FeatureRows:
                 is_text.append(np.isin(reader.take_row_cells(), (TEXTS, CATEGORIES)))
 
             for _ in read_rows(stream, reader, take_rows, panel_full):
-                tell(stream.pieces.n_used, stream.pieces.nbytes)
+                tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
         raise_problem(
             stream.source, reader.problem, len(sample_ids), sample_ids.describe, stream.dialect
         )

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from srs_ooc.base.errors import InputError
@@ -22,11 +22,17 @@ class Source:
         Its name for messages.
     name : str
         Its name for the manifest.
+    stamp : os.stat_result or None
+        What the system knew of the file when it was named; None if there was none.
     """
 
     path: Path
     shown: str
     name: str
+    stamp: os.stat_result | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stamp", _stamp_of(self.path))
 
     def __str__(self) -> str:
         return self.shown
@@ -35,6 +41,26 @@ class Source:
     def file(cls, path: Path) -> "Source":
         """Return a file under its own name."""
         return cls(path, str(path), path.name)
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that was written to, replaced or removed since it was named.
+
+        Raises
+        ------
+        InputError
+            Naming it.
+        """
+        before, now = self.stamp, _stamp_of(self.path)
+        if before is None or now is None:
+            changed = before is not now
+        else:
+            keys = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
+            changed = any(getattr(before, key) != getattr(now, key) for key in keys)
+        if changed:
+            raise InputError(
+                f"{self}: expected a file that stays as it is while it is read, found that it was "
+                "written to, replaced or removed. Ingest it again once it is complete, or a copy."
+            )
 
 
 def settle_source(path: Path, scratch: Path) -> Source:
@@ -52,30 +78,8 @@ def settle_source(path: Path, scratch: Path) -> Source:
     return Source(copy, "standard input", "-")
 
 
-def stamp_of(path: Path) -> os.stat_result | None:
-    """Return what the system knows of a file; None if there is none."""
+def _stamp_of(path: Path) -> os.stat_result | None:
     try:
         return path.stat()
     except OSError:
         return None  # whoever reads it says what is wrong
-
-
-def check_unchanged(path: Path, before: os.stat_result | None, what: object) -> None:
-    """Refuse a file that was written to, replaced or removed since :func:`stamp_of`.
-
-    Raises
-    ------
-    InputError
-        Naming ``what``.
-    """
-    now = stamp_of(path)
-    if before is None or now is None:
-        changed = before is not now
-    else:
-        keys = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
-        changed = any(getattr(before, key) != getattr(now, key) for key in keys)
-    if changed:
-        raise InputError(
-            f"{what}: expected a file that stays as it is while it is read, found that it was "
-            "written to, replaced or removed. Ingest it again once it is complete, or a copy."
-        )

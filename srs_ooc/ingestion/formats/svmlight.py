@@ -17,9 +17,9 @@ from srs_ooc.base.sizes import MB, megabytes
 from srs_ooc.ingestion.formats.arrays import SparseTable
 from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.parse import parse_decimal
 
 _LINE = re.compile(rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 _NBYTES_PER_CELL = 3 * 12  # row by row, column by column, and one of them growing
 _NBYTES_PER_ROW = 80
@@ -108,9 +108,8 @@ class SvmlightTable(SparseTable):
         cells = [field.partition(b":") for field in fields[1:] if not field.startswith(b"qid:")]
         last = -1
         for index, mark, value in cells:
-            is_cell = mark and index.isdigit() and _NUMBER.fullmatch(value)
-            number = float(value) if is_cell else np.inf
-            if not np.isfinite(number) or int(index) <= last:
+            number = parse_decimal(value) if mark and index.isdigit() else None
+            if number is None or not np.isfinite(number) or int(index) <= last:
                 text = (index + mark + value)[:80].decode("utf-8", "replace")
                 raise InputError(
                     f"{where}: expected index:value with a finite number and ascending indices, "

@@ -12,7 +12,7 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.cli import main
 from srs_ooc.ingestion import spool
-from srs_ooc.ingestion.memory import IngestPlan
+from srs_ooc.ingestion.memory import IngestMemory
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names
 from srs_ooc.store.store import Store
@@ -126,7 +126,7 @@ def test_sparse_npz_and_its_cap(tmp_path):
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
     """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
-    monkeypatch.setattr("srs_ooc.ingestion.table_columns._PIECE_NBYTES", 8 * 12 * 4)
+    monkeypatch.setattr("srs_ooc.ingestion.columns.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
     real, rows = spool.open_panels, []
 
@@ -134,9 +134,9 @@ def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
         rows.append(min(panel_rows, 10))
         return real(path, n_features, n_rows, rows[-1])
 
-    monkeypatch.setattr("srs_ooc.ingestion.table_stages.open_panels", open_panels)
+    monkeypatch.setattr("srs_ooc.ingestion.table_reading.open_panels", open_panels)
     if on_disk:
-        monkeypatch.setattr(IngestPlan, "has_room", lambda *_: False)
+        monkeypatch.setattr(IngestMemory, "has_room", lambda *_: False)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
     assert rows == [10 if on_disk else 0]
@@ -269,4 +269,4 @@ def test_damaged_files(tmp_path):
 def test_the_package_loads_no_part_until_it_is_asked():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         srs_ooc.nothing  # noqa: B018
-    assert srs_ooc.ingest is sys.modules["srs_ooc.ingestion.tables"].ingest
+    assert srs_ooc.ingest is sys.modules["srs_ooc.ingestion.api"].ingest

@@ -1,4 +1,4 @@
-"""The features of a table that is read through :class:`~srs_ooc.ingestion.formats.Table`."""
+"""The features of a table in stored order: read, rows left out, numbers taken for texts."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.categories import FeatureKinds
+from srs_ooc.ingestion.contents import ByteProgress, ColumnSource
 from srs_ooc.ingestion.formats import Table
+from srs_ooc.ingestion.labels import text_of
+from srs_ooc.ingestion.memory import PIECE_NBYTES, piece_features
+from srs_ooc.ingestion.row_columns import KeptRows
 from srs_ooc.ingestion.spool import Panels, anonymous_array
-from srs_ooc.ingestion.table import Progress
-from srs_ooc.ingestion.texts import TextSpool
+from srs_ooc.ingestion.texts import TextSpool, joined
 from srs_ooc.native import _native
 from srs_ooc.store.coding import look_at, put_rows
-
-_PIECE_NBYTES = 2 * MB
 
 
 class TableColumns:
@@ -45,7 +45,7 @@ class TableColumns:
             self._look(out[first:last], positions)
         return out
 
-    def check(self, progress: Progress | None) -> None:
+    def check(self, progress: ByteProgress | None) -> None:
         """Find out whether float32 would do: from the dtypes, or by reading until it would not.
 
         Texts are numbered on the way, so that all of them are known before any is coded.
@@ -61,7 +61,7 @@ class TableColumns:
                 return
             _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
 
-    def spool(self, spool: Panels, progress: Progress | None) -> None:
+    def spool(self, spool: Panels, progress: ByteProgress | None) -> None:
         """Read all rows, in panels that turn them into columns."""
         _native.reuse_blocks()  # of each piece of rows
         panel_rows, filled = spool.panel.shape[1], 0
@@ -111,14 +111,86 @@ class TableColumns:
         )
 
 
-def _tell(progress: Progress | None, n_cells: int, n_all: int) -> None:
+class KeptColumns:
+    """The kept rows of columns.
+
+    Parameters
+    ----------
+    columns : ColumnSource
+        All rows.
+    kept : KeptRows
+        Which of them to keep.
+    """
+
+    def __init__(self, columns: ColumnSource, kept: KeptRows) -> None:
+        self._columns, self._kept = columns, kept
+        self.n_rows, self.n_features = kept.n_rows, columns.n_features
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = anonymous_array((stop - start, self.n_rows))
+        step = piece_features(self._kept.n_source_rows)
+        for first in range(start, stop, step):
+            values = self._columns.read(first, min(first + step, stop))
+            for line, whole in zip(out[first - start :], values, strict=False):
+                line[:] = whole[self._kept.mask]
+        return out
+
+
+def kept_columns(columns: ColumnSource, kept: KeptRows) -> ColumnSource:
+    """Return the kept rows of columns; the columns themselves if that is all."""
+    return columns if kept.mask is None else KeptColumns(columns, kept)
+
+
+class NumbersAsTexts:
+    """Columns of which some hold numbers that are categories.
+
+    Parameters
+    ----------
+    columns : ColumnSource
+        Numbers.
+    which : bool (n_features,)
+        The stored features whose numbers are to be taken for texts.
+    kinds : FeatureKinds
+        Whose pool numbers the texts.
+    """
+
+    def __init__(
+        self, columns: ColumnSource, which: NDArray[np.bool_], kinds: FeatureKinds
+    ) -> None:
+        self._columns, self._which, self._kinds = columns, which, kinds
+        self.n_rows, self.n_features = columns.n_rows, columns.n_features
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        values = self._columns.read(start, stop)
+        for i in np.flatnonzero(self._which[start:stop]).tolist():
+            distinct, place = np.unique(values[i], return_inverse=True)
+            is_there = ~np.isnan(distinct)
+            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
+            numbers = np.full(len(distinct), np.nan)
+            found = self._kinds.pool.code(*joined([text.encode() for text in texts]))
+            if len(found) < len(texts):
+                beyond = float(distinct[is_there][len(found)])
+                row = int((values[i] == beyond).argmax())
+                raise InputError(
+                    f"{self._kinds.locate(start + i, row)[0]}: expected categories whose texts fit "
+                    f"into the memory that is left for them, found more ({text_of(beyond)!r}). "
+                    "Force fewer columns to be categorical, or raise --memory-mb."
+                )
+            numbers[is_there] = found
+            values[i] = numbers[place]
+        return values
+
+
+def _tell(progress: ByteProgress | None, n_cells: int, n_all: int) -> None:
     if progress:
         progress("reading", 8 * n_cells, 8 * n_all)
 
 
 def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
     """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
-    step = max(1, _PIECE_NBYTES // (8 * n_items))
+    step = max(1, PIECE_NBYTES // (8 * n_items))
     for begin in range(0, n_lines, multiple or n_lines):
         end = min(begin + (multiple or n_lines), n_lines)
         for start in range(begin, end, step):

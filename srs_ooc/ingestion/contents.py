@@ -1,4 +1,4 @@
-"""What a table is to the store: columns that can be read in stored order, and facts about them."""
+"""What a store is made from: columns in stored order, facts, and the form to keep them in."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ ORDER_KEY = key_of(Purpose.STORE_ORDER)
 
 _BLOCK = 1 << 16
 
-Progress = Callable[[str, int, int], None]
+ByteProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many bytes of it are done, and how many there are."""
 
 
