@@ -112,9 +112,7 @@ class Figure:
         scores = score(truth, [position_of(record["name"]) for record in found], ())
         assert scores.power is not None
         assert scores.f1 is not None
-        return Point(
-            q_share, alpha, step, len(found), scores.power, scores.false_share, scores.f1
-        )
+        return Point(q_share, alpha, step, len(found), scores.power, scores.false_share, scores.f1)
 
     def _add(self, point: Point) -> None:
         is_new = not self.points_file.exists()

@@ -13,7 +13,6 @@ from srs_ooc.compaction import scoring
 from srs_ooc.compaction.compact import compact
 from srs_ooc.compaction.fold_runs import Site, nest_run, small_parts
 from srs_ooc.compaction.nested import pooled_order
-from srs_ooc.compaction.order import first_by_worth
 from srs_ooc.compaction.scoring import HeldOut, share_explained
 from srs_ooc.ingestion.table import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of
@@ -81,13 +80,6 @@ def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
         others = sources(site, nested.stand_ins(int(feature)))
         assert {family(other) for other in others} == {family(source)}
         assert len(others) == 2
-
-
-def test_the_first_by_worth_are_not_copies_of_each_other(table):
-    ledger, site = table
-    first = sources(site, first_by_worth(ledger, site))
-    assert sorted(family(source) for source in first[:4]) == [0, 1, 2, 3]
-    assert sorted(first) == list(range(N_FEATURES))
 
 
 def test_a_pooled_order_is_by_the_product_of_ranks():
@@ -280,10 +272,8 @@ def test_excluded_features_never_come_back(tmp_path):
     assert inputs_of(ledger).excluded is not None
     out = set(np.flatnonzero(np.isin(stored_positions(60), [0, 7])).tolist())
     found = compact(ledger, site, 2, 1)
-    first = first_by_worth(ledger, site)
     ledger.close()
     assert not out & set(found.order)
-    assert not out & set(first[:58].tolist())
 
 
 def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):

@@ -24,10 +24,6 @@ class Ranking:
         c.
     expected : float64 (m,)
         False features that the tests of those that stand out by themselves expect.
-    scores : float64 (n - k,)
-        Of the closing stage, below the k that go first; k is m, or 0 where decoys are counted.
-    rounds : uint8 (n - k,)
-        The rounds those are of.
     n_families, n_features : int
         M and p.
     """
@@ -35,8 +31,6 @@ class Ranking:
     items: NDArray[np.uint32]
     largest: NDArray[np.int64]
     expected: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    rounds: NDArray[np.uint8]
     n_families: int
     n_features: int
 

@@ -197,9 +197,8 @@ def ranking_of(text, n_features=100, n_families=1):
     """A ranking of features (f) and decoys (d), none of them correlated."""
     items = [i + n_features * (letter == "d") for i, letter in enumerate(text)]
     largest = np.array(1)
-    scores, rounds = np.zeros(len(text)), np.zeros(len(text), np.uint8)
     items = np.array(items, np.uint32)
-    return Ranking(items, largest, np.zeros(0), scores, rounds, n_families, n_features)
+    return Ranking(items, largest, np.zeros(0), n_families, n_features)
 
 
 def test_e_values_by_hand():
