@@ -5,8 +5,8 @@ there are few. Selection sees the training half only; the halves are the same fo
 stratified by class. The forest is scikit-learn's random forest of 500 trees. Boruta (500 trees, 20
 rounds) is given the same training half, and is left out of a table with ``--without-boruta``.
 
-Ours is ``srs-ooc run --judge decoy`` with its defaults, its tier core alone, and the same with
-``--replays 9``. Seconds are of processor time, all threads together.
+Ours is ``srs-ooc run --judge decoy`` with its defaults, and the same with ``--replays 9``. Seconds
+are of processor time, all threads together.
 
     python benchmarks/held_out.py --data FOLDER [--tables madelon arcene ...] [--seeds 3]
 """
@@ -18,7 +18,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from pathlib import Path
 from statistics import mean
 
@@ -31,7 +30,6 @@ from sklearn.model_selection import train_test_split
 
 TABLES = ["madelon", "arcene", "prostate_ge", "tox_171"]
 OURS = {"decoys": ("--judge", "decoy"), "replays": ("--judge", "decoy", "--replays", "9")}
-CORE = "decoys, tier core"
 SHOWN = 8
 
 
@@ -69,8 +67,8 @@ class Table:
         train, test = train_test_split(rows, test_size=0.5, stratify=self.target, random_state=seed)
         return np.sort(train), np.sort(test)
 
-    def ours(self, train: NDArray[np.intp], method: str, seed: int) -> list[tuple[str, str]]:
-        """Return the names selected on the training half, best first, with their tiers."""
+    def ours(self, train: NDArray[np.intp], method: str, seed: int) -> list[str]:
+        """Return the names selected on the training half, best first."""
         ids = self.folder / "rows"
         ids.write_text("\n".join(row_ids(train)) + "\n")
         with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
@@ -78,7 +76,7 @@ class Table:
             asked = ("--rows", ids, "--seed", seed, "--memory-mb", 512, *OURS[method])
             srs_ooc("run", self.store, "--out", run, *asked)
             found = json.loads(srs_ooc("features", run, "--json", "--selected"))
-        return [(record["name"], record["tier"]) for record in found]
+        return [record["name"] for record in found]
 
     def accuracy(
         self, train: NDArray[np.intp], test: NDArray[np.intp], columns: list[int], seed: int
@@ -103,13 +101,9 @@ def compare(table: Table, name: str, seeds: int, *, with_boruta: bool) -> None:
             start = cpu_seconds()
             found = table.ours(train, method, seed)
             seconds[method] = cpu_seconds() - start
-            chosen[method] = [place[feature] for feature, _ in found]
-            if method == "decoys":
-                chosen[CORE] = [place[feature] for feature, tier in found if tier == "core"]
-                seconds[CORE] = seconds[method]
-            tiers = Counter(tier for _, tier in found)
-            first = ", ".join(feature for feature, _ in found[:SHOWN])
-            print(f"  {name} seed {seed} {method}: {dict(tiers)}: {first}", file=sys.stderr)
+            chosen[method] = [place[feature] for feature in found]
+            first = ", ".join(found[:SHOWN])
+            print(f"  {name} seed {seed} {method}: {first}", file=sys.stderr)
         if with_boruta:
             start = cpu_seconds()
             mask, _ = boruta(table.values[train], table.target[train], seed)

@@ -119,12 +119,10 @@ class Benchmark:
         if answer.reason is not None and done.status is not None:
             said(f"{name}: failed, not kept: {answer.reason}")
             return
-        scores = core = None
+        scores = None
         if done.status is not None:
             scores = score(opened.truth(), answer.selected, answer.ranking)
-        if answer.core is not None:
-            core = score(opened.truth(), answer.core, answer.ranking)
-        self.cache.put(Result(job.key, done.seconds, done.cpu_seconds, done.peak_mb, scores, core))
+        self.cache.put(Result(job.key, done.seconds, done.cpu_seconds, done.peak_mb, scores))
         said(
             f"{name}: {scores or 'out of time'}; {done.seconds:.1f} s, "
             f"{done.cpu_seconds:.1f} CPU s, {done.peak_mb:.0f} MB"

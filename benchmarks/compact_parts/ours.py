@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.compaction.compact import compact
 from srs_ooc.compaction.fold_runs import Site, nest_run
-from srs_ooc.compaction.order import first_by_worth
+from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.store.store import Store
 
@@ -39,10 +39,10 @@ def _columns(site: Site, stored: list[int]) -> list[int]:
 def order(
     source: Path, train: NDArray[np.intp], seed: int, folder: Path
 ) -> tuple[list[int], list[int] | None]:
-    """Return the first columns by worth."""
+    """Return the first columns by rank."""
     ledger, site = _run(source, train, seed, folder)
     with closing(ledger):
-        first = first_by_worth(ledger, site)[:MOST]
+        first = Reading(ledger, site.store).top(MOST)
     return _columns(site, first.tolist()), None
 
 

@@ -1,7 +1,5 @@
 """Figure 2 of the paper: F1 of the selection over iterations, for three alpha and two sizes.
 
-Dotted where the judge tells a core of the selected: that of the core alone.
-
 Claim: with memory (alpha 0.5 and 1) the selection is better than without (alpha 0, Random
 Subspace), at q = 5% and q = 0.5% of the features. The paper has p = 50,000 features, 20 of them
 relevant, like madelon; it does not say how many rows (1,000 here).
@@ -37,7 +35,7 @@ N_ROWS, N_RELEVANT = 1000, 20
 
 @dataclass(frozen=True)
 class Point:
-    """What one run had selected after some iterations; F1 of the core alone where there is one."""
+    """What one run had selected after some iterations."""
 
     q_share: str
     alpha: str
@@ -46,7 +44,6 @@ class Point:
     power: float
     false_share: float
     f1: float
-    core_f1: float | None
 
 
 class Figure:
@@ -84,8 +81,7 @@ class Figure:
         with self.points_file.open(newline="") as file:
             return [
                 Point(r["q_share"], r["alpha"], int(r["iterations"]), int(r["selected"]),
-                      float(r["power"]), float(r["false_share"]), float(r["f1"]),
-                      float(r["core_f1"]) if r["core_f1"] else None)
+                      float(r["power"]), float(r["false_share"]), float(r["f1"]))
                 for r in csv.DictReader(file)
             ]  # fmt: skip
 
@@ -114,13 +110,9 @@ class Figure:
     def _read(self, run: Path, q_share: str, alpha: str, step: int, truth: Truth) -> Point:
         found = [record for record in records(run, "--selected") if is_selected(record)]
         scores = score(truth, [position_of(record["name"]) for record in found], ())
-        core = [position_of(record["name"]) for record in found if record["tier"] == "core"]
-        core_f1 = None if self.judge == "probe" else score(truth, core, ()).f1
         assert scores.power is not None
         assert scores.f1 is not None
-        return Point(
-            q_share, alpha, step, len(found), scores.power, scores.false_share, scores.f1, core_f1
-        )
+        return Point(q_share, alpha, step, len(found), scores.power, scores.false_share, scores.f1)
 
     def _add(self, point: Point) -> None:
         is_new = not self.points_file.exists()
@@ -162,11 +154,7 @@ def plot(points: list[Point], n_features: int, judge: str, out: Path) -> None:
         for alpha in ALPHAS:
             own = [p for p in points if (p.q_share, p.alpha) == (share, alpha)]
             line = [(0, 0.0), *((p.iterations, p.f1) for p in own)]
-            (drawn,) = panel.plot(*zip(*line, strict=True), marker=".", label=f"alpha = {alpha}")
-            core = [(p.iterations, p.core_f1) for p in own if p.core_f1 is not None]
-            if core:
-                label = "tier core alone" if alpha == ALPHAS[-1] else None
-                panel.plot(*zip(*core, strict=True), ":", color=drawn.get_color(), label=label)
+            panel.plot(*zip(*line, strict=True), marker=".", label=f"alpha = {alpha}")
         panel.set_title(f"q = {float(share):.1%} of {n_features:,}, judge {judge}")
         panel.set_xlabel("iterations")
         panel.set_ylim(-0.02, 1.02)

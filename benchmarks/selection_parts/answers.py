@@ -9,11 +9,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Answer:
-    """Source positions; ``core`` where a method tells one; ``reason`` says why there is none."""
+    """Source positions; ``reason`` says why there is no answer."""
 
     selected: Sequence[int]
     ranking: Sequence[int]
-    core: Sequence[int] | None = None
     reason: str | None = None
 
     @classmethod

@@ -28,17 +28,13 @@ class Key:
 
 @dataclass(frozen=True)
 class Result:
-    """One method on one table; ``scores`` is None where it was out of time.
-
-    ``core`` scores the core of the selected alone, where a method tells one.
-    """
+    """One method on one table; ``scores`` is None where it was out of time."""
 
     key: Key
     seconds: float
     cpu_seconds: float
     peak_mb: float
     scores: Scores | None
-    core: Scores | None = None
 
 
 class Cache:
@@ -70,6 +66,5 @@ class Cache:
         for path in sorted(self.folder.glob("*/*.json")):
             record = json.loads(path.read_text())
             key = Key(**record.pop("key"))
-            scored = {name: record.pop(name, None) for name in ("scores", "core")}
-            both = [Scores(**found) if found else None for found in scored.values()]
-            yield Result(key, record["seconds"], record["cpu_seconds"], record["peak_mb"], *both)
+            scores = Scores(**record["scores"]) if record["scores"] else None
+            yield Result(key, record["seconds"], record["cpu_seconds"], record["peak_mb"], scores)

@@ -31,17 +31,14 @@ def run_ours(method: str, table: Table) -> tuple[Measured, Answer]:
 
 
 def read_selection(run: Path) -> Answer:
-    """Return the selected features of a run, their core if it tells one, and all by rank."""
-    selected, core, ranking, has_tiers = [], [], array("I"), False
+    """Return the selected features of a run, and all by rank."""
+    selected, ranking = [], array("I")
     for record in records(run):
         position = position_of(record["name"])
         ranking.append(position)
         if is_selected(record):
             selected.append(position)
-        has_tiers |= record["tier"] is not None
-        if record["tier"] == "core":
-            core.append(position)
-    return Answer(selected, ranking, core if has_tiers else None)
+    return Answer(selected, ranking)
 
 
 def is_selected(record: dict[str, Any]) -> bool:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
 from statistics import mean, stdev
 
 from selection_parts.cache import Result
@@ -52,11 +51,6 @@ def row(label: str, results: list[Result]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def of_core(results: list[Result]) -> list[Result]:
-    """Return what the core alone would have scored, where a method tells one."""
-    return [replace(result, scores=result.core) for result in results if result.core is not None]
-
-
 def table(problem: Problem, results: list[Result]) -> str:
     """Return the table of one problem."""
     shape = f"n = {problem.n_rows:,}, p = {problem.n_features:,}"
@@ -69,8 +63,6 @@ def table(problem: Problem, results: list[Result]) -> str:
         own = [result for result in results if result.key.method == name]
         if own:
             lines.append(row(method.label, own))
-        if core := of_core(own):
-            lines.append(row(f"{method.label}, tier core", core))
     return "\n".join(lines) + "\n"
 
 

@@ -43,7 +43,14 @@ class Candidates:
 
     @classmethod
     def of(
-        cls, tally: Tally, selected: NDArray[np.uint32], n_features: int, key: int, wanted: int
+        cls,
+        tally: Tally,
+        selected: NDArray[np.uint32],
+        n_features: int,
+        key: int,
+        *,
+        wanted: int,
+        most: int,
     ) -> "Candidates":
         """Return the candidates, at least as many as are ``wanted`` if so many were drawn.
 
@@ -57,10 +64,10 @@ class Candidates:
             Features of the store; what is tallied beyond them are decoys.
         key : int
             64-bit key that breaks ties.
-        wanted : int
-            Candidates at least.
+        wanted, most : int
+            Candidates at least; selected ones at most.
         """
-        first = _largest(tally, selected, n_features, MOST, key)
+        first = _largest(tally, selected, n_features, most, key)
         features = first
         if len(first) < wanted:
             others = _largest(tally, None, n_features, wanted + len(first), key)
@@ -82,7 +89,7 @@ class Candidates:
             record = VerdictRecord.read(ledger)
             assert record is not None, "the run is done"
             selected = record.features[record.is_selected]
-        return cls.of(tally, selected, n_features, key_of(spec.seed), wanted)
+        return cls.of(tally, selected, n_features, key_of(spec.seed), wanted=wanted, most=MOST)
 
 
 def tally_of(spec: RunSpec, n_features: int) -> Tally:

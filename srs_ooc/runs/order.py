@@ -38,7 +38,14 @@ def first_by_worth(
     spec = resources.spec
     tally = tally_of(spec, resources.n_features)
     ledger.load({TALLY: tally})
-    found = Candidates.of(tally, selected, resources.n_features, key_of(spec.seed), HEAD)
+    found = Candidates.of(
+        tally,
+        selected,
+        resources.n_features,
+        key_of(spec.seed),
+        wanted=HEAD,
+        most=len(selected),
+    )
     importance = mean_importance(tally, found.features[:HEAD])
     del tally
     head = found.features[:HEAD]

@@ -45,7 +45,6 @@ def test_a_run_is_kept_and_not_done_again(tmp_path):
     assert first.returncode == 0, first.stderr
     assert "### marginal: n = 1,000, p = 60 (additive)" in first.stdout
     assert "### null-arcene: n = 30, p = 6 (null)" in first.stdout
-    assert "tier core" not in first.stdout  # the judge probe tells none
     assert "| marginal | probe | 0.000 | 0.100 | 1 | holds |" in first.stdout
     assert len(list(Cache(tmp_path / "cache" / "results").results())) == 4
     assert list((tmp_path / "cache" / "tables").iterdir()) == []
@@ -101,8 +100,8 @@ def test_a_permuted_target_keeps_its_counts_and_loses_its_order(tmp_path):
 
 def test_results_are_read_as_they_were_put(tmp_path):
     cache = Cache(tmp_path)
-    scores, core = Scores(3, 0.5, 0.25, 0.6, 0.7), Scores(2, 0.5, 0.0, 0.6, 0.7)
-    results = [Result(OURS, 1.5, 2.5, 20.0, scores, core), Result(KEY, 1.5, 2.5, 20.0, scores),
+    scores = Scores(3, 0.5, 0.25, 0.6, 0.7)
+    results = [Result(OURS, 1.5, 2.5, 20.0, scores), Result(KEY, 1.5, 2.5, 20.0, scores),
                Result(Key("noise", 9, 1, "boruta", "b-1"), 300.0, 590.0, 9.0, None)]  # fmt: skip
     assert not cache.has(KEY)
     for result in results:
@@ -120,10 +119,8 @@ def test_means_over_seeds():
     assert row("x", late) == "| x | 1 (1 out of time) | - | - | - | - | - | 300.0 | 600.0 | 10 |"
     problem = all_problems(None)["madelon"]
     assert "| rank sum + BH | 2 |" in table(problem, results)
-    told = Result(
-        OURS, 1.0, 2.0, 10.0, Scores(4, 1.0, 0.5, 0.5, 0.5), Scores(2, 1.0, 0.0, 1.0, 0.5)
-    )
-    assert "| srs-ooc, judge decoy, tier core | 1 | 2.0 | 1.00 | 0.000 |" in table(problem, [told])
+    told = Result(OURS, 1.0, 2.0, 10.0, Scores(4, 1.0, 0.5, 0.5, 0.5))
+    assert "| srs-ooc, judge decoy | 1 | 4.0 | 1.00 | 0.500 |" in table(problem, [told])
     everything = overview([problem, all_problems(None)["chain"]], [*results, *late, told])
     assert everything.splitlines()[0] == "| problem | srs-ooc, judge decoy | rank sum + BH |"
     ours, peer = "1.00 / 0.50, 2 s, 10 MB (1)", "0.75 / 0.12, 2 s, 10 MB (2, 1 out of time)"

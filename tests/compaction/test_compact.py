@@ -83,13 +83,6 @@ def test_one_of_each_cluster_is_kept_and_names_its_stand_ins(table):
         assert len(others) == 2
 
 
-def test_the_first_by_worth_are_not_copies_of_each_other(table):
-    ledger, site = table
-    first = sources(site, first_by_worth(ledger, site))
-    assert sorted(family(source) for source in first[:4]) == [0, 1, 2, 3]
-    assert sorted(first) == list(range(N_FEATURES))
-
-
 def test_a_pooled_order_is_by_the_product_of_ranks():
     first, second = np.array([7, 3, 9, 1], np.uint32), np.array([9, 7, 1, 3], np.uint32)
     # 7: 1 x 2, 3: 2 x 4, 9: 3 x 1, 1: 4 x 3
@@ -280,10 +273,8 @@ def test_excluded_features_never_come_back(tmp_path):
     assert inputs_of(ledger).excluded is not None
     out = set(np.flatnonzero(np.isin(stored_positions(60), [0, 7])).tolist())
     found = compact(ledger, site, 2, 1)
-    first = first_by_worth(ledger, site)
     ledger.close()
     assert not out & set(found.order)
-    assert not out & set(first[:58].tolist())
 
 
 def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srs_ooc.evidence.replays import Comparison, certify
-from srs_ooc.evidence.verdict import CORE
 
 REACHED = st.just(0.0) | st.floats(1e-9, 99)
 """Scores are whole numbers, and strengths logarithms of a p-value of single precision."""
@@ -29,8 +28,8 @@ def test_as_many_replays_may_reach_it_as_the_level_allows():
     scores = np.array([30.0, 19.0, 18.5, 18.0, 17.5])
     for level, n in ((Fraction(1, 20), 1), (Fraction(1, 10), 3), (Fraction(3, 20), 5)):
         verdict = certify(comparison, scores, np.zeros(5), level)
-        assert (verdict.tiers == CORE).tolist() == [True] * n + [False] * (5 - n)
-        np.testing.assert_array_equal(verdict.tiers > 0, verdict.levels <= float(level))
+        assert verdict.is_selected.tolist() == [True] * n + [False] * (5 - n)
+        np.testing.assert_array_equal(verdict.is_selected, verdict.levels <= float(level))
         assert verdict.n_above == n
 
 
@@ -46,7 +45,7 @@ def test_a_place_is_certified_if_and_only_if_its_level_holds(replays, places, te
     comparison = Comparison.of(own, np.array(replays))
     scores, strengths = np.array(places).T
     verdict = certify(comparison, scores, strengths, level)
-    np.testing.assert_array_equal(verdict.tiers > 0, verdict.levels <= float(level))
+    np.testing.assert_array_equal(verdict.is_selected, verdict.levels <= float(level))
 
 
 def test_under_the_global_null_no_more_than_the_level_certify_anything():

@@ -18,9 +18,6 @@ from srs_ooc.evidence.promotion import passing_level
 from srs_ooc.evidence.ranking import best_items, best_of_each
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.evidence.verdict import (
-    CORE,
-    EXTENDED,
-    clear_drops,
     count_decoys,
     exceeds_chance,
     fewest_features,
@@ -29,11 +26,7 @@ from srs_ooc.evidence.verdict import (
 
 def cut(is_decoy, n_families, largest, level, **given):
     """The verdict on a ranking of items that are all of different features."""
-    n_tested = len(given.get("expected", ()))
-    asked = {
-        "is_best": np.ones(len(is_decoy), bool),
-        "may_part": np.zeros(len(is_decoy) - n_tested, bool),
-    }
+    asked = {"is_best": np.ones(len(is_decoy), bool)}
     return count_decoys(np.asarray(is_decoy), n_families, largest, level, **(asked | given))
 
 
@@ -45,8 +38,7 @@ def cut(is_decoy, n_families, largest, level, **given):
 )
 def test_the_cut_is_the_lowest_place_whose_estimate_holds(items, n_families, largest, level):
     is_decoy, is_best = np.array(items).T
-    may_part = np.arange(len(items)) % 3 == 0
-    verdict = cut(is_decoy, n_families, largest, level, is_best=is_best, may_part=may_part)
+    verdict = cut(is_decoy, n_families, largest, level, is_best=is_best)
     cuts = [0]
     for k in range(1, len(items) + 1):
         n_decoys = sum(decoy and best for decoy, best in items[:k])
@@ -54,12 +46,9 @@ def test_the_cut_is_the_lowest_place_whose_estimate_holds(items, n_families, lar
         if n_features and (largest + n_decoys) / (n_families * n_features) <= level:
             cuts.append(k)
     assert verdict.n_above == cuts[-1]
-    core = max(k for k in cuts if k == 0 or may_part[k - 1])
-    expected = np.where(np.arange(len(items)) < cuts[-1], EXTENDED, 0)
-    expected[:core] = CORE
-    expected[is_decoy | ~is_best] = 0
-    np.testing.assert_array_equal(verdict.tiers, expected)
-    np.testing.assert_array_equal((verdict.levels <= level) & ~is_decoy, expected > 0)
+    expected = (np.arange(len(items)) < cuts[-1]) & ~is_decoy & is_best
+    np.testing.assert_array_equal(verdict.is_selected, expected)
+    np.testing.assert_array_equal((verdict.levels <= level) & ~is_decoy, expected)
 
 
 @given(
@@ -85,10 +74,8 @@ def test_what_tests_expect_is_added_to_what_is_counted_below(decoys, expected, n
         if k > sum(decoys[:k]) and n_false / (k - sum(decoys[:k])) <= level:
             cuts.append(k)
     assert verdict.n_above == cuts[-1]
-    tiers = np.where(np.arange(len(decoys)) < cuts[-1], EXTENDED, 0)
-    tiers[: max(k for k in cuts if k <= m)] = CORE
-    tiers[is_decoy] = 0
-    np.testing.assert_array_equal(verdict.tiers, tiers)
+    is_above = np.arange(len(decoys)) < cuts[-1]
+    np.testing.assert_array_equal(verdict.is_selected, is_above & ~is_decoy)
 
 
 def test_features_that_stand_out_are_selected_as_benjamini_and_hochberg_do():
@@ -102,7 +89,7 @@ def test_features_that_stand_out_are_selected_as_benjamini_and_hochberg_do():
         first = order[strengths[order] >= least_passing(strengths, 0.1)]
         verdict = cut(np.zeros(len(first), bool), 1, 1, 0.1, expected=404 * p_values[first])
         assert verdict.n_above == len(first) >= 4
-        assert np.all(verdict.tiers == CORE)
+        assert verdict.is_selected.all()
         shares.append(np.count_nonzero(first >= 4) / len(first))
     assert 0.05 < np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
 
@@ -134,7 +121,7 @@ def test_counting_holds_the_level_where_irrelevant_items_are_exchangeable():
         scores = np.concatenate([rng.normal(3, 1, 25), rng.normal(0, 1, 400)])
         is_decoy = np.concatenate([np.zeros(25, bool), rng.random(400) < 0.5])
         order = np.argsort(-scores)
-        chosen = order[cut(is_decoy[order], 1, 1, 0.1).tiers > 0]
+        chosen = order[cut(is_decoy[order], 1, 1, 0.1).is_selected]
         shares.append(np.count_nonzero(chosen >= 25) / max(len(chosen), 1))
     assert np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
 
@@ -155,7 +142,7 @@ def expectations(order, level, *, counts_both=False):
         met = zip(order, is_first.tolist(), strict=True)
         is_decoy = np.array([i >= 0 and better_is_decoy[i] == first for i, first in met])
         verdict = cut(is_decoy, 1, 1, level, is_best=is_best)
-        chosen = numbers[verdict.tiers > 0]
+        chosen = numbers[verdict.is_selected]
         n_false = np.count_nonzero(chosen >= 0)
         n_decoys = np.count_nonzero((is_decoy & is_best)[: verdict.n_above])
         found.append((n_false / max(len(chosen), 1), n_false / (1 + n_decoys)))
@@ -175,17 +162,6 @@ def test_counting_holds_the_level_exactly_in_any_blind_order(order, n_relevant, 
     share, ratio = expectations([*range(-n_relevant, 0), *order], level)
     assert share <= level + 1e-12
     assert ratio <= 1 + 1e-12
-
-
-def test_clear_drops_are_twice_any_lower_one_of_their_round():
-    drops = [1.0, 9.0, 3.0, 4.0, 2.0], [6.0, 3.0, 1.0, 0.0]
-    scores = np.concatenate([20 - np.cumsum([0.0, *some]) for some in drops])
-    rounds = np.repeat(np.array([1, 0], np.uint8), [6, 5])
-    found = clear_drops(scores, rounds).tolist()
-    # Below the last two places of a round there is no drop to compare with.
-    assert found == [False, True, False, True, False, False, True, True, True, False, False]
-    for n in range(3):
-        assert clear_drops(np.arange(n)[::-1] * 1.0, np.ones(n, np.uint8)).tolist() == [False] * n
 
 
 @settings(max_examples=25, deadline=None)

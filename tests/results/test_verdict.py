@@ -5,15 +5,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from srs_ooc.evidence.verdict import CORE, EXTENDED, NONE
 from srs_ooc.results.verdict import VerdictReading, explain
+from srs_ooc.runs.verdict_record import VerdictRecord
 
 
 def reading(spec=None, **given):
     """A verdict on five features: one stands out, and one has a decoy of its own before it."""
     arrays = {
+        "n_iterations": 300,
         "features": np.array([7, 3, 5, 9, 2], np.uint32),
-        "tiers": np.array([CORE, CORE, EXTENDED, NONE, NONE], np.uint8),
+        "is_selected": np.array([True, True, True, False, False]),
         "levels": np.array([0.01, 0.05, 0.1, 1.0, 0.2]),
         "scores": np.array([np.nan, 3e9, 2e9, 2e9, 1e9]),
         "is_outstanding": np.array([True, False, False, False, False]),
@@ -21,10 +22,12 @@ def reading(spec=None, **given):
         "stability": np.array([np.nan, 1.0, np.nan, 0.5, 0.0]),
         "groups": np.array([0, 0, 1, 2, -1], np.int32),
         "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
+        "order": np.zeros(0, np.uint32),
     }
     facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
     asked = {"decoys": 1, "fdr": "0.1", "replays": 0}
-    return VerdictReading(SimpleNamespace(**asked | (spec or {})), arrays | given, facts)
+    record = VerdictRecord(**arrays | given)
+    return VerdictReading(SimpleNamespace(**asked | (spec or {})), record, facts)
 
 
 def why(feature, n_drawn=9, *, is_excluded=False, **given):
@@ -32,13 +35,13 @@ def why(feature, n_drawn=9, *, is_excluded=False, **given):
 
 
 def test_each_feature_has_its_reason():
-    assert why(7).startswith("f7 is in (core): place 1, where an estimated 0.01")
+    assert why(7).startswith("f7 is in: place 1, where an estimated 0.01")
     assert "stands out, and passes" in why(7)
-    assert "clear drop" not in why(7)
     assert "no batch of trees of the closing stage saw it" in why(7)
-    assert "(0.1 asked) before a clear drop of the scores." in why(3)
+    assert why(3).startswith("f3 is in: place 2, where an estimated 0.05")
+    assert "(0.1 asked). By itself" in why(3)
     assert "100% of the batches" in why(3)
-    assert why(5).startswith("f5 is in (extended): place 3")
+    assert why(5).startswith("f5 is in: place 3")
     assert "does not pass" in why(5)
     assert "too many are selected for batches of trees to disagree" in why(5)
     assert why(9).startswith("f9 is out: one of its own decoys ranks before it.")
@@ -61,10 +64,22 @@ def test_places_that_were_not_grouped_are_said():
 
 @pytest.mark.parametrize(("decoys", "advised"), [(1, True), (4, False), (9, False)])
 def test_why_nothing_is_selected(decoys, advised):
-    nothing = np.zeros(5, np.uint8)
-    said = reading({"decoys": decoys}, tiers=nothing).why_none()
+    nothing = np.zeros(5, bool)
+    said = reading({"decoys": decoys}, is_selected=nothing).why_none()
     assert "What stands out by itself does not hold it either" in said
     assert ("--decoys 4" in said) == advised
-    none_out = reading(tiers=nothing, is_outstanding=np.zeros(5, bool)).why_none()
+    none_out = reading(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
     assert "No feature stands out by itself" in none_out
     assert "cannot select fewer than 20 features" in none_out
+
+
+def test_selected_features_come_in_the_order_to_show():
+    shown = reading(order=np.array([5, 4, 7, 2, 3, 9], np.uint32))
+    assert shown.order.tolist() == [5, 4, 7, 2, 3, 9]
+    assert shown.selected().tolist() == [5, 7, 3]
+    assert shown.n_selected == 3
+
+
+def test_where_a_record_has_no_order_it_is_that_of_the_ranking():
+    assert reading().order.tolist() == [7, 3, 5, 9, 2]
+    assert reading().selected().tolist() == [7, 3, 5]

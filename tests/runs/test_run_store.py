@@ -17,7 +17,8 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import survey
-from srs_ooc.runs.verdict import BESTS, VERDICT
+from srs_ooc.runs.verdict import BESTS
+from srs_ooc.runs.verdict_record import VERDICT
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, ITERATIONS = 120, 150, 300
@@ -122,7 +123,7 @@ def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, k
     swap.back()
     work(store, tmp_path / "t.run", asked)
     assert_same(tmp_path / "t.run", tmp_path / "whole.run")
-    assert np.count_nonzero(verdict_of(tmp_path / "t.run")[0]["tiers"]) >= 3
+    assert np.count_nonzero(verdict_of(tmp_path / "t.run")[0]["is_selected"]) >= 3
 
 
 def test_a_store_replaced_during_the_survey_gives_no_verdict(stores, tmp_path, monkeypatch):

@@ -18,7 +18,8 @@ from srs_ooc.runs.session import Request, open_or_create, settle_new, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import _strongest
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.verdict import CONCLUSION, VERDICT
+from srs_ooc.runs.verdict import CONCLUSION
+from srs_ooc.runs.verdict_record import VERDICT
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, SEED = 90, 70, 3
@@ -80,7 +81,7 @@ def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path
     assert np.all(np.diff(verdict["p_values"][:n]) >= 0)
     true = stored_positions(400)[verdict["features"][:n]] < 25
     assert np.count_nonzero(true) >= 20
-    assert (verdict["tiers"][:20] > 0).all()
+    assert (verdict["is_selected"][:20]).all()
     expected = 400 * verdict["p_values"][:n]
     np.testing.assert_allclose(verdict["levels"][n - 1], expected[-1] / n, rtol=1e-6)
 
@@ -91,7 +92,7 @@ def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
     store = make_store(tmp_path / "t.zarr", values, labels)
     verdict, facts = conclude(store, tmp_path / "t.run")
     assert facts["n_outstanding"] >= 1
-    selected = stored_positions(400)[verdict["features"][verdict["tiers"] > 0]]
+    selected = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
     assert 0 in selected
     assert len(selected) <= 2
 
@@ -107,7 +108,7 @@ def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
     assert facts["n_outstanding"] >= 1
     assert facts["n_marginal"] >= 1
     assert stored_positions(200)[verdict["features"][0]] == 7
-    assert verdict["tiers"][0] > 0
+    assert verdict["is_selected"][0]
     assert 0 < verdict["p_values"][0] < 1e-30
 
 
@@ -145,7 +146,7 @@ def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
     values = (rng.random((600, 800)) < rng.uniform(0.003, 0.03, (600, 1))) + 0.0
     store = make_store(tmp_path / "t.zarr", values, labels)
     verdict, facts = conclude(store, tmp_path / "t.run")
-    assert not verdict["tiers"].any()
+    assert not verdict["is_selected"].any()
     assert facts["n_marginal"] == 0
 
 
@@ -180,8 +181,8 @@ def test_replays_certify_features_that_show_by_themselves(tmp_path):
     verdict, facts = conclude(store, tmp_path / "t.run", replays=4, fdr="0.2")
     n = facts["n_outstanding"]
     assert n >= 10
-    assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["tiers"]))]
-    assert (verdict["tiers"][:n] > 0).all()
+    assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["is_selected"]))]
+    assert (verdict["is_selected"][:n]).all()
     assert np.count_nonzero(stored_positions(400)[verdict["features"][:n]] < 25) >= n - 1
 
 
@@ -195,7 +196,7 @@ def test_a_feature_left_out_does_not_stand_first(tmp_path):
             "--exclude", out)  # fmt: skip
     records = {record["name"]: record for record in json_of("features", run, "--json")}
     assert not records["f0"]["selected"]
-    assert records["f0"]["tier"] is None
+    assert records["f0"]["q_value"] is None
     assert records["f2"]["selected"]
     ledger = Ledger(run, writable=False)
     assert ledger.meta(CONCLUSION)["n_outstanding"] >= 18

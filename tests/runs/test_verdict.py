@@ -14,7 +14,8 @@ from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.verdict import CONCLUSION, VERDICT
+from srs_ooc.runs.verdict import CONCLUSION
+from srs_ooc.runs.verdict_record import VERDICT
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 80, 150
@@ -158,7 +159,7 @@ def test_nothing_is_selected_where_nothing_is(tmp_path):
         store = make_store(tmp_path / f"{seed}.zarr", rng.standard_normal((300, 60)), labels)
         run = tmp_path / f"{seed}.run"
         run_to(store, run, Request(options(seed=seed), iterations=400, memory_mb=4000))
-        n_selected.append(np.count_nonzero(read(run, 600)[2]["tiers"]))
+        n_selected.append(np.count_nonzero(read(run, 600)[2]["is_selected"]))
     assert np.count_nonzero(n_selected) <= 2
 
 
@@ -173,7 +174,7 @@ def test_the_share_of_false_features_is_near_the_level_and_most_true_ones_are_fo
         run = tmp_path / f"{seed}.run"
         run_to(store, run, Request(options(seed=seed), iterations=1000, memory_mb=4000))
         verdict = read(run, 800)[2]
-        source = stored_positions(400)[verdict["features"][verdict["tiers"] > 0]]
+        source = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
         powers.append(np.count_nonzero(source < n_true) / n_true)
         false_shares.append(np.count_nonzero(source >= n_true) / max(len(source), 1))
     assert np.mean(powers) > 0.8
@@ -202,20 +203,14 @@ def test_the_command_line_tells_the_verdict(concluded):
     selected = [record for record in records if record["selected"]]
     assert status["n_selected"] == len(selected) >= 3
     assert len({record["name"] for record in selected} & {f"f{i}" for i in range(15)}) >= 12
-    assert all(record["tier"] in ("core", "extended") for record in selected)
     assert all(record["q_value"] <= 0.4 for record in selected)
     assert selected == records[: len(selected)]
-    core = [record for record in selected if record["tier"] == "core"]
-    assert len(core) >= 12
-    assert json_of("features", run, "--json", "--core") == core
     assert json_of("features", run, "--json", "--selected") == selected
     assert f"{len(selected)} selected in" in said
-    assert f"{len(core)} of tier core" in said
-    srs_ooc("export", run.with_name("t.zarr"), run, run.with_name("core.csv"), "--core")
-    header = run.with_name("core.csv").read_text().splitlines()[0]
-    assert header.split(",")[1:-1] == [record["name"] for record in core]
-    both = ("export", run.with_name("t.zarr"), run, run.with_name("no.csv"), "--core", "--top", 3)
-    assert "one of --top and --core" in error_of(*both)
+    assert "above the cut at level 0.4" in said
+    srs_ooc("export", run.with_name("t.zarr"), run, run.with_name("selected.csv"))
+    header = run.with_name("selected.csv").read_text().splitlines()[0]
+    assert header.split(",")[1:-1] == [record["name"] for record in selected]
     assert srs_ooc("resume", run).stdout == said
     assert f"{len(selected)} features selected" in srs_ooc("features", run).stdout
 
@@ -223,8 +218,8 @@ def test_the_command_line_tells_the_verdict(concluded):
 def test_why_says_why(concluded):
     run, _ = concluded
     records = json_of("features", run, "--json")
-    assert "is in (" in srs_ooc("features", run, "--why", records[0]["name"]).stdout
-    out = next(r for r in records if r["tier"] == "none")
+    assert "is in: place" in srs_ooc("features", run, "--why", records[0]["name"]).stdout
+    out = next(r for r in records if not r["selected"] and (r["q_value"] or 1) < 1)
     assert "is out: it is at place" in srs_ooc("features", run, "--why", out["name"]).stdout
     assert "expected the name of a feature" in error_of("features", run, "--why", "nobody")
 
@@ -236,7 +231,6 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     assert "provisional" in srs_ooc("features", run).stdout
     assert json_of("status", run, "--json")["state"] == "stopped"
     assert "final verdict" in error_of("features", run, "--why", "f0")
-    assert "--core: expected a run with a final verdict" in error_of("features", run, "--core")
 
 
 @pytest.mark.parametrize(

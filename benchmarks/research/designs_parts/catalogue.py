@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from designs_parts.closings import Closing
-from designs_parts.cuts import Cut, by_counting, by_e_values, core_after
+from designs_parts.cuts import Cut, by_counting, by_e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out
 from designs_parts.screens import LED, PLAIN, Screen
 from srs_ooc.evidence.promotion import SHARE_ALONE
@@ -242,18 +242,4 @@ VERDICT_GROUP = Group(
     ),
     selected=(*FEW, UNCOUNTED),
 )
-CORE_GROUP = Group(
-    "Where the core ends, below what stands out by itself",
-    (
-        replace(CHOSEN, label="both tiers: at any place"),
-        *(
-            replace(CHOSEN, name=f"core-{times}", label=label, cut=core_after(times))
-            for times, label in (
-                (1, "at a drop no lower one of its round exceeds"),
-                (2, "at a drop twice any lower one (the program's core)"),
-                (4, "at a drop four times any lower one"),
-            )
-        ),
-    ),
-)
-GROUPS = (CLOSING_GROUP, SCREEN_GROUP, VERDICT_GROUP, CORE_GROUP)
+GROUPS = (CLOSING_GROUP, SCREEN_GROUP, VERDICT_GROUP)

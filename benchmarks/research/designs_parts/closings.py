@@ -90,8 +90,7 @@ class Closing:
         Returns
         -------
         dict
-            ``items``, uint32 (n,), by rank; ``largest``, the c; and ``scores``, float64 (n,), in
-            the last of the ``rounds``, uint8 (n,), each was in.
+            ``items``, uint32 (n,), by rank, and ``largest``, the c.
         """
         most = min(resources.spec.subspace_size, SURVIVORS)
         stage = Elimination(survivors[: self.n_survivors], key, self.manner, most)
@@ -107,12 +106,7 @@ class Closing:
             engine.advance(stage.n_trees)
             executor.close()
         largest = largest_decoy_group(resources, stage.items, 0)
-        return {
-            "items": stage.items,
-            "largest": np.array(largest),
-            "scores": stage.scores,
-            "rounds": stage.rounds,
-        }
+        return {"items": stage.items, "largest": np.array(largest)}
 
 
 class Grower:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.ranking import best_of_each
-from srs_ooc.evidence.verdict import CLEAR, CORE, Verdict, clear_drops, count_decoys
+from srs_ooc.evidence.verdict import Verdict, count_decoys
 
 LEVEL = 0.1
 
@@ -24,10 +24,6 @@ class Ranking:
         c.
     expected : float64 (m,)
         False features that the tests of those that stand out by themselves expect.
-    scores : float64 (n - k,)
-        Of the closing stage, below the k that go first; k is m, or 0 where decoys are counted.
-    rounds : uint8 (n - k,)
-        The rounds those are of.
     n_families, n_features : int
         M and p.
     """
@@ -35,8 +31,6 @@ class Ranking:
     items: NDArray[np.uint32]
     largest: NDArray[np.int64]
     expected: NDArray[np.float64]
-    scores: NDArray[np.float64]
-    rounds: NDArray[np.uint8]
     n_families: int
     n_features: int
 
@@ -45,11 +39,8 @@ class Ranking:
         """Which places are of decoys."""
         return self.items >= self.n_features
 
-    def verdict(self, level: float, times: float = CLEAR) -> Verdict:
-        """Count decoys; the core ends at drops so many ``times`` as far as any lower one."""
-        may_part = np.zeros(len(self.items) - len(self.expected), np.bool_)
-        n_scored = len(self.scores)
-        may_part[len(may_part) - n_scored :] = clear_drops(self.scores, self.rounds, times)
+    def verdict(self, level: float) -> Verdict:
+        """Count decoys."""
         is_best = best_of_each(self.items % self.n_features)
         return count_decoys(
             self.is_decoy,
@@ -57,7 +48,6 @@ class Ranking:
             int(self.largest),
             level,
             is_best,
-            may_part,
             expected=self.expected,
         )
 
@@ -69,18 +59,7 @@ Cut = Callable[[Sequence[Ranking]], NDArray[np.uint32]]
 def by_counting(rankings: Sequence[Ranking]) -> NDArray[np.uint32]:
     """Select by counting the decoys of one ranking."""
     (ranking,) = rankings
-    return ranking.items[ranking.verdict(LEVEL).tiers > 0]
-
-
-def core_after(times: float) -> Cut:
-    """Return the cut by counting that ends at drops so many ``times`` as far as any lower one."""
-
-    def cut(rankings: Sequence[Ranking]) -> NDArray[np.uint32]:
-        (ranking,) = rankings
-        in_core: NDArray[np.bool_] = ranking.verdict(LEVEL, times).tiers == CORE
-        return ranking.items[in_core]
-
-    return cut
+    return ranking.items[ranking.verdict(LEVEL).is_selected]
 
 
 def e_values(ranking: Ranking, level: float) -> NDArray[np.float64]:
@@ -93,7 +72,7 @@ def e_values(ranking: Ranking, level: float) -> NDArray[np.float64]:
     values = np.zeros(ranking.n_features)
     verdict = ranking.verdict(level)
     if verdict.n_above:
-        chosen = ranking.items[verdict.tiers > 0]
+        chosen = ranking.items[verdict.is_selected]
         n_false = verdict.levels[verdict.n_above - 1] * len(chosen)
         values[chosen] = ranking.n_features / n_false
     return values

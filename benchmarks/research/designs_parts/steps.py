@@ -59,8 +59,6 @@ def promote(resources: Resources, promotion: Promotion, first: Arrays, closed: A
         "items": items,
         "largest": np.array(largest),
         "expected": expected,
-        "scores": closed["scores"][rest],
-        "rounds": closed["rounds"][rest],
     }
 
 

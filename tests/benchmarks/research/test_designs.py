@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from designs_parts import measures
 from designs_parts.cache import ArrayCache, TableKey
 from designs_parts.catalogue import CHOSEN, GROUPS
 from designs_parts.closings import half_of
-from designs_parts.cuts import Ranking, by_counting, by_e_values, core_after, e_bh, e_values
+from designs_parts.cuts import Ranking, by_counting, by_e_values, e_bh, e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out, rows_by_node
 from designs_parts.screens import AlwaysHeld, FadingTally
 from designs_parts.steps import FACTS
@@ -22,7 +22,8 @@ from selection_parts.scores import Scores
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.evidence.verdict import CLEAR
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.leaders import EVERY
 from srs_ooc.store.manifest import read_manifest
@@ -65,12 +66,13 @@ def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):
     arrays = cache.get(table, chosen.name)
     ranking = Ranking(**arrays, n_families=1, n_features=P)
     positions = np.asarray(read_array(store, read_manifest(store), "positions"))
-    features = ranking.items[~ranking.is_decoy]
-    assert positions[features].tolist() == list(expected.ranking)[: len(features)]
-    assert positions[by_counting([ranking])].tolist() == expected.selected
-    core = positions[core_after(CLEAR)([ranking])].tolist()
-    assert len(expected.selected) >= len(core) > 10
-    assert core == list(expected.core)
+    with closing(Ledger(out, writable=False)) as ledger:
+        verdict = VerdictRecord.read(ledger)
+    assert ranking.items[~ranking.is_decoy].tolist() == verdict.features.tolist()
+    selected = by_counting([ranking])
+    assert selected.tolist() == verdict.features[verdict.is_selected].tolist()
+    assert len(selected) > 10
+    assert sorted(positions[selected].tolist()) == sorted(expected.selected)
     assert len(cache.get(table, FACTS)["relevant"]) == 20
 
 
@@ -195,17 +197,8 @@ def ranking_of(text, n_features=100, n_families=1):
     """A ranking of features (f) and decoys (d), none of them correlated."""
     items = [i + n_features * (letter == "d") for i, letter in enumerate(text)]
     largest = np.array(1)
-    scores, rounds = np.zeros(len(text)), np.zeros(len(text), np.uint8)
     items = np.array(items, np.uint32)
-    return Ranking(items, largest, np.zeros(0), scores, rounds, n_families, n_features)
-
-
-def test_the_core_of_a_ranking_ends_at_a_drop_so_many_times_any_lower_one():
-    drops = [0.0] * 13 + [6.0] + [0.0] * 4 + [2.0, 1.5]
-    ranking = replace(ranking_of("f" * 19 + "dd"), scores=20 - np.cumsum([0.0, *drops]))
-    found = {times: len(core_after(times)([ranking])) for times in (1, 2, 3, 4)}
-    assert found == {1: 19, 2: 14, 3: 14, 4: 0}
-    assert len(by_counting([ranking])) == 19
+    return Ranking(items, largest, np.zeros(0), n_families, n_features)
 
 
 def test_e_values_by_hand():

@@ -1,0 +1,159 @@
+"""Features of a run with a verdict are shown by what they are worth together."""
+
+import itertools
+
+import numpy as np
+import pytest
+from command import json_of
+from stores import make_store
+
+from srs_ooc.evidence import redundancy
+from srs_ooc.ingestion.table import stored_positions
+from srs_ooc.results.ranking import Reading
+from srs_ooc.runs import candidates, order
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verdict_record import VERDICT, VerdictRecord
+from srs_ooc.store.store import Store
+
+N_ROWS, N_FEATURES, N_RELEVANT, N_COPIES = 120, 200, 6, 12
+
+
+def write_store(path):
+    """Six relevant features, two near copies of each behind them, and noise."""
+    rng = np.random.default_rng(7)
+    labels = np.arange(N_ROWS) % 2
+    values = rng.standard_normal((N_FEATURES, N_ROWS))
+    values[:N_RELEVANT] += np.linspace(2.2, 1.6, N_RELEVANT)[:, None] * labels
+    for copy in range(N_COPIES):
+        near = values[copy % N_RELEVANT] + 0.05 * rng.standard_normal(N_ROWS)
+        values[N_RELEVANT + copy] = near
+    return make_store(path, values, labels)
+
+
+def family(source):
+    """Which relevant feature a feature is, or is a near copy of; None if noise."""
+    return source % N_RELEVANT if source < N_RELEVANT + N_COPIES else None
+
+
+def work(store, run, watch=lambda _: True, *, threads=1, **given):
+    asked = Options(judge="decoy", subspace_size="50", seed=3, fdr="0.3", **given)
+    request = Request(asked, iterations=400, memory_mb=4000, threads=threads)
+    ledger = open_or_create(Store.open(store), run, request)
+    try:
+        work_on(ledger, Store.open(store), request, watch)
+        return VerdictRecord.read(ledger)
+    finally:
+        ledger.close()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    store = write_store(folder / "t.zarr")
+    return store, folder / "t.run", work(store, folder / "t.run")
+
+
+def test_selected_features_are_listed_before_any_other(made):
+    _, run, record = made
+    listed = json_of("features", run, "--json")
+    is_selected = [line["selected"] for line in listed]
+    n = int(np.count_nonzero(record.is_selected))
+    assert n >= N_RELEVANT + N_COPIES
+    assert is_selected == [True] * n + [False] * (N_FEATURES - n)
+    assert [line["rank"] for line in listed] == list(range(1, N_FEATURES + 1))
+    assert len({line["name"] for line in listed}) == N_FEATURES
+    sources = stored_positions(N_FEATURES)[record.order]
+    assert [line["name"] for line in listed[: len(sources)]] == [f"f{i}" for i in sources]
+
+
+def test_a_near_copy_comes_after_all_that_is_relevant(made):
+    _, run, _ = made
+    listed = json_of("features", run, "--json", "--top", N_RELEVANT)
+    families = [family(int(line["name"][1:])) for line in listed]
+    assert sorted(families, key=str) == list(range(N_RELEVANT))
+    # By importance alone they would not.
+    everything = json_of("features", run, "--json")
+    by_importance = sorted(everything, key=lambda line: -line["importance"])[:N_RELEVANT]
+    assert len({family(int(line["name"][1:])) for line in by_importance}) < N_RELEVANT
+
+
+@pytest.mark.parametrize("replays", [0, 4])
+def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, replays):
+    store = made[0]
+    whole = work(store, tmp_path / "whole.run", replays=replays)
+    assert len(whole.order) == N_FEATURES
+    for stop in itertools.count(1):
+        countdown = itertools.count(-151 * stop)
+        record = work(
+            store,
+            tmp_path / "stopped.run",
+            lambda _, countdown=countdown: next(countdown) != 0,
+            threads=1 + stop % 3,
+            replays=replays,
+        )
+        if record is not None:
+            break
+    assert stop > 2
+    assert record.order.tolist() == whole.order.tolist()
+
+
+def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
+    """However few are ordered by worth, and however few a small set is chosen from."""
+    store, _, whole = made
+    monkeypatch.setattr(order, "HEAD", 5)
+    monkeypatch.setattr(candidates, "MOST", 7)
+    record = work(store, tmp_path / "t.run")
+    selected = record.features[record.is_selected]
+    assert sorted(record.order.tolist()) == sorted(selected.tolist())
+    assert sorted(selected.tolist()) == sorted(whole.features[whole.is_selected].tolist())
+    ledger = Ledger(tmp_path / "t.run", writable=False)
+    reading = Reading(ledger, Store.open(store))
+    ledger.close()
+    assert len(reading.selected()) == reading.n_selected == len(selected)
+
+
+def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
+    store = made[0]
+    (tmp_path / "out").write_text("f0\nf7\n")
+    request = Request(
+        Options(judge="decoy", subspace_size="50"), tmp_path / "out", iterations=60, memory_mb=4000
+    )
+    ledger = open_or_create(Store.open(store), tmp_path / "t.run", request)
+    work_on(ledger, Store.open(store), request)
+    shown = stored_positions(N_FEATURES)[VerdictRecord.read(ledger).order]
+    ledger.close()
+    assert sorted(shown.tolist()) == sorted(set(range(N_FEATURES)) - {0, 7})
+
+
+def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypatch):
+    monkeypatch.setattr(order, "HEAD", 40)
+    run = tmp_path / "t.run"
+    assert len(work(made[0], run).order) == 40 < redundancy.HEAD
+    importances = [line["importance"] for line in json_of("features", run, "--json")]
+    assert importances[40:] == sorted(importances[40:], reverse=True)
+
+
+def test_a_record_made_before_is_read_in_its_own_order(made, tmp_path):
+    store, _, record = made
+    run = tmp_path / "t.run"
+    work(store, run)
+    ledger = Ledger(run, writable=True)
+    arrays = dict(ledger.read_arrays(VERDICT))
+    del arrays["order"]
+    is_selected = arrays.pop("is_selected")
+    tiers = is_selected.astype(np.uint8)
+    tiers[np.flatnonzero(is_selected)[:3]] = 2  # of its two tiers, both were selected
+    ledger.write_arrays(VERDICT, arrays | {"tiers": tiers})
+    before = VerdictRecord.read(ledger)
+    ledger.close()
+    assert before.is_selected.dtype == bool
+    assert before.is_selected.tolist() == record.is_selected.tolist()
+    assert len(before.order) == 0
+    listed = [line["name"] for line in json_of("features", run, "--json")]
+    ranked = [f"f{i}" for i in stored_positions(N_FEATURES)[record.features]]
+    assert listed[: len(ranked)] == ranked
+    assert sorted(listed) == sorted(f"f{i}" for i in range(N_FEATURES))
+    selected = [line["name"] for line in json_of("features", run, "--json", "--selected")]
+    assert selected == [name for name, is_in in zip(ranked, is_selected, strict=True) if is_in]
