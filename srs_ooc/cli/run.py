@@ -237,6 +237,9 @@ def _report(ledger: Ledger, store: Store) -> None:
         say(_why_none(reading, status))
     if reading.verdict is not None:
         say(_verdict_line(reading.verdict))
+        note = reading.verdict.version_note()
+        if note is not None:
+            say(note)
     for stored in reading.best(SHOWN, only_selected=True):
         importance = reading.importance(stored)
         what = "never drawn" if importance < 0 else f"importance {importance:.4g}"

@@ -81,7 +81,8 @@ def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: S
     What is there of it already is gone on with.
     """
     if not folder.exists():
-        spec = replace(spec_of(ledger), rows=str(digest(rows, "rows")))
+        spec = spec_of(ledger).judged_now(str(ledger.run))
+        spec = replace(spec, rows=str(digest(rows, "rows")))
         meta = {
             "spec": spec.to_json(),
             PLACES: places_of(site.store.path, folder),

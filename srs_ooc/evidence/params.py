@@ -10,6 +10,14 @@ from srs_ooc.base.params import Params, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 
 MOST_DECOYS, MOST_KEPT, MOST_REPLAYS = 16, 1000, 9999
+EVIDENCE = 2
+"""Version of how a final verdict is computed from the closing stage and the table.
+
+Part of a run's identity. 1: rank tests by normal and chi-squared tails, taken at face value. 2:
+exact or by saddlepoint, and decoys count among marginally significant items beyond chance.
+"""
+FIRST_EVIDENCE = 1
+"""Version of the runs that note none."""
 
 
 @dataclass(frozen=True, kw_only=True)

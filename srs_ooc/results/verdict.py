@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.shares import exact_share
 from srs_ooc.base.sizes import counted
+from srs_ooc.evidence.params import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
@@ -129,6 +130,25 @@ class VerdictReading:
         groups = self._record.groups[self.is_selected]
         n_known = len(np.unique(groups[groups >= 0]))
         return counted(n_known, "group") + (" or more" if np.any(groups < 0) else "")
+
+    def version_note(self) -> str | None:
+        """Say by which version of the evidence the verdict is; None if by today's from the start.
+
+        Records without a version are of the first.
+        """
+        version = int(self.facts.get("evidence", FIRST_EVIDENCE))
+        begun = int(self.facts.get("begun_evidence", version))
+        if version != EVIDENCE:
+            return (
+                f"This verdict is by version {version} of the evidence, a new run's by version "
+                f"{EVIDENCE}: its p-values of single features are other ones (docs/evidence.md)."
+            )
+        if begun != version:
+            return (
+                f"This run was begun under version {begun} of the evidence (docs/evidence.md); all "
+                f"of its verdict is by version {version}."
+            )
+        return None
 
     def why_none(self) -> str:
         """Say why nothing is selected."""

@@ -17,6 +17,7 @@ from srs_ooc.runs.memory import plan_memory, shape_of
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
 from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.responses import training_response
+from srs_ooc.runs.screening import Setting, Watch
 from srs_ooc.runs.spec import (
     Options,
     RunSpec,
@@ -26,7 +27,7 @@ from srs_ooc.runs.spec import (
 )
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.verdict import Setting, Watch, conclude, is_concluded
+from srs_ooc.runs.verdict import conclude, is_concluded
 from srs_ooc.store.store import Store
 
 DEFAULT_MEMORY_MB = 512

@@ -95,7 +95,7 @@ def survey(
     weakest = least_passing(tested, float(level))
     comparison = None
     if replays is not None:
-        comparison = Comparison.of(bests(state, strengths), replays)
+        comparison = Comparison.of((best_score(state), best_strength(strengths)), replays)
         outstanding = _above(strengths, comparison, level, key)
     elif "groups" in manifest.row_columns:
         # The tests take rows one by one; where they come in groups, many items would stand out.
@@ -123,10 +123,15 @@ def survey(
     )
 
 
-def bests(state: Elimination, strengths: NDArray[np.float32]) -> tuple[float, float]:
-    """Return the best score of the last closing round and the best strength of any item."""
+def best_score(state: Elimination) -> float:
+    """Return the best score of the last closing round."""
     in_last = state.rounds == state.rounds.max()
-    return float(state.scores.max(where=in_last, initial=0.0)), float(np.nanmax(strengths))
+    return float(state.scores.max(where=in_last, initial=0.0))
+
+
+def best_strength(strengths: NDArray[np.float32]) -> float:
+    """Return the best strength of any item that is tested."""
+    return float(np.nanmax(strengths))
 
 
 def _above(

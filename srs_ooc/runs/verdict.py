@@ -1,120 +1,35 @@
-"""Bringing a run to its verdict: closing stage, replays, the only reading of what is a decoy."""
+"""Bringing a run to its verdict, and the only reading of what is a decoy."""
 
-import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes
-from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.marginal import p_values_of
-from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.replays import certify
 from srs_ooc.evidence.verdict import Verdict, count_decoys
-from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.item_tests import MarginalTests
-from srs_ooc.runs.ledger import Ledger, StageBook
-from srs_ooc.runs.ledger.records import REPLAYS_FOLDER
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TreeWriter
 from srs_ooc.runs.order import first_by_worth
-from srs_ooc.runs.resources import Resources, resources_of
-from srs_ooc.runs.search import Search
+from srs_ooc.runs.replays import bests_of_replays
+from srs_ooc.runs.resources import resources_of
+from srs_ooc.runs.screening import Setting, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.survey import Survey, bests, survey
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.survey import Survey, survey
 from srs_ooc.runs.verdict_record import VerdictRecord
-from srs_ooc.samplers.elimination import COUNTING, REPLAYING, SURVIVORS, TREES, Elimination
-from srs_ooc.store.store import Store
+from srs_ooc.samplers.elimination import Elimination
 
-BESTS, CONCLUSION = "replays", "conclusion"
-"""Arrays of the ledger with what permutation runs reached; the record about the verdict."""
-
-Watch = Callable[[Step], bool]
-"""Told where the work stands after each tree; says whether to go on."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What a run is worked on with."""
-
-    store: Store
-    task: Task
-    cap_nbytes: int
-    threads: int | None
+CONCLUSION = "conclusion"
+"""Name of the ledger's record about the verdict."""
 
 
 def is_concluded(ledger: Ledger) -> bool:
     """Return whether the verdict after the iterations done so far is there."""
     record = VerdictRecord.read(ledger)
     return record is not None and record.n_iterations == ledger.progress().iteration
-
-
-def screen_and_close(
-    resources: Resources,
-    ledger: Ledger,
-    until: int,
-    watch: Watch,
-    stage: str,
-    *,
-    seed: int | None = None,
-    trees: TreeWriter | None = None,
-    until_stable: bool = False,
-) -> tuple[Elimination, int] | None:
-    """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
-
-    What is left of either is taken from the ledger. ``seed`` replaces the spec's;
-    ``until_stable`` ends the screen once the ranking is stable. Returns the stage, and the
-    iterations of the screen.
-    """
-    spec = resources.spec
-    search = resources.search(ledger, seed, trees)
-    n_iterations = _screen(search, until, watch, stage, until_stable=until_stable)
-    if n_iterations is None:
-        return None
-    key = key_of(search.spec.seed, Purpose.CLOSING, n_iterations)
-    survivors = best_items(search.tally, min(SURVIVORS, resources.n_candidates), key)
-    del search  # its tallies
-    most = min(spec.subspace_size, SURVIVORS)
-    manner = REPLAYING if spec.replays else COUNTING
-    sampler = Elimination(survivors, key, manner, most)
-    _close(resources, sampler, StageBook(ledger, n_iterations), key, watch, f"{stage}, closing")
-    return (sampler, n_iterations) if sampler.is_over else None
-
-
-def _screen(
-    search: Search, until: int, watch: Watch, stage: str, *, until_stable: bool
-) -> int | None:
-    """Advance a search; return how many iterations the screen has, or None if stopped before."""
-    engine = search.engine
-
-    def is_over() -> bool:
-        return until_stable and search.is_stable
-
-    def going() -> bool:
-        return watch(Step(stage, engine.iteration, until)) and not is_over()
-
-    if not is_over():
-        engine.advance(until, going)
-    return engine.iteration if engine.iteration >= until or is_over() else None
-
-
-def _close(
-    resources: Resources, sampler: Elimination, book: StageBook, key: int, watch: Watch, stage: str
-) -> None:
-    """Advance a closing stage to its end, or until told to stop."""
-    leaf = floor(sampler.manner.leaf_share * resources.n_rows)
-    with resources.closing_executor(leaf, sampler.capacity) as executor:
-        engine = Engine(sampler, executor, book, seed=key, round_size=TREES)
-        engine.advance(
-            sampler.n_trees,
-            lambda: watch(Step(stage, engine.iteration, sampler.n_trees, unit="trees")),
-        )
 
 
 def conclude(
@@ -130,10 +45,17 @@ def conclude(
     """Bring a run to its verdict after ``until`` iterations, or as far as ``watch`` allows.
 
     ``until_stable`` ends the screen before, once its blind ranking is stable; the iterations asked
-    for are then those done.
+    for are then those done. A run begun under an earlier version of the evidence gets a verdict of
+    this one, and its identity says so from then on: nothing before the verdict depends on it.
+
+    Raises
+    ------
+    RunError
+        If the run was begun under a later version.
     """
     start = time.monotonic()
-    before = ledger.progress()
+    before, begun = ledger.progress(), spec.evidence
+    spec = spec.judged_now(str(ledger.run))
     where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
     with resources_of(spec, *where, saves=trees is not None) as resources:
         closed = screen_and_close(
@@ -144,7 +66,7 @@ def conclude(
     state, until = closed
     replays = None
     if spec.replays:
-        replays = _replay(ledger, spec, setting, until, watch)
+        replays = bests_of_replays(ledger, spec, setting, until, watch)
         if replays is None:
             return
     with resources_of(spec, *where) as resources:
@@ -163,7 +85,11 @@ def conclude(
         "n_marginal": found.n_marginal,
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
         "peak_nbytes": peak_resident_nbytes(),
+        "evidence": spec.evidence,
+        "begun_evidence": begun,
     }
+    if spec.evidence != begun:
+        ledger.set_meta("spec", spec.to_json())
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     record.write(ledger)
@@ -215,51 +141,3 @@ def _record_of(
         p_values_of(found.strengths[keep]),
         order,
     )
-
-
-def _replay(
-    ledger: Ledger, spec: RunSpec, setting: Setting, n_iterations: int, watch: Watch
-) -> NDArray[np.float64] | None:
-    """Return best score and best strength of each replay, float64 (n_replays, 2).
-
-    Those done already are taken up; None if stopped.
-    """
-    held = ledger.read_arrays(BESTS)
-    if held is None or int(held["n_iterations"]) != n_iterations:
-        held = {"bests": np.zeros((0, 2))}
-    reached: NDArray[np.float64] = held["bests"]
-    folder = ledger.run / REPLAYS_FOLDER
-    for number in range(len(reached) + 1, spec.replays + 1):
-        best = _best_of_replay(ledger, spec, setting, number, n_iterations, watch)
-        if best is None:
-            return None
-        reached = np.vstack([reached, best])
-        done = {"bests": reached, "n_iterations": np.array(n_iterations)}
-        ledger.write_arrays(BESTS, done)
-        shutil.rmtree(folder / str(number), ignore_errors=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    return reached
-
-
-def _best_of_replay(
-    ledger: Ledger, spec: RunSpec, setting: Setting, number: int, n_iterations: int, watch: Watch
-) -> tuple[float, float] | None:
-    run = ledger.run / REPLAYS_FOLDER / str(number)
-    run.parent.mkdir(exist_ok=True)
-    if not run.exists():
-        Ledger.create(run, {"spec": spec.to_json()}, {})
-    replay = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
-    exchangeable, key = setting.task.exchangeability(), key_of(spec.seed, Purpose.REPLAY, number)
-    task = setting.task.permuted(exchangeable.permutation(key))
-    del exchangeable  # its memory is the closing stage's
-    where = (setting.store, task, setting.cap_nbytes, setting.threads)
-    stage = f"replay {number} of {spec.replays}"
-    try:
-        with resources_of(spec, *where) as resources:
-            seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
-            closed = screen_and_close(resources, replay, n_iterations, watch, stage, seed=seed)
-            if closed is None:
-                return None
-            return bests(closed[0], MarginalTests(resources).of_all())
-    finally:
-        replay.close()

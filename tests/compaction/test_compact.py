@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
-from srs_ooc.compaction.order import first_by_worth
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError

@@ -8,11 +8,8 @@ from run_cases import results_of
 
 PINS = book.read()["old_files"]
 DECOY = ("--q", 30, "--iterations", 120)
-PAIRS = {
-    "run-in-screen": "run-finished",
-    "run-in-closing": "run-finished",
-    "run-with-trees-in-screen": "run-with-trees-finished",
-}
+REPLAYS = ("--q", 30, "--iterations", 40, "--replays", 9)
+"""Options of the interrupted runs of ``tests/fixtures/make_runs.py``."""
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -21,12 +18,30 @@ def test_what_an_earlier_version_wrote_opens_and_ends_as_pinned(name, tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("interrupted", PAIRS)
-def test_an_interrupted_run_is_pinned_to_what_the_whole_one_found(form, interrupted):
-    half, whole = PINS[f"{form}/{interrupted}"], PINS[f"{form}/{PAIRS[interrupted]}"]
+def test_an_interrupted_run_is_pinned_to_what_the_whole_one_found(form):
+    half = PINS[f"{form}/run-with-trees-in-screen"]
+    whole = PINS[f"{form}/run-with-trees-finished"]
     assert half["stood"]["state"] == "stopped"
     assert whole["stood"]["state"] == "finished"
     assert {**half, "stood": None} == {**whole, "stood": None}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_wherever_it_was_interrupted_an_old_run_is_pinned_to_one_verdict(form):
+    screen, closing = PINS[f"{form}/run-in-screen"], PINS[f"{form}/run-in-closing"]
+    assert screen["stood"]["state"] == closing["stood"]["state"] == "stopped"
+    assert {**screen, "stood": None} == {**closing, "stood": None}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_finished_run_is_pinned_to_the_verdict_it_has(form):
+    """Of the version it was judged by; what comes before the verdict is the same in all."""
+    finished, resumed = PINS[f"{form}/run-finished"], PINS[f"{form}/run-in-closing"]
+    assert finished["stood"]["state"] == "finished"
+    assert "evidence" not in finished["conclusion"]
+    assert resumed["conclusion"]["evidence"] > 1
+    assert finished["verdict"]["p_values"] != resumed["verdict"]["p_values"]
+    assert finished["tallies"] == resumed["tallies"]
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -42,12 +57,19 @@ def test_an_old_run_goes_on_when_its_store_is_named_after_a_move(form, tmp_path)
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_old_store_takes_a_new_run(form, tmp_path):
+@pytest.mark.parametrize(
+    ("interrupted", "options"), [("run-in-closing", DECOY), ("run-in-replay", REPLAYS)]
+)
+def test_an_old_run_ends_with_the_verdict_of_a_new_run_on_its_store(
+    form, interrupted, options, tmp_path
+):
+    """All of it of one version: what was tested before it stopped is tested anew."""
     store, run = unpack(form, tmp_path), tmp_path / "new"
-    command("run", store, "--out", run, *MEMORY, "--threads", 2, *DECOY)
-    pinned = dict(PINS[f"{form}/run-finished"])
+    command("run", store, "--out", run, *MEMORY, "--threads", 2, *options)
+    pinned = dict(PINS[f"{form}/{interrupted}"])
     # Only a run made by the command line has a plan.
     found = results_of(run, store)
     found["status"]["planned_iterations"] = None
+    found["conclusion"]["begun_evidence"] = 1
     del pinned["stood"]
     assert found == pinned

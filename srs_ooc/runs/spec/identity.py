@@ -7,7 +7,13 @@ from typing import Any, Self, TypeVar
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.params import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
-from srs_ooc.evidence.params import DecoyParams, PositiveParams, ProbeParams
+from srs_ooc.evidence.params import (
+    EVIDENCE,
+    FIRST_EVIDENCE,
+    DecoyParams,
+    PositiveParams,
+    ProbeParams,
+)
 from srs_ooc.learners.params import TreeParams
 from srs_ooc.samplers.method import method_names, method_of
 from srs_ooc.trees.tree import TreeLimits
@@ -87,6 +93,8 @@ class RunSpec:
         What every run has.
     sampler, learner, judging : Params
         Options of the method, of what grows the trees, and of the judge.
+    evidence : int
+        Version of how a final verdict is computed; of no meaning without one.
     """
 
     store: str
@@ -96,11 +104,13 @@ class RunSpec:
     sampler: Params
     learner: TreeParams
     judging: Params
+    evidence: int = EVIDENCE
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as JSON-ready values, all options side by side."""
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
-        return own | self.values()
+        version = {"evidence": self.evidence} if self.concludes else {}
+        return own | self.values() | version
 
     def values(self) -> dict[str, Any]:
         """Return every option by name, as settled."""
@@ -126,13 +136,30 @@ class RunSpec:
                 sampler=_restored(method_of(run.method).params, record),
                 learner=_restored(TreeParams, record),
                 judging=_restored(JUDGES[run.judge], record),
+                evidence=int(record.get("evidence", FIRST_EVIDENCE)),
             )
-        except (TypeError, KeyError) as error:
+        except (TypeError, ValueError, KeyError) as error:
             raise RunError(f"the run's identity in its ledger is damaged: {error!r}.") from error
 
     def with_seed(self, seed: int) -> Self:
         """Return the same with another seed."""
         return replace(self, run=replace(self.run, seed=seed))
+
+    def judged_now(self, run: str) -> Self:
+        """Return the same with the version by which a verdict is computed now.
+
+        Raises
+        ------
+        RunError
+            Naming ``run``, if it was begun under a later version.
+        """
+        if self.evidence > EVIDENCE:
+            raise RunError(
+                f"{run}: expected a run whose verdict is computed by version {EVIDENCE} of the "
+                f"evidence or an earlier one, found version {self.evidence}. Go on with the later "
+                "srs-ooc that began it."
+            )
+        return replace(self, evidence=EVIDENCE)
 
     @property
     def subspace_size(self) -> int:

@@ -1,0 +1,107 @@
+"""Permutation runs: the same search on permuted targets, and the best that each reaches."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.records import Step
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.params import EVIDENCE, FIRST_EVIDENCE
+from srs_ooc.runs.item_tests import MarginalTests
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger.records import REPLAYS_FOLDER
+from srs_ooc.runs.resources import Resources, resources_of
+from srs_ooc.runs.screening import Setting, Watch, screen_and_close
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.survey import best_score, best_strength
+
+BESTS = "replays"
+"""Arrays of the ledger with what permutation runs reached."""
+
+
+def bests_of_replays(
+    ledger: Ledger, spec: RunSpec, setting: Setting, n_iterations: int, watch: Watch
+) -> NDArray[np.float64] | None:
+    """Return best score and best strength of each permutation run, float64 (n_replays, 2).
+
+    Those done already are taken up; None if stopped.
+    """
+    reached = _done_before(ledger, spec, setting, n_iterations, watch)
+    if reached is None:
+        return None
+    folder = ledger.run / REPLAYS_FOLDER
+    for number in range(len(reached) + 1, spec.replays + 1):
+        best = _best_of_replay(ledger, spec, setting, number, n_iterations, watch)
+        if best is None:
+            return None
+        reached = np.vstack([reached, best])
+        _keep(ledger, reached, n_iterations)
+        shutil.rmtree(folder / str(number), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    return reached
+
+
+def _done_before(
+    ledger: Ledger, spec: RunSpec, setting: Setting, n_iterations: int, watch: Watch
+) -> NDArray[np.float64] | None:
+    """Return what the permutation runs that are done reached; None if stopped.
+
+    Of an earlier version of the evidence, scores hold, as the trees are the same; strengths would
+    be compared with those of other tests, and are computed anew.
+    """
+    held = ledger.read_arrays(BESTS)
+    if held is None or int(held["n_iterations"]) != n_iterations:
+        return np.zeros((0, 2))
+    reached: NDArray[np.float64] = held["bests"]
+    if int(held.get("evidence", FIRST_EVIDENCE)) == EVIDENCE:
+        return reached
+    reached = reached.copy()
+    for i in range(len(reached)):
+        if not watch(Step("replays done before, tested anew", i, len(reached), unit="replays")):
+            return None
+        with _replay_resources(spec, setting, i + 1) as resources:
+            reached[i, 1] = best_strength(MarginalTests(resources).of_all())
+    _keep(ledger, reached, n_iterations)
+    return reached
+
+
+def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> None:
+    done = {
+        "bests": reached,
+        "n_iterations": np.array(n_iterations),
+        "evidence": np.array(EVIDENCE),
+    }
+    ledger.write_arrays(BESTS, done)
+
+
+@contextmanager
+def _replay_resources(spec: RunSpec, setting: Setting, number: int) -> Iterator[Resources]:
+    """Yield the resources of a permutation run, with its target."""
+    exchangeable, key = setting.task.exchangeability(), key_of(spec.seed, Purpose.REPLAY, number)
+    task = setting.task.permuted(exchangeable.permutation(key))
+    del exchangeable  # its memory is the closing stage's
+    with resources_of(spec, setting.store, task, setting.cap_nbytes, setting.threads) as resources:
+        yield resources
+
+
+def _best_of_replay(
+    ledger: Ledger, spec: RunSpec, setting: Setting, number: int, n_iterations: int, watch: Watch
+) -> tuple[float, float] | None:
+    run = ledger.run / REPLAYS_FOLDER / str(number)
+    run.parent.mkdir(exist_ok=True)
+    if not run.exists():
+        Ledger.create(run, {"spec": spec.to_json()}, {})
+    replay = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
+    stage = f"replay {number} of {spec.replays}"
+    try:
+        with _replay_resources(spec, setting, number) as resources:
+            seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
+            closed = screen_and_close(resources, replay, n_iterations, watch, stage, seed=seed)
+            if closed is None:
+                return None
+            return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
+    finally:
+        replay.close()
