@@ -101,6 +101,12 @@ class Reading:
         self._batch = LEAST_BATCH if room is None else room // _PLACE_NBYTES
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
+        # Before the tallies: checking what is read takes memory that is then free again.
+        self.positions = np.empty(manifest.n_features, np.uint32)
+        with store.unchanged():
+            self._names = store.names
+            for start, piece in store.pieces("positions"):
+                self.positions[start : start + len(piece)] = piece
         self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
         self._kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}
@@ -109,11 +115,6 @@ class Reading:
         self.verdict = VerdictReading.of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self._kept.n if self.verdict is None else self.verdict.n_selected
-        self.positions = np.empty(manifest.n_features, np.uint32)
-        with store.unchanged():
-            for start, piece in store.pieces("positions"):
-                self.positions[start : start + len(piece)] = piece
-            self._names = store.names
 
     def ordered(self) -> Iterator[NDArray[np.uint32]]:
         """Yield the stored positions of all features by rank, a batch at a time.

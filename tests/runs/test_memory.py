@@ -136,7 +136,7 @@ def test_memory_grows_by_at_most_32_bytes_a_feature(stores, tmp_path):
     options = ("--q", 500, "--iterations", 40, "--threads", 1, "--memory-mb", 101)
     few, many = 200_000, 800_000
     tests = {
-        "none": (),
+        "none": ("--judge", "probe"),
         "some": ("--probe-min-draws", 0, "--probe-min-wins", 0),
         "decoys": ("--judge", "decoy"),
     }
