@@ -11,7 +11,7 @@ PAGE = (TESTS.parent / "docs" / "reliability.md").read_text()
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)))
 
 
-@pytest.mark.parametrize(("file", "name"), NAMED, ids="::".join)
+@pytest.mark.parametrize(("file", "name"), NAMED, ids=map("::".join, NAMED))
 def test_the_test_named_is_there(file, name):
     tree = ast.parse((TESTS / file).read_text())
     assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
