@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -125,13 +126,18 @@ def ingest_features_as_rows(
                 return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
 
             apart = _apart(table_of_samples, wanted, samples, ids, matched)
-            pieces = stream.pieces
-            origin = {"name": source.name, "nbytes": pieces.n_read, "crc32": pieces.crc32}
+            origin = _origin(source, features.format, stream)
             settled = replace(options, target=None, weights=None, strata=(), groups=None)
             work = TableIngest(opened, source, folder, settled, progress, stack)
-            manifest = work.run(apart, {"format": features.format, **origin}, wording, locate)
+            manifest = work.run(apart, origin, wording, locate)
         shutil.rmtree(scratch)
     return manifest
+
+
+def _origin(source: Source, form: str, stream: CsvStream) -> dict[str, Any]:
+    pieces = stream.pieces
+    found = {"name": source.name, "nbytes": pieces.n_read, "crc32": pieces.crc32}
+    return {"format": form, **found}
 
 
 def _room_nbytes(options: IngestOptions) -> int:

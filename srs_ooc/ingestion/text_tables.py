@@ -1,5 +1,7 @@
 """From a text table to a published store: plan, read, turn rows into columns, write, publish."""
 
+# Longer than 300 lines: the stages of one ingest, which share its state.
+
 import contextlib
 import shutil
 from collections.abc import Callable

@@ -17,13 +17,7 @@ from srs_ooc.runs.memory import plan_memory, shape_of
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
 from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.spec import (
-    Options,
-    RunSpec,
-    Shape,
-    check_same,
-    settle,
-)
+from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, settle
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Setting, Watch, conclude, is_concluded
