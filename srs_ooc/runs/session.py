@@ -26,7 +26,7 @@ from srs_ooc.store.store import Store
 DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000
 UNTIL_STABLE = "until_stable"
-"""Record of the ledger that says whether the screen ends once its ranking is at rest."""
+"""Record of the ledger that says whether the screen ends once its ranking is stable."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Request:
     threads : int or None
         Workers; None for the cores of this machine.
     until_stable : bool
-        End the screen of a run with a verdict once its blind ranking is at rest.
+        End the screen of a run with a verdict once its blind ranking is stable.
     save_trees : bool or None
         Keep every tree; settled when the run is created. None for what it is (at first: no).
     """

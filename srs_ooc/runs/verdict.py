@@ -128,7 +128,7 @@ def conclude(
 ) -> None:
     """Bring a run to its verdict after ``until`` iterations, or as far as ``watch`` allows.
 
-    ``until_stable`` ends the screen before, once its blind ranking is at rest; the iterations asked
+    ``until_stable`` ends the screen before, once its blind ranking is stable; the iterations asked
     for are then those done.
     """
     start = time.monotonic()
