@@ -1,6 +1,11 @@
-"""Imports only go down the floors of the design, save inside a sub-package."""
+"""The laws of the house: imports go down the floors, rooms have no cycles, parts stay small.
+
+Imports only go down the floors of the design, save inside a room, where no modules import each
+other in a circle. A module has at most 300 lines unless it says why; a function has at most 60.
+"""
 
 import ast
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -100,3 +105,127 @@ def test_a_climb_is_seen(source: str) -> None:
 )
 def test_a_descent_is_allowed(source: str) -> None:
     assert climbs(source, "srs_ooc.samplers.srs") == []
+
+
+def graph_of(sources: dict[str, str]) -> dict[str, set[str]]:
+    """The modules that each module imports as it is loaded, from the sources of all by name.
+
+    An import inside a function, or for type checkers, makes no circle as modules load.
+    """
+    return {name: loaded_by(source, name, sources) - {name} for name, source in sources.items()}
+
+
+def loaded_by(source: str, name: str, sources: dict[str, str]) -> set[str]:
+    found = set()
+    is_package = any(other.startswith(f"{name}.") for other in sources)
+    package = name.split(".") if is_package else name.split(".")[:-1]
+    for node in loading(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{stem}.{alias.name}"
+                found.add(inner if inner in sources else stem)
+    return found & set(sources)
+
+
+def loading(tree: ast.AST) -> list[ast.stmt]:
+    """The imports that are executed when a module is loaded."""
+    found: list[ast.stmt] = []
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found.append(node)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            found += [inner for other in node.orelse for inner in loading(other)]
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            found += loading(node)
+    return found
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """Modules each of which imports the next, the last one the first; empty if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])[::-1]
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    sources = {module_name(path): path.read_text() for path in PACKAGE.rglob("*.py")}
+    assert circle(graph_of(sources)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("from srs_ooc.room.b import f", "import srs_ooc.room.a"),
+        ("from srs_ooc.room import b", "class A:\n    from .a import g"),
+        (
+            "try:\n    from . import b\nexcept ImportError:\n    pass",
+            "from srs_ooc.room.a import g",
+        ),
+    ],
+)
+def test_a_circle_is_seen_and_named(first: str, second: str) -> None:
+    rooms = {"srs_ooc.room": "", "srs_ooc.room.c": "from srs_ooc.room import a"}
+    sources = rooms | {"srs_ooc.room.a": first, "srs_ooc.room.b": second}
+    found = circle(graph_of(sources))
+    assert found[0] == found[-1]
+    assert set(found) == {"srs_ooc.room.a", "srs_ooc.room.b"}
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "def f():\n    from srs_ooc.room.a import g",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from srs_ooc.room import a",
+        "from srs_ooc.room.c import h",
+    ],
+)
+def test_what_is_imported_later_makes_no_circle(second: str) -> None:
+    sources = {"srs_ooc.room": "", "srs_ooc.room.a": "from .b import f", "srs_ooc.room.b": second}
+    assert circle(graph_of(sources | {"srs_ooc.room.c": ""})) == []
+
+
+MOST_LINES, MOST_OF_A_FUNCTION = 300, 60
+WHY = "# Longer than 300 lines: "
+"""Begins the comment below the docstring of a longer module; the reason follows."""
+
+
+def too_long(source: str) -> list[str]:
+    """What of a module is too long: itself, without a reason, and its functions."""
+    found = []
+    n_lines = len(source.splitlines())
+    tree = ast.parse(source)
+    first_code = min((node.lineno for node in tree.body[1:]), default=1)
+    heading = source.splitlines()[:first_code]
+    reasons = [line.removeprefix(WHY) for line in heading if line.startswith(WHY)]
+    if n_lines > MOST_LINES and not any(len(reason) > 20 for reason in reasons):
+        found.append(f"{n_lines} lines, and no reason")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = node.end_lineno - node.lineno + 1
+            if ast.get_docstring(node) is not None:
+                length -= node.body[0].end_lineno - node.body[0].lineno + 1
+            if length > MOST_OF_A_FUNCTION:
+                found.append(f"{node.name}: {length} lines")
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_modules_and_functions_are_short_or_say_why_not(path: Path) -> None:
+    assert too_long(path.read_text()) == []
+
+
+def test_what_is_too_long_is_seen() -> None:
+    docstring = '    """Say.\n' + "\n" * 70 + '    """\n'
+    body, deep = "    pass\n" * 60, "        pass\n" * 61
+    assert too_long('"""A."""\n\n' + "x = 1\n" * 299) == ["301 lines, and no reason"]
+    assert too_long('"""A."""\n' + f"{WHY}it is one table of constants.\nx = 1\n" * 299) == []
+    assert too_long('"""A."""\nimport os\n' + f"{WHY}too late to be seen at all.\n" * 300)
+    assert too_long("def f():\n" + body) == ["f: 61 lines"]
+    assert too_long("class A:\n    def f():\n" + deep) == ["f: 62 lines"]
+    assert too_long("def f():\n" + docstring + "    pass\n" * 59) == []

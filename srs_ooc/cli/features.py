@@ -15,7 +15,8 @@ from srs_ooc.cli.output import (
     stream_json,
     stream_table,
 )
-from srs_ooc.results.ranking import FeatureRecord, Reading
+from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 

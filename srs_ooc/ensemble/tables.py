@@ -1,5 +1,7 @@
 """The rows of a table, CSV or store, in bounded panels of the columns that trees use."""
 
+# Longer than 300 lines: tables of text and stores are checked and translated alike.
+
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,6 +5,8 @@ field. The rules for fields are those of Python's ``csv`` module; a number is wh
 of its text, exactly: the nearest double.
 """
 
+# Longer than 300 lines: the face of one native reader, most of it what each property says.
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,5 +1,5 @@
 // Drawing distinct features, singly or in blocks of neighbours, and the hashes themselves for the tests: twins of
-// reference.py, draw_reference.py (srs_ooc/kernel) and srs_ooc/base/seeds.py.
+// srs_ooc/trees/reference.py, srs_ooc/samplers/distinct_reference.py and srs_ooc/base/seeds.py.
 #include "hash.hpp"
 
 #include <nanobind/nanobind.h>

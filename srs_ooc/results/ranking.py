@@ -1,7 +1,6 @@
 """What a run says of each feature, ranked."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.state import Stateful
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.verdict import VerdictReading, explain
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of
@@ -32,35 +32,6 @@ _PLACE_NBYTES = 2 * 64
 """Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
 _KEPT_NBYTES = 32
 MEMBERS_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class FeatureRecord:
-    """One feature's line; None where the judge or the draws do not define a value.
-
-    ``importance`` is total MDI / trees grown on subspaces it was in (what ``rank`` follows),
-    ``importance_ensemble`` total MDI / all trees (Eq. 1), ``n_drawn`` the subspaces it was in,
-    ``p_better`` the share of them in which it beat the probe, over all trees of the subspace,
-    ``entered`` the iteration after which it entered F, counted from 1. The rest is of the final
-    verdict, for features that reached its closing stage
-    (:class:`srs_ooc.results.verdict.Standing`); these rank first, by it.
-    """
-
-    name: str
-    rank: int
-    selected: bool
-    kept: bool
-    importance: float | None
-    importance_ensemble: float | None
-    n_drawn: int
-    p_better: float | None
-    entered: int | None
-    q_value: float | None
-    score: float | None
-    stability: float | None
-    group: int | None
-    p_value: float | None
-    passes_alone: bool | None
 
 
 class Reading:

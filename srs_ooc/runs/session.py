@@ -18,13 +18,7 @@ from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
 from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.screening import Setting, Watch
-from srs_ooc.runs.spec import (
-    Options,
-    RunSpec,
-    Shape,
-    check_same,
-    settle,
-)
+from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, settle
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import conclude, is_concluded
@@ -33,7 +27,7 @@ from srs_ooc.store.store import Store
 DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000
 UNTIL_STABLE = "until_stable"
-"""Record of the ledger that says whether the screen ends once its ranking is at rest."""
+"""Record of the ledger that says whether the screen ends once its ranking is stable."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class Request:
     threads : int or None
         Workers; None for the cores of this machine.
     until_stable : bool
-        End the screen of a run with a verdict once its blind ranking is at rest.
+        End the screen of a run with a verdict once its blind ranking is stable.
     save_trees : bool or None
         Keep every tree; settled when the run is created. None for what it is (at first: no).
     """

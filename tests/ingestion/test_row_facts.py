@@ -8,9 +8,11 @@ import psutil
 import pytest
 
 import srs_ooc
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.ingestion.forced_kinds import FREE, ForcedKinds
+from srs_ooc.ingestion.formats.dialect import TextForm
+from srs_ooc.ingestion.formats.samples import read_samples
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import Texts, hash_text
 from srs_ooc.ingestion.pipeline import ingest_table
@@ -243,6 +245,16 @@ def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
         (tmp_path / "kinds.csv").write_text("a,boolean\nb\n")
         with pytest.raises(InputError, match=r"kinds\.csv, line 2: expected a name and a kind"):
             kinds.settle("t", header)
+
+
+def test_files_of_kinds_and_of_samples_are_bounded(tmp_path):
+    (tmp_path / "kinds.csv").write_text("".join(f"c{i},integer\n" for i in range(1000)))
+    with pytest.raises(BudgetError, match=r"kinds.csv: the first \d+ names .* leaves 10.0 kB"):
+        ForcedKinds((), tmp_path / "kinds.csv").by_name(10_000)
+    (tmp_path / "pheno.csv").write_text("id,y\n" + "".join(f"s{i},u\n" for i in range(1000)))
+    source = Source.file(tmp_path / "pheno.csv")
+    with pytest.raises(BudgetError, match=r"line \d+: the samples .* leaves 10.0 kB"):
+        read_samples(source, TextForm(), "id", [("--target", "y")], 10_000)
 
 
 def test_categories_that_are_no_utf8_are_found(tmp_path):

@@ -27,8 +27,9 @@ from srs_ooc.runs.ledger.connection import connect_reader, connect_writer
 from srs_ooc.runs.ledger.lock import hold
 from srs_ooc.runs.ledger.note import Noted, NoteWriter, check_note, read_note
 from srs_ooc.runs.ledger.older import layout_of
-from srs_ooc.runs.ledger.pages import PAGES_SCHEMA, checksums_digest, read_pages, write_pages
+from srs_ooc.runs.ledger.pages import PAGES_SCHEMA, checksums_digest, write_pages
 from srs_ooc.runs.ledger.records import COMMITS, FILE, RECORDS_SCHEMA, Records, checksum_of
+from srs_ooc.runs.ledger.saved import SavedPart
 
 FORMAT = 2
 READ_FORMATS = (1, 2)
@@ -186,7 +187,7 @@ class Ledger(Records):
                 )
             layout = layout_of(record)
             for name, part in parts.items():
-                part.restore(_SavedPart(self, self._database, name, layout))
+                part.restore(SavedPart(self, self._database, name, layout))
         return progress
 
     def commit(
@@ -260,32 +261,6 @@ class Ledger(Records):
             self._commits += 1
             self._iteration = self._iteration if iteration is None else iteration
             self._note.write(Noted(self._commits, self._iteration))
-
-
-@dataclass(frozen=True)
-class _SavedPart:
-    """A part as it was committed; see :class:`srs_ooc.base.state.Saved`."""
-
-    _ledger: Ledger
-    _database: sqlite3.Connection
-    _name: str
-    _layout: dict[str, list[int]]
-
-    @property
-    def facts(self) -> Any:
-        return self._ledger.meta(self._name) if self._ledger.has_meta(self._name) else None
-
-    @property
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        return self._ledger.read_arrays(self._name) or {}
-
-    def length(self, name: str) -> int:
-        return self._layout.get(f"{self._name}.{name}", [0, 0])[1]
-
-    def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
-        place = self._layout.get(f"{self._name}.{name}")
-        if place is not None:
-            read_pages(self._database, place[0], out, first_page)
 
 
 def _require(run: Path) -> None:
