@@ -62,9 +62,9 @@ import numpy as np
 from srs_ooc.ingestion.parse import TARGET, TableReader
 from srs_ooc.ingestion.formats.csv import CsvStream
 from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 p = int(sys.argv[2])
-stream = CsvStream(Source.file(Path(sys.argv[1])), TextForm(), lambda names: None)
+stream = CsvStream(SourceFile.file(Path(sys.argv[1])), TextForm(), lambda names: None)
 slots = np.arange(p + 1, dtype=np.int32)
 slots[-1] = TARGET
 reader = TableReader(slots, stream.dialect, place=stream.place)

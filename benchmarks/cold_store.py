@@ -20,7 +20,7 @@ from srs_ooc.store.metadata import write_metadata
 
 
 class Noise:
-    """Normal columns: a ``ColumnSource``."""
+    """Normal columns: a ``StoredColumns``."""
 
     def __init__(self, n_rows: int, n_features: int) -> None:
         self.n_rows, self.n_features = n_rows, n_features

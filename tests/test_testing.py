@@ -13,7 +13,7 @@ from srs_ooc.ingestion.formats.covariates import CovariateTable
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.feature_rows import FeatureRows, open_stream
 from srs_ooc.ingestion.formats.opening import open_file, open_object
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.row_columns import Wording
 from srs_ooc.ingestion.texts import TextSpool
 from srs_ooc.testing import check_table
@@ -64,7 +64,7 @@ def test_arrow_files(tmp_path, kind):
 
 def feature_rows(folder: Path, spools: list[TextSpool]) -> FeatureRows:
     (folder / "t.csv").write_text("p,s1,s2,s3\na,1.5,,-3\nt,x,NA,y\n")
-    stream = open_stream(Source.file(folder / "t.csv"), TextForm(), spools[0])
+    stream = open_stream(SourceFile.file(folder / "t.csv"), TextForm(), spools[0])
     kept = np.ones(3, np.bool_)
     return FeatureRows(stream, spools[0], kept, folder, spools[1], lambda *_: None, 10_000)
 

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, StoreError
-from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8
+from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8, fed
 from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.formats.problems import raise_problem
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.faults import raise_fault
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.parse import (
     CATEGORIES,
     IGNORED,
     ONLY_NUMBERS,
     ROW_ID,
     TARGET,
-    Problem,
+    Fault,
     TableReader,
     Texts,
     split_texts,
@@ -116,7 +116,7 @@ def most_table_nbytes(data: Path | Store, training: Manifest, n_used: int) -> in
         nonlocal n_columns
         n_columns += len(names.ends)
 
-    CsvStream(Source.file(data), TextForm(), count)
+    CsvStream(SourceFile.file(data), TextForm(), count)
     texts = 2 * CATEGORY_NBYTES if training.kind_counts.get("categorical") else 0
     return row + 16 * n_columns + TEXT_NBYTES * n_used + texts
 
@@ -151,7 +151,7 @@ class CsvTable:
         self._slots = array("i")
         self._twice: list[str] = []
         self._found: set[int] = set()
-        self._source = Source.file(path)
+        self._source = SourceFile.file(path)
         self._stream = CsvStream(self._source, TextForm(), self._take_names)
         self._check(row_ids)
 
@@ -220,8 +220,7 @@ class CsvTable:
         labels: list[str] = []
         done = 0
 
-        def take() -> Panel | None:
-            """Take what was read; return the panel if it is to be handed on."""
+        for _ in fed(self._stream, reader):
             texts = reader.take_texts(ROW_ID)
             check_utf8(texts, f"{self._path}: the row ids")
             ids.extend(text.decode() for text in texts)
@@ -229,22 +228,11 @@ class CsvTable:
                 labels.append(label.decode("utf-8", "replace"))
             reader.take_lines()
             self._raise(reader.problem)
-            return self._panel(reader, values, ids, labels, done) if reader.panel_is_full else None
-
-        for data, first in self._stream.body():
-            start = first
-            while True:
-                start = reader.feed(data, start)
-                panel = take()
-                if panel is not None:
-                    yield panel
-                    done += len(panel.ids)
-                    ids, labels = [], []
-                    reader.set_panel(values)
-                if start >= len(data):
-                    break
-        reader.finish()
-        take()
+            if reader.panel_is_full:
+                yield self._panel(reader, values, ids, labels, done)
+                done += reader.n_panel_rows
+                ids, labels = [], []
+                reader.set_panel(values)
         if reader.n_rows == 0:
             raise InputError(f"{self._path}: expected rows after the header, found none.")
         if reader.n_panel_rows:
@@ -280,7 +268,7 @@ class CsvTable:
                 _translate(column[:n_rows], _translation(pool, known))
         return Panel(values, ids, texts)
 
-    def _raise(self, problem: Problem | None) -> None:
+    def _raise(self, problem: Fault | None) -> None:
         if problem is None:
             return
         names = self._splits.names
@@ -294,7 +282,7 @@ class CsvTable:
                 f"{self._path}, line {problem.line}: column {name_of(problem.column)}, which the "
                 f"trees use: expected a number, found {problem.text!r}. Mend the cell."
             )
-        raise_problem(self._source, problem, len(self._slots), name_of, self._stream.dialect)
+        raise_fault(self._source, problem, len(self._slots), name_of, self._stream.dialect)
 
 
 class StoreTable:

@@ -10,7 +10,7 @@ from srs_ooc.ingestion.feature_reading import open_feature_rows
 from srs_ooc.ingestion.formats.arrow_files import ArrowFile
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.opening import is_other, open_file, open_object
-from srs_ooc.ingestion.formats.source import Source, settle_source
+from srs_ooc.ingestion.formats.source import SourceFile, settle_source
 from srs_ooc.ingestion.formats.svmlight import SvmlightTable
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, Workplace
@@ -45,13 +45,13 @@ def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Wo
             "--no-header only for text tables, found one of them. Leave it out."
         )
     if path is not None:
-        return _open_file(Source.file(path), options, side, work)
+        return _open_file(SourceFile.file(path), options, side, work)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
     return TableReading(open_object(table, as_texts), "the table", options, side, work, {})
 
 
 def _open_file(
-    source: Source, options: IngestOptions, side: SideColumns, work: Workplace
+    source: SourceFile, options: IngestOptions, side: SideColumns, work: Workplace
 ) -> TableReading:
     opened = open_file(source.path, work.scratch, options.memory_nbytes)
     if isinstance(opened, SvmlightTable):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.categories import FeatureKinds
-from srs_ooc.ingestion.contents import ByteProgress, ColumnSource
+from srs_ooc.ingestion.contents import ByteProgress, StoredColumns
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.labels import text_of
 from srs_ooc.ingestion.memory import PIECE_NBYTES, piece_features
@@ -21,7 +21,7 @@ from srs_ooc.store.coding import look_at, put_rows
 
 
 class TableColumns:
-    """The features of a table in stored order: a ``ColumnSource`` where it is read by columns."""
+    """The features of a table in stored order: a ``StoredColumns`` where it is read by columns."""
 
     def __init__(
         self,
@@ -116,13 +116,13 @@ class KeptColumns:
 
     Parameters
     ----------
-    columns : ColumnSource
+    columns : StoredColumns
         All rows.
     kept : KeptRows
         Which of them to keep.
     """
 
-    def __init__(self, columns: ColumnSource, kept: KeptRows) -> None:
+    def __init__(self, columns: StoredColumns, kept: KeptRows) -> None:
         self._columns, self._kept = columns, kept
         self.n_rows, self.n_features = kept.n_rows, columns.n_features
 
@@ -137,7 +137,7 @@ class KeptColumns:
         return out
 
 
-def kept_columns(columns: ColumnSource, kept: KeptRows) -> ColumnSource:
+def kept_columns(columns: StoredColumns, kept: KeptRows) -> StoredColumns:
     """Return the kept rows of columns; the columns themselves if that is all."""
     return columns if kept.mask is None else KeptColumns(columns, kept)
 
@@ -147,7 +147,7 @@ class NumbersAsTexts:
 
     Parameters
     ----------
-    columns : ColumnSource
+    columns : StoredColumns
         Numbers.
     which : bool (n_features,)
         The stored features whose numbers are to be taken for texts.
@@ -156,7 +156,7 @@ class NumbersAsTexts:
     """
 
     def __init__(
-        self, columns: ColumnSource, which: NDArray[np.bool_], kinds: FeatureKinds
+        self, columns: StoredColumns, which: NDArray[np.bool_], kinds: FeatureKinds
     ) -> None:
         self._columns, self._which, self._kinds = columns, which, kinds
         self.n_rows, self.n_features = columns.n_rows, columns.n_features

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.categories import CategoryCoder, FeatureKinds
-from srs_ooc.ingestion.contents import ColumnSource, StoreForm
+from srs_ooc.ingestion.contents import StoredColumns, StoreForm
 from srs_ooc.ingestion.forced_kinds import ACCEPTED, FREE, first_misfit
 from srs_ooc.ingestion.memory import smallest_batch
 from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small
@@ -67,7 +67,7 @@ class ColumnsWriter:
         """Whether shares may be made side by side; categories are written as they are made."""
         return self._categories is None
 
-    def share(self, start: int, stop: int, columns: ColumnSource) -> Share:
+    def share(self, start: int, stop: int, columns: StoredColumns) -> Share:
         """Read and code the features ``start .. stop - 1`` and write their values."""
         values: NDArray[Any] = columns.read(start, stop)
         if self._categories is not None:

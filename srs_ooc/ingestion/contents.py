@@ -20,7 +20,7 @@ ByteProgress = Callable[[str, int, int], None]
 """Called with what is being done, how many bytes of it are done, and how many there are."""
 
 
-class ColumnSource(Protocol):
+class StoredColumns(Protocol):
     """A table that can be read by columns, in stored order (see :func:`stored_positions`)."""
 
     @property

@@ -19,7 +19,7 @@ from srs_ooc.ingestion.formats.feature_rows import (
     open_stream,
 )
 from srs_ooc.ingestion.formats.samples import Samples, read_samples, unmatched
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.memory import CATEGORY_NBYTES, SLACK_NBYTES, budget_of
 from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
 from srs_ooc.ingestion.reading import Workplace
@@ -31,7 +31,7 @@ from srs_ooc.ingestion.texts import TextSpool
 
 
 def open_feature_rows(
-    source: Source, samples: SampleTable, options: IngestOptions, work: Workplace
+    source: SourceFile, samples: SampleTable, options: IngestOptions, work: Workplace
 ) -> TableReading:
     """Read a table with a feature a row into scratch, and return it as a table of columns.
 
@@ -56,7 +56,7 @@ def open_feature_rows(
         )
     asked = [(f"--{what}", name) for what, name in options.columns()]
     asked += [("--covariates", name) for name in samples.covariates]
-    labels, room = Source.file(samples.path), _room_nbytes(options)
+    labels, room = SourceFile.file(samples.path), _room_nbytes(options)
     known = read_samples(labels, options.text, samples.id_name, asked, room // 3)
     header, names = (
         work.stack.enter_context(TextSpool(work.scratch, name)) for name in ("samples", "rows")
@@ -130,7 +130,7 @@ def _with_covariates(
 
 
 def _check_room(
-    source: Source,
+    source: SourceFile,
     stream: CsvStream,
     work: Workplace,
     n_samples: int,

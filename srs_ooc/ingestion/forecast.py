@@ -10,7 +10,7 @@ from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.ingestion.formats.csv import CsvStream, estimate, has_row_names, rows_at_most
 from srs_ooc.ingestion.formats.opening import is_other, open_file
 from srs_ooc.ingestion.formats.pieces import PieceReader
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.memory import budget_of, check_columns, grant_stage, load_libraries
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import Texts
@@ -92,7 +92,7 @@ def forecast(table: Path, store: Path, options: IngestOptions) -> Forecast:
 
 def _look(table: Path, options: IngestOptions) -> tuple[int, int, int]:
     """Return columns, rows (about) and the memory of decompressing of a text table."""
-    source = Source.file(table)
+    source = SourceFile.file(table)
     n_columns = 0
 
     def count(names: Texts) -> None:

@@ -78,7 +78,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Problem:
+class Fault:
     """Why a reader stopped.
 
     Attributes
@@ -105,11 +105,11 @@ def _texts(taken: tuple[bytes, bytes, bytes]) -> Texts:
     return Texts(blob, np.frombuffer(ends, np.uint64), np.frombuffer(hashes, np.uint64))
 
 
-def _problem(found: tuple[str, int, int, bytes] | None) -> Problem | None:
+def _problem(found: tuple[str, int, int, bytes] | None) -> Fault | None:
     if found is None:
         return None
     fault, line, column, text = found
-    return Problem(fault, line, column, text.decode("utf-8", "replace"))
+    return Fault(fault, line, column, text.decode("utf-8", "replace"))
 
 
 class HeaderReader:
@@ -141,7 +141,7 @@ class HeaderReader:
         return self._native.line, self._native.after_return
 
     @property
-    def problem(self) -> Problem | None:
+    def problem(self) -> Fault | None:
         """Why reading stopped, if it did."""
         return _problem(self._native.problem)
 
@@ -263,7 +263,7 @@ class TableReader:
         return self._native.fits_float32
 
     @property
-    def problem(self) -> Problem | None:
+    def problem(self) -> Fault | None:
         """Why reading stopped, if there was a fault."""
         return _problem(self._native.problem)
 

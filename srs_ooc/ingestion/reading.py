@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.ingestion.categories import FeatureKinds
-from srs_ooc.ingestion.contents import ByteProgress, ColumnSource
+from srs_ooc.ingestion.contents import ByteProgress, StoredColumns
 from srs_ooc.ingestion.memory import IngestMemory
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.roles import Roles
@@ -48,7 +48,7 @@ class Features:
 
     Attributes
     ----------
-    columns : ColumnSource
+    columns : StoredColumns
         All rows of them.
     fits_float32 : bool
         Whether float32 holds every value.
@@ -58,7 +58,7 @@ class Features:
         Memory that is held until they are written.
     """
 
-    columns: ColumnSource
+    columns: StoredColumns
     fits_float32: bool
     kinds: FeatureKinds | None = None
     held_nbytes: int = 0

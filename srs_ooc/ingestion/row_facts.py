@@ -20,7 +20,7 @@ from srs_ooc.ingestion.row_columns import (
     weights_of,
 )
 from srs_ooc.ingestion.scratch_array import ScratchArray
-from srs_ooc.ingestion.targets import Target, settle_target
+from srs_ooc.ingestion.targets import SettledTarget, settle_target
 from srs_ooc.ingestion.texts import TextSpool, text_blocks
 from srs_ooc.store.chunks import TextBlocks
 
@@ -36,7 +36,7 @@ class RowFacts:
     ----------
     target_name : str
         Name of the target.
-    target : Target
+    target : SettledTarget
         The target, and which rows are kept for having one.
     arrays : dict
         ``weights``, ``strata``, ``groups``, as far as given.
@@ -49,7 +49,7 @@ class RowFacts:
     """
 
     target_name: str
-    target: Target
+    target: SettledTarget
     arrays: dict[str, ScratchArray]
     names: dict[str, list[str]]
     row_ids: TextBlocks | None

@@ -36,7 +36,7 @@ def anonymous_array(shape: tuple[int, ...]) -> NDArray[np.float64]:
 
 
 class HeldPanel:
-    """A table on its way from rows to columns, all of it in memory; a ``ColumnSource`` as well.
+    """A table on its way from rows to columns, all of it in memory; a ``StoredColumns`` as well.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class HeldPanel:
 
 
 class PanelSpool:
-    """A table on its way from rows to columns; once sealed, a ``ColumnSource``.
+    """A table on its way from rows to columns; once sealed, a ``StoredColumns``.
 
     Parameters
     ----------

@@ -13,11 +13,11 @@ from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.columns import NumbersAsTexts, TableColumns
-from srs_ooc.ingestion.contents import ColumnSource
+from srs_ooc.ingestion.contents import StoredColumns
 from srs_ooc.ingestion.disk import check_disk
 from srs_ooc.ingestion.forced_kinds import FREE
 from srs_ooc.ingestion.formats import Table
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.labels import check_items, item_blocks, spool_items, texts_given
 from srs_ooc.ingestion.memory import IngestMemory, check_columns, share_memory, table_nbytes
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
@@ -42,7 +42,7 @@ class TableReading:
     table : Table
         The table, opened.
     source : object
-        Its name in messages; a ``Source`` is looked at for changes.
+        Its name in messages; a ``SourceFile`` is looked at for changes.
     options, side, work : IngestOptions, SideColumns, Workplace
         What is asked, what stands beside the table, and where to work.
     origin : dict
@@ -129,7 +129,7 @@ class TableReading:
         grows = 0 if table.pool else memory.category_nbytes - kinds.pool.cost
         held = kinds.held_nbytes() + grows if kinds.is_text.any() else 0
         columns = TableColumns(table, self.source, self._header, self._columns, kinds)
-        source: ColumnSource = columns
+        source: StoredColumns = columns
         if table.by_rows:
             shape = Shape(columns.n_rows, columns.n_features)
             holds = memory.has_room(shape, self.options.form(), held)
@@ -179,7 +179,7 @@ class TableReading:
 
     def check_unchanged(self) -> None:
         """Refuse a file that was written to meanwhile."""
-        if isinstance(self.source, Source):
+        if isinstance(self.source, SourceFile):
             self.source.check_unchanged()
 
 

@@ -24,7 +24,7 @@ _CODER_NBYTES = MAX_CLASSES * text_cost(100)
 
 
 @dataclass(frozen=True)
-class Target:
+class SettledTarget:
     """A target that is settled.
 
     Attributes
@@ -56,7 +56,7 @@ def settle_target(
     *,
     task: str = "auto",
     refuse_missing: bool = False,
-) -> Target:
+) -> SettledTarget:
     """Settle what the target is.
 
     Without a task said (``auto``), texts are classes. Numbers are classes where there are at most
@@ -87,7 +87,7 @@ class _Settling:
         self._column, self._wording, self._source = column, wording, source
         self._scratch, self._refuse_missing = scratch, refuse_missing
 
-    def run(self, task: str) -> Target:
+    def run(self, task: str) -> SettledTarget:
         if task == "regression":
             return self._numbers({})
         codes = ScratchArray(self._scratch / "labels", np.int32)
@@ -164,7 +164,7 @@ class _Settling:
 
     def _classes(
         self, labels: list[bytes], codes: ScratchArray, inferred: dict[str, Any]
-    ) -> Target:
+    ) -> SettledTarget:
         is_there = np.array([not self._wording.is_missing(text) for text in labels])
         kept = self._kept(is_there[block] for block in blocks_of(codes))
         present = np.flatnonzero(is_there)
@@ -182,7 +182,9 @@ class _Settling:
         for block in blocks_of(codes):
             values.append(kept.of(start, rank[block]))
             start += len(block)
-        return Target("classification", tuple(texts[i] for i in order), values, kept, inferred)
+        return SettledTarget(
+            "classification", tuple(texts[i] for i in order), values, kept, inferred
+        )
 
     def _decoded(self, label: bytes) -> str:
         where = f"{self._source}, column {self._column.name!r}"
@@ -199,7 +201,7 @@ class _Settling:
                 "to UTF-8."
             ) from None
 
-    def _numbers(self, inferred: dict[str, Any]) -> Target:
+    def _numbers(self, inferred: dict[str, Any]) -> SettledTarget:
         numbers = ScratchArray(self._scratch / "numbers", np.float64)
         start = 0
         for blob, ends in self._column.texts.blocks():
@@ -232,7 +234,7 @@ class _Settling:
                 f"{self._source}: expected a target of at least two different numbers, found "
                 f"{found} in column {self._column.name!r}. Name another column with --target."
             )
-        return Target("regression", (), values, kept, inferred)
+        return SettledTarget("regression", (), values, kept, inferred)
 
     def _kept(self, parts: Iterator[NDArray[np.bool_]]) -> KeptRows:
         mask = np.concatenate([np.zeros(0, np.bool_), *parts])

@@ -21,14 +21,14 @@ from srs_ooc.ingestion.formats.csv import (
     check_utf8,
     count_rows,
     estimate,
+    fed,
     has_row_names,
-    read_rows,
     rows_at_most,
 )
 from srs_ooc.ingestion.formats.dialect import name_of
+from srs_ooc.ingestion.formats.faults import raise_fault
 from srs_ooc.ingestion.formats.pieces import PieceReader
-from srs_ooc.ingestion.formats.problems import raise_problem
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.memory import IngestMemory, budget_of, check_columns, share_memory
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.parse import CATEGORIES, TEXTS, TableReader, TextCoder
@@ -47,7 +47,7 @@ _N_DECODERS = 2  # a look at the file is taken while another reader waits at its
 class TextReading:
     """One reading of a text table: a ``Reading``."""
 
-    def __init__(self, source: Source, options: IngestOptions, work: Workplace) -> None:
+    def __init__(self, source: SourceFile, options: IngestOptions, work: Workplace) -> None:
         self.source, self.options, self.side = source, options, SideColumns()
         self.wording = wording_of(options.text, self._where)
         self._work = work
@@ -121,13 +121,19 @@ class TextReading:
             spool.flush(reader.n_panel_rows)
             reader.set_panel(spool.panel)
 
-        for _ in read_rows(stream, reader, self._row_taker(roles, rows), panel_full):
+        take = self._row_taker(roles, rows)
+        for _ in fed(stream, reader, ahead=True):
+            take(reader)
+            if reader.panel_is_full:
+                panel_full()
             self._work.tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
-        raise_problem(
+        raise_fault(
             self.source, reader.problem, roles.n_columns, self._header.describe, stream.dialect
         )
         if reader.n_rows == 0:
             raise InputError(f"{self.source}: expected rows after the header, found none.")
+        if reader.n_panel_rows:
+            panel_full()
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.fits_float32

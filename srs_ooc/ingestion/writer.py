@@ -17,7 +17,7 @@ from srs_ooc.ingestion.columns_writer import ColumnsWriter, Share
 from srs_ooc.ingestion.contents import (
     ORDER_KEY,
     ByteProgress,
-    ColumnSource,
+    StoredColumns,
     StoreForm,
     TableFacts,
     stored_positions,
@@ -38,7 +38,7 @@ RowArray = ScratchArray | NDArray[Any]
 
 def write_store(
     folder: Path,
-    columns: ColumnSource,
+    columns: StoredColumns,
     target: RowArray,
     facts: TableFacts,
     names: TextBlocks,
@@ -57,7 +57,7 @@ def write_store(
     ----------
     folder : Path
         Where the store's files go (see :func:`srs_ooc.base.atomic.published_folder`).
-    columns : ColumnSource
+    columns : StoredColumns
         The values, in the order of :func:`srs_ooc.ingestion.contents.stored_positions`.
     target : int32 or float64 (n_rows,)
         Class of each row; of a regression the number.
@@ -141,7 +141,7 @@ def _with_lengths(manifest: Manifest, shape: Shape, lengths: Mapping[str, int]) 
 
 def _write_columns(
     work: ColumnsWriter,
-    columns: ColumnSource,
+    columns: StoredColumns,
     batch: int,
     n_threads: int,
     progress: ByteProgress | None,

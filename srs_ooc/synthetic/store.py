@@ -19,7 +19,7 @@ N_THREADS = 2
 
 
 class ProblemColumns:
-    """The features of a problem in stored order: a ``ColumnSource``.
+    """The features of a problem in stored order: a ``StoredColumns``.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from srs_ooc.ingestion.writer import write_store
 
 
 class ArrayColumns:
-    """A ColumnSource over an array (n_features, n_rows) in source order."""
+    """A StoredColumns over an array (n_features, n_rows) in source order."""
 
     def __init__(self, values):
         self.values = np.asarray(values, dtype=np.float64)[stored_positions(len(values))]

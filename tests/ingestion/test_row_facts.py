@@ -13,6 +13,7 @@ from srs_ooc.cli import main
 from srs_ooc.ingestion.forced_kinds import FREE, ForcedKinds
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.samples import read_samples
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import Texts, hash_text
 from srs_ooc.ingestion.pipeline import ingest_table
@@ -252,7 +253,7 @@ def test_files_of_kinds_and_of_samples_are_bounded(tmp_path):
     with pytest.raises(BudgetError, match=r"kinds.csv: the first \d+ names .* leaves 10.0 kB"):
         ForcedKinds((), tmp_path / "kinds.csv").by_name(10_000)
     (tmp_path / "pheno.csv").write_text("id,y\n" + "".join(f"s{i},u\n" for i in range(1000)))
-    source = Source.file(tmp_path / "pheno.csv")
+    source = SourceFile.file(tmp_path / "pheno.csv")
     with pytest.raises(BudgetError, match=r"line \d+: the samples .* leaves 10.0 kB"):
         read_samples(source, TextForm(), "id", [("--target", "y")], 10_000)
 

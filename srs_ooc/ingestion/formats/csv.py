@@ -12,9 +12,9 @@ import numpy as np
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.formats.dialect import TextForm, name_of
+from srs_ooc.ingestion.formats.faults import explain, raise_fault
 from srs_ooc.ingestion.formats.pieces import PieceReader
-from srs_ooc.ingestion.formats.problems import explain, raise_problem
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.parse import IGNORED, TARGET, HeaderReader, TableReader, Texts
 from srs_ooc.ingestion.texts import texts_of
 
@@ -49,7 +49,7 @@ class CsvStream:
 
     Parameters
     ----------
-    source : Source
+    source : SourceFile
         The file.
     form : TextForm
         What is said of it.
@@ -75,7 +75,7 @@ class CsvStream:
 
     def __init__(
         self,
-        source: Source,
+        source: SourceFile,
         form: TextForm,
         take_names: Callable[[Texts], None],
         *,
@@ -170,14 +170,14 @@ def check_utf8(texts: Texts, what: str) -> None:
         ) from None
 
 
-def _skim(source: Source, form: TextForm, n_columns: int) -> tuple[CsvStream, TableReader]:
+def _skim(source: SourceFile, form: TextForm, n_columns: int) -> tuple[CsvStream, TableReader]:
     stream = CsvStream(source, form, lambda names: None)
     slots = np.full(n_columns, IGNORED, np.int32)
     return stream, TableReader(slots, stream.dialect, place=stream.place)
 
 
 def has_row_names(
-    source: Source, form: TextForm, check: Callable[[int], None] = lambda n_columns: None
+    source: SourceFile, form: TextForm, check: Callable[[int], None] = lambda n_columns: None
 ) -> bool:
     """Tell whether the first row has one field more than the header, as R writes row names.
 
@@ -199,12 +199,9 @@ def has_row_names(
     stream = CsvStream(source, form, count)
     check(n_columns)
     reader = TableReader(np.full(n_columns, IGNORED, np.int32), stream.dialect, place=stream.place)
-    for data, start in stream.body():
-        reader.feed(data, start)
-        if reader.n_rows or reader.problem is not None:
+    for _ in fed(stream, reader):
+        if reader.n_rows:
             break
-    else:
-        reader.finish()
     problem = reader.problem
     found = (
         problem is not None
@@ -217,17 +214,14 @@ def has_row_names(
     return found
 
 
-def _refuse_empty_ends(source: Source, form: TextForm, n_fields: int) -> None:
+def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> None:
     stream = CsvStream(source, form, lambda names: None, row_names=True)
     slots = np.full(n_fields, IGNORED, np.int32)
     slots[-1] = TARGET
     reader = TableReader(slots, stream.dialect, place=stream.place)
-    for data, start in stream.body():
-        reader.feed(data, start)
+    for _ in fed(stream, reader):
         if reader.n_rows:
             break
-    else:
-        reader.finish()
     if not any(reader.take_texts(TARGET)):
         raise InputError(
             f"{source}: expected as many fields in the rows as in the header, {n_fields - 1}, "
@@ -237,14 +231,13 @@ def _refuse_empty_ends(source: Source, form: TextForm, n_fields: int) -> None:
         )
 
 
-def estimate(source: Source, form: TextForm, n_columns: int) -> Estimate:
+def estimate(source: SourceFile, form: TextForm, n_columns: int) -> Estimate:
     """Estimate the rows of a file from the first megabyte after its header."""
     stream, reader = _skim(source, form, n_columns)
     n_body = 0
-    for data, start in stream.body():
-        reader.feed(data, start)
-        n_body += len(data) - start
-        if n_body >= _SAMPLE_NBYTES or reader.problem is not None:
+    for n_fed in fed(stream, reader):
+        n_body += n_fed
+        if n_body >= _SAMPLE_NBYTES:
             break
     pieces = stream.pieces
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
@@ -255,7 +248,7 @@ def estimate(source: Source, form: TextForm, n_columns: int) -> Estimate:
     return Estimate(int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes)
 
 
-def rows_at_most(source: Source, n_columns: int) -> int | None:
+def rows_at_most(source: SourceFile, n_columns: int) -> int | None:
     """Return a bound on the rows of a file; None if its compression sets none worth having.
 
     A row takes at least a byte per column, and gzip packs at most 1032 bytes into one.
@@ -265,7 +258,7 @@ def rows_at_most(source: Source, n_columns: int) -> int | None:
     return None if factor is None else pieces.nbytes * factor // n_columns + 1
 
 
-def count_rows(source: Source, form: TextForm, n_columns: int) -> int:
+def count_rows(source: SourceFile, form: TextForm, n_columns: int) -> int:
     """Count the rows of a file by reading it.
 
     Raises
@@ -274,66 +267,45 @@ def count_rows(source: Source, form: TextForm, n_columns: int) -> int:
         If a row is ragged.
     """
     stream, reader = _skim(source, form, n_columns)
-    for data, start in stream.body():
-        reader.feed(data, start)
-        raise_problem(source, reader.problem, n_columns, str, stream.dialect)
-    reader.finish()
-    raise_problem(source, reader.problem, n_columns, str, stream.dialect)
+    for _ in fed(stream, reader):
+        pass
+    raise_fault(source, reader.problem, n_columns, str, stream.dialect)
     return reader.n_rows
 
 
-def cell_text(source: Source, form: TextForm, n_columns: int, column: int, row: int) -> str:
+def cell_text(source: SourceFile, form: TextForm, n_columns: int, column: int, row: int) -> str:
     """Return the text of a cell, from 0, by reading the file up to there."""
     stream = CsvStream(source, form, lambda names: None)
     slots = np.full(n_columns, IGNORED, np.int32)
     slots[column] = TARGET
     reader = TableReader(slots, stream.dialect, place=stream.place)
     n_passed = 0
-    for data, start in stream.body():
-        reader.feed(data, start)
+    for _ in fed(stream, reader):
         texts = reader.take_texts(TARGET)
         if n_passed + len(texts.ends) > row:
             return list(texts)[row - n_passed].decode("utf-8", "replace")
         n_passed += len(texts.ends)
-    reader.finish()
-    return list(reader.take_texts(TARGET))[row - n_passed].decode("utf-8", "replace")
+    raise IndexError(f"{source}: no row {row}")
 
 
-def read_rows(
-    stream: CsvStream,
-    reader: TableReader,
-    take_rows: Callable[[TableReader], None],
-    panel_full: Callable[[], None],
-) -> Iterator[None]:
-    """Read all rows; yield after each piece.
+def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Iterator[int]:
+    """Feed all rows to a reader, until it finds a fault; yield the bytes fed after each piece.
 
-    Parameters
-    ----------
-    stream : CsvStream
-        The file.
-    reader : TableReader
-        With its first panel set.
-    take_rows : callable
-        Must take the texts read since it was called last.
-    panel_full : callable
-        Must set the next panel.
+    Who asks for the next piece must have taken the texts before, and must set the next panel
+    where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile.
     """
-    for data, first in _ahead(stream.body()):
+    for data, first in _ahead(stream.body()) if ahead else stream.body():
         start = first
         while True:
-            start = reader.feed(data, start)
-            take_rows(reader)
+            stop = reader.feed(data, start)
+            yield stop - start
             if reader.problem is not None:
                 return
-            if reader.panel_is_full:
-                panel_full()
+            start = stop
             if start >= len(data):
                 break
-        yield
     reader.finish()
-    take_rows(reader)
-    if reader.problem is None and reader.n_panel_rows:
-        panel_full()
+    yield 0
 
 
 def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:

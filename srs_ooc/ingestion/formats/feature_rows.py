@@ -15,10 +15,10 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.ingestion.forced_kinds import row_cells_of
-from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8, has_row_names, read_rows
+from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8, fed, has_row_names
+from srs_ooc.ingestion.formats.faults import raise_fault
 from srs_ooc.ingestion.formats.npy import read_lines
-from srs_ooc.ingestion.formats.problems import raise_problem
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.labels import item_blocks
 from srs_ooc.ingestion.parse import CATEGORIES, IGNORED, ROW_ID, TEXTS, TableReader, TextCoder
 from srs_ooc.ingestion.scratch_array import ScratchArray
@@ -120,16 +120,21 @@ class FeatureRows:
                 file.write(np.ascontiguousarray(panel[:, : reader.n_panel_rows].T).data)
                 reader.set_panel(panel)
 
-            def take_rows(reader: TableReader) -> None:
+            def take_rows() -> None:
                 texts = reader.take_texts(ROW_ID)
                 check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
                 self._lines.append(reader.take_lines())
                 is_text.append(np.isin(reader.take_row_cells(), (TEXTS, CATEGORIES)))
 
-            for _ in read_rows(stream, reader, take_rows, panel_full):
+            for _ in fed(stream, reader, ahead=True):
+                take_rows()
+                if reader.panel_is_full:
+                    panel_full()
                 tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
-        raise_problem(
+            if reader.n_panel_rows:
+                panel_full()
+        raise_fault(
             stream.source, reader.problem, len(sample_ids), sample_ids.describe, stream.dialect
         )
         if not reader.n_rows:
@@ -165,7 +170,7 @@ def needed_nbytes(n_samples: int, kinds: Mapping[bytes, int]) -> int:
     return 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples + forced
 
 
-def open_stream(source: Source, form: Any, sample_ids: TextSpool) -> CsvStream:
+def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> CsvStream:
     """Open a file and read its header.
 
     Raises

@@ -11,7 +11,7 @@ from srs_ooc.ingestion.formats.decoders import (
     decoded,
     find_compression,
 )
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 
 _OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive",
@@ -27,7 +27,7 @@ class PieceReader:
 
     Parameters
     ----------
-    source : Source
+    source : SourceFile
         A file, plain or compressed with gzip, xz, bzip2 or zstd.
 
     Attributes
@@ -51,7 +51,7 @@ class PieceReader:
         If the file is not there, cannot be read, is empty, or is of another kind.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceFile) -> None:
         self.source = source
         self.n_read = self.n_used = self.n_text = self.crc32 = 0
         try:

@@ -12,7 +12,7 @@ from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.pieces import PieceReader
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 
 _SHOWN = 5
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?=[^\n])")
@@ -42,7 +42,7 @@ class Samples:
 
 
 def read_samples(
-    source: Source,
+    source: SourceFile,
     form: TextForm,
     id_name: str,
     wanted: Sequence[tuple[str, str]],
@@ -52,7 +52,7 @@ def read_samples(
 
     Parameters
     ----------
-    source : Source
+    source : SourceFile
         The file.
     form : TextForm
         What is said of it.
@@ -113,7 +113,7 @@ def read_samples(
 
 
 def _lines(
-    source: Source, first: bytes, pieces: Iterator[bytes], comment: str | None
+    source: SourceFile, first: bytes, pieces: Iterator[bytes], comment: str | None
 ) -> Iterator[str]:
     """Yield lines one at a time, with their ends; a file is never held whole."""
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -11,7 +11,7 @@ _PIECE_NBYTES = 1 << 18
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A file to read, and what to call it in messages and in the manifest.
 
     Attributes
@@ -38,7 +38,7 @@ class Source:
         return self.shown
 
     @classmethod
-    def file(cls, path: Path) -> "Source":
+    def file(cls, path: Path) -> "SourceFile":
         """Return a file under its own name."""
         return cls(path, str(path), path.name)
 
@@ -63,19 +63,19 @@ class Source:
             )
 
 
-def settle_source(path: Path, scratch: Path) -> Source:
+def settle_source(path: Path, scratch: Path) -> SourceFile:
     """Return ``path`` as a source; of ``-``, a copy of standard input in the folder ``scratch``.
 
     A table is read more than once (its first megabyte, its rows, and, under a tight cap, all of it
     once more to count the rows), which standard input cannot be.
     """
     if str(path) != "-":
-        return Source.file(path)
+        return SourceFile.file(path)
     copy = scratch / "standard-input"
     with copy.open("wb") as file:
         while data := sys.stdin.buffer.read(_PIECE_NBYTES):
             file.write(data)
-    return Source(copy, "standard input", "-")
+    return SourceFile(copy, "standard input", "-")
 
 
 def _stamp_of(path: Path) -> os.stat_result | None:

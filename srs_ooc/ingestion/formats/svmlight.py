@@ -16,7 +16,7 @@ from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.sizes import MB, megabytes
 from srs_ooc.ingestion.formats.arrays import SparseTable
 from srs_ooc.ingestion.formats.pieces import PieceReader
-from srs_ooc.ingestion.formats.source import Source
+from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.parse import parse_decimal
 
 _LINE = re.compile(rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
@@ -32,7 +32,7 @@ def is_svmlight(path: Path) -> bool:
     if _SUFFIXES & set(path.suffixes[-2:]):
         return True
     try:
-        first = next(PieceReader(Source.file(path)).pieces(), b"")
+        first = next(PieceReader(SourceFile.file(path)).pieces(), b"")
     except (InputError, OSError):
         return False  # the reader of text tables tells what is wrong with it
     lines = (line for line in first.splitlines() if line.strip() and not line.startswith(b"#"))
@@ -90,7 +90,7 @@ class SvmlightTable(SparseTable):
         self._cap = cap
         self.labels: list[str] = []
         self._indices, self._values, self._ends = array("q"), array("d"), array("q", [0])
-        for number, line in enumerate(_lines(PieceReader(Source.file(path))), 1):
+        for number, line in enumerate(_lines(PieceReader(SourceFile.file(path))), 1):
             self._take(line.partition(b"#")[0].split(), f"{what}, line {number}")
         if not self._indices:
             raise InputError(f"{what}: expected lines of a target and index:value, found none.")

@@ -5,15 +5,15 @@ from collections.abc import Callable
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.formats.dialect import name_of
-from srs_ooc.ingestion.formats.source import Source
-from srs_ooc.ingestion.parse import Dialect, Problem
+from srs_ooc.ingestion.formats.source import SourceFile
+from srs_ooc.ingestion.parse import Dialect, Fault
 
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
-def raise_problem(
-    source: Source,
-    problem: Problem | None,
+def raise_fault(
+    source: SourceFile,
+    problem: Fault | None,
     n_columns: int,
     name_of_column: Callable[[int], str],
     dialect: Dialect,
@@ -38,7 +38,7 @@ def raise_problem(
     )
 
 
-def explain(problem: Problem, where: str, dialect: Dialect) -> str:
+def explain(problem: Fault, where: str, dialect: Dialect) -> str:
     """Say what was expected at ``where``, what was found, and what to do."""
     text = repr(problem.text)
     return {
@@ -63,7 +63,7 @@ def _missing(dialect: Dialect) -> str:
     return " or ".join(repr(text) if text else "an empty cell" for text in dialect.missing)
 
 
-def _hint(problem: Problem) -> str:
+def _hint(problem: Fault) -> str:
     if _DECIMAL_COMMA.fullmatch(problem.text):
         return " If the table writes 1,5 for 1.5, say --decimal comma."
     if problem.text.lower() in ("", "na", "nan", "n/a", "null", "none", "?", "-", "."):
