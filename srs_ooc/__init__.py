@@ -10,7 +10,15 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = {"ingest": "srs_ooc.ingestion.tables"}
+_PUBLIC = {
+    "ingest": "srs_ooc.ingestion.tables",
+    "open_run": "srs_ooc.api",
+    "options": "srs_ooc.api",
+    "resume": "srs_ooc.api",
+    "run": "srs_ooc.api",
+    "Result": "srs_ooc.results.result",
+}
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (a literal would repeat the names)
 
 
 def __getattr__(name: str) -> Any:
@@ -18,3 +26,8 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List what may be asked for, loaded or not."""
+    return sorted({*globals(), *_PUBLIC})

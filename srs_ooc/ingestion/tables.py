@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.atomic import published_folder
+from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.sizes import MB
+from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ingestion.forced_kinds import ForcedKinds
 from srs_ooc.ingestion.formats.arrow_files import ArrowFile
 from srs_ooc.ingestion.formats.dialect import TextForm
@@ -26,6 +28,8 @@ from srs_ooc.store.manifest import Manifest
 _N_TEXTS = 1 << 14
 
 
+@python_spelling()
+@growth_counted()
 def ingest(
     table: Any,
     store: str | Path,
@@ -76,8 +80,8 @@ def ingest(
     groups : str or sequence (n_rows,), optional
         Name of the column of groups, or the groups.
     memory_mb : float
-        Cap on the resident memory of the whole process, the table in memory included, in
-        megabytes (10^6 bytes).
+        Cap in megabytes (10^6 bytes) on growth of the process: what it held when the call began,
+        such as the table, does not count.
     code_dtype : {'uint8', 'uint16'}
         Dtype of the codes.
     keep_values : bool
