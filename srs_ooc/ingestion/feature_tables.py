@@ -8,7 +8,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import psutil
 
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import cap_to_name, resident_nbytes
@@ -191,7 +190,7 @@ def _check_room(
     kinds: Mapping[bytes, int],
 ) -> int:
     """Return the memory left for the texts of categories, in bytes."""
-    resident, cap = psutil.Process().memory_info().rss, options.memory_nbytes
+    resident, cap = resident_nbytes(), options.memory_nbytes
     needs = {"reading": needed_nbytes(n_samples, kinds) + 2 * stream.pieces.decoder_nbytes}
     least = smallest_cap(resident, needs)
     if cap < least:

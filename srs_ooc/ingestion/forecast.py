@@ -5,8 +5,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
+from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.ingestion.formats.csv import CsvStream, estimate, has_row_names, rows_at_most
 from srs_ooc.ingestion.formats.opening import is_other, open_file
@@ -76,7 +75,7 @@ def forecast(table: Path, store: Path, options: IngestOptions, *, by_features: b
     n_features, n_rows = (n_rows, n_columns - 1) if by_features else (n_columns, n_rows)
     shape = Shape(max(1, n_rows), max(1, n_features))
     form = StoreForm(options.code_dtype, "float64" if options.keep_values else None)
-    resident = psutil.Process().memory_info().rss + work
+    resident = resident_nbytes() + work
     cells = shape.n_rows * shape.n_features
     per_cell = form.code_nbytes + (8 if options.keep_values else 0)
     ranges = 16 * form.n_ranges(shape) * shape.n_features

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.sizes import describe_nbytes
 from srs_ooc.ingestion.categories import FeatureKinds
@@ -198,7 +198,7 @@ class TableIngest:
 
     def _plan(self, roles: Roles, shape: Shape) -> IngestPlan:
         self._check_disk(shape, self._wide)
-        resident = psutil.Process().memory_info().rss
+        resident = resident_nbytes()
         resident += 3 * 8 * (roles.n_columns if self._table.by_rows else shape.n_rows)
         resident += self._table.work_nbytes
         cap = self._options.memory_nbytes

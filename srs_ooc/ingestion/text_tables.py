@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
 from srs_ooc.base.atomic import published_folder
-from srs_ooc.base.budget import cap_to_name
+from srs_ooc.base.budget import cap_to_name, resident_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, StoreError
 from srs_ooc.base.sizes import MB, describe_nbytes, megabytes
 from srs_ooc.ingestion.categories import FeatureKinds
@@ -175,7 +174,7 @@ class _Ingest:
 
     def _check_decoder(self) -> None:
         """Refuse a cap that cannot hold decompression, before anything is decompressed."""
-        resident, cap = psutil.Process().memory_info().rss, self._options.memory_nbytes
+        resident, cap = resident_nbytes(), self._options.memory_nbytes
         nbytes = _N_DECODERS * PieceReader(self._source).decoder_nbytes
         least = smallest_cap(resident, {"decompressing": nbytes})
         if nbytes > MB and cap < least:
@@ -190,7 +189,7 @@ class _Ingest:
         form = self._options.text
         guess = estimate(self._source, form, roles.n_columns)
         self._check_disk(roles, guess)
-        resident = psutil.Process().memory_info().rss
+        resident = resident_nbytes()
         resident += _N_DECODERS * stream.pieces.decoder_nbytes
 
         def plan(n_rows: int) -> IngestPlan:
