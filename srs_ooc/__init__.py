@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "ingest": "srs_ooc.ingestion.tables",
     "open_run": "srs_ooc.api",
+    "open_store": "srs_ooc.api",
     "options": "srs_ooc.api",
     "resume": "srs_ooc.api",
     "run": "srs_ooc.api",

@@ -24,12 +24,30 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 from srs_ooc.runs.session import Request, default_run_path, open_or_create, work_on
 from srs_ooc.runs.spec import Options, declared
+from srs_ooc.store.store import Store
 
 NamesOrFile = str | Path | Iterable[str] | None
+StoreOrPath = Store | str | Path
+
+
+def open_store(path: str | Path) -> Store:
+    """Open a store: its names, row ids, target and values, each read when asked for.
+
+    Parameters
+    ----------
+    path : path
+        Its folder.
+
+    Raises
+    ------
+    StoreError
+        If there is none, or its manifest is damaged.
+    """
+    return Store.open(Path(path))
 
 
 def run(
-    store: Any,
+    store: StoreOrPath,
     *,
     out: str | Path | None = None,
     method: str | None = None,
@@ -97,7 +115,7 @@ def run(
         As on the command line.
     """
     with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
-        place = path_of(store)
+        opened = store_of(store)
         request = Request(
             Options(**_named({"method": method, "judge": judge} | options)),
             _file_of(exclude, Path(scratch) / "exclude", "exclude"),
@@ -109,16 +127,16 @@ def run(
             save_trees,
             until_stable,
         )
-        folder = default_run_path(place) if out is None else Path(out)
-        with closing(open_or_create(place, folder, request, planned_run)) as ledger:
-            _work(ledger, place, request, progress)
+        folder = default_run_path(opened.path) if out is None else Path(out)
+        with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
+            _work(ledger, opened, request, progress)
     return Result(folder)
 
 
 def resume(
-    run: Any,
+    run: Result | str | Path,
     *,
-    store: Any = None,
+    store: StoreOrPath | None = None,
     iterations: int | None = None,
     memory_mb: int | None = None,
     threads: int | None = None,
@@ -155,12 +173,12 @@ def resume(
             iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
         )
         with closing(Ledger(folder, writable=True, accept_loss=accept_loss)) as ledger:
-            place = find_store(ledger, None if store is None else path_of(store))
-            _work(ledger, place, request, progress)
+            found = find_store(ledger, None if store is None else store_of(store).path)
+            _work(ledger, found, request, progress)
     return Result(folder)
 
 
-def open_run(path: str | Path, store: Any = None) -> Result:
+def open_run(path: str | Path, store: StoreOrPath | None = None) -> Result:
     """Open a run for reading; it may be going on.
 
     Parameters
@@ -175,7 +193,7 @@ def open_run(path: str | Path, store: Any = None) -> Result:
     RunError
         If there is no run, or it is damaged.
     """
-    return Result(path, None if store is None else path_of(store))
+    return Result(path, store.path if isinstance(store, Store) else store)
 
 
 def options() -> Mapping[str, str]:
@@ -183,12 +201,18 @@ def options() -> Mapping[str, str]:
     return {name: option.help for name, option in declared().items()}
 
 
-def path_of(store: Any) -> Path:
-    """Return the folder of a store, given as it or as its path."""
-    return Path(getattr(store, "path", store))
+def store_of(store: StoreOrPath) -> Store:
+    """Return a store, given as it or as its path.
+
+    Raises
+    ------
+    StoreError
+        If there is none, or its manifest is damaged.
+    """
+    return store if isinstance(store, Store) else open_store(store)
 
 
-def _work(ledger: Ledger, store: Path, request: Request, progress: Progress) -> None:
+def _work(ledger: Ledger, store: Store, request: Request, progress: Progress) -> None:
     """Work until it is done, interrupted, or a callable of the user's raises; commit in any case.
 
     Raises

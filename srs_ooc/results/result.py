@@ -20,6 +20,7 @@ from srs_ooc.results.ranking import FeatureRecord, Reading
 from srs_ooc.results.status import Status, status_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
+from srs_ooc.store.store import Store
 
 READING_MB = 512
 """Cap on what reading a result takes, in MB, unless another is given."""
@@ -74,8 +75,8 @@ class Result:
             return status_of(ledger)
 
     @property
-    def store(self) -> Path:
-        """The folder of the run's store."""
+    def store(self) -> Store:
+        """The run's store, opened."""
         with self._ledger() as ledger:
             return find_store(ledger, self._given)
 
@@ -182,7 +183,7 @@ class Result:
             positions = reading.positions[self._wanted(reading, top, only_core=only_core)]
             wanted: NDArray[np.int64] = positions.astype(np.int64)
             cap = memory_mb * MB
-            export_columns(self.store, wanted, out, reading.manifest, cap_nbytes=cap, safe=safe)
+            export_columns(self.store, wanted, out, cap_nbytes=cap, safe=safe)
         return out
 
     def _wanted(
@@ -194,8 +195,9 @@ class Result:
             )
         stored = reading.selected(only_core=only_core) if top is None else reading.top(top)
         if len(stored) == 0:
+            what = "no verdict yet" if reading.is_provisional else "none"
             raise RunError(
-                f"{self.run}: expected selected features, found none after "
+                f"{self.run}: expected selected features, found {what} after "
                 f"{reading.n_iterations} iterations. Take the best by rank with top."
             )
         return stored

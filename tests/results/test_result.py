@@ -109,7 +109,7 @@ def test_a_notebook_shows_a_run_without_a_verdict(judged):
 
 def test_an_export_is_that_of_the_command_line(concluded, tmp_path):
     for flags, options in (([], {}), (["--top", 2], {"top": 2}), (["--core"], {"only_core": True})):
-        command("export", concluded.store, concluded.run, tmp_path / "a.csv", *flags)
+        command("export", concluded.store.path, concluded.run, tmp_path / "a.csv", *flags)
         made = concluded.export(tmp_path / "b.csv", **options)
         assert made.read_bytes() == (tmp_path / "a.csv").read_bytes()
         made.unlink(), (tmp_path / "a.csv").unlink()
@@ -126,7 +126,7 @@ def test_an_export_of_nothing_is_refused(table, tmp_path):
 
 
 def test_a_store_that_was_moved_is_named(judged, tmp_path):
-    moved = judged.store.rename(tmp_path / "moved.zarr")
+    moved = judged.store.path.rename(tmp_path / "moved.zarr")
     with pytest.raises(RunError, match="no longer at"):
         judged.selected  # noqa: B018
     assert srs_ooc.open_run(judged.run).status.iterations == 100
