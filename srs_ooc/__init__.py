@@ -18,6 +18,10 @@ _PUBLIC = {
     "resume": "srs_ooc.api",
     "run": "srs_ooc.api",
     "Result": "srs_ooc.results.result",
+    "SRSClassifier": "srs_ooc.estimators",
+    "SRSRegressor": "srs_ooc.estimators",
+    "SRSSelector": "srs_ooc.estimators",
+    "Store": "srs_ooc.store.store",
 }
 __all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (a literal would repeat the names)
 

@@ -84,6 +84,15 @@ def frame_of(kind: str, record_type: type, records: Iterable[Any]) -> Any:
     return made.DataFrame(series)
 
 
+def frame_of_columns(kind: str, columns: dict[str, list[Any]]) -> Any:
+    """Return columns as ``kind``; parameters and errors as of :func:`frame_of`."""
+    check_kind(kind)
+    if kind == "records":
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+    return library(kind).DataFrame(columns)
+
+
 def _types(record_type: type) -> dict[str, tuple[type, bool]]:
     """Return for each field its type, and whether it may be None."""
     found = {}

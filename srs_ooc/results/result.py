@@ -13,8 +13,9 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
+from srs_ooc.ensemble.model import Model
 from srs_ooc.results.export import export_columns
-from srs_ooc.results.frames import check_kind, frame_of
+from srs_ooc.results.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.results.html import page_of
 from srs_ooc.results.ranking import FeatureRecord, Reading
 from srs_ooc.results.status import Status, status_of
@@ -202,6 +203,40 @@ class Result:
             )
         return stored
 
+    def predict(self, data: Any, kind: str = "pandas") -> Any:
+        """Predict rows by the trees of the run, which must have been made with ``save_trees``.
+
+        Parameters
+        ----------
+        data : Store, path, DataFrame, pyarrow.Table, ndarray or sparse matrix
+            A store, a CSV file or a frame, whose columns are found by name; of an array or a matrix
+            they are those of the run's table, in their order. Rows go through memory in parts.
+        kind : {'pandas', 'polars', 'records'}
+            What to return.
+
+        Returns
+        -------
+        DataFrame or list of dict
+            ``row_id``, ``prediction`` and ``probability_CLASS`` for each class, as ``srs-ooc
+            predict`` writes them.
+
+        Raises
+        ------
+        RunError, InputError, StoreError
+            If the run keeps no trees, or the table lacks a column or holds something else in it.
+        """
+        with python_spelling(), growth_counted():
+            check_kind(kind)
+            model = Model.of(self.run, self._given)
+            ids, shares = model.predict(_table_of(data))
+        classes = model.classes
+        said = shares.argmax(axis=1).tolist()
+        columns: dict[str, list[Any]] = {"row_id": ids}
+        columns["prediction"] = [classes[i] for i in said] if classes else shares[:, 0].tolist()
+        for i, label in enumerate(classes):
+            columns[f"probability_{label}"] = shares[:, i].tolist()
+        return frame_of_columns(kind, columns)
+
     def __repr__(self) -> str:
         status = self.status
         return (
@@ -212,3 +247,11 @@ class Result:
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
         return page_of(self)
+
+
+def _table_of(data: Any) -> Any:
+    """Return what a path stands for: a store opened, or the path of a file."""
+    if not isinstance(data, str | Path):
+        return data
+    path = Path(data)
+    return Store.open(path) if path.is_dir() else path
