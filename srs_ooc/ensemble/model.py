@@ -118,7 +118,8 @@ class Model:
                     self.trees, self.splits, panel.values, len(panel.ids), as_codes=as_codes
                 )
             )
-        return ids, np.concatenate(parts)
+        n_outputs = max(1, len(self.classes))
+        return ids, np.concatenate([np.empty((0, n_outputs)), *parts])
 
     def _table(self, data: Any, *, by_name: bool) -> tuple[Table, bool]:
         if isinstance(data, Path):
