@@ -64,7 +64,7 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
             estimator,
             X,
             reset=reset,
-            accept_sparse=True,
+            accept_sparse=("csr", "csc", "coo"),
             ensure_all_finite="allow-nan",
             ensure_min_samples=fewest,
         )
