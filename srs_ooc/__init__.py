@@ -10,7 +10,20 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PUBLIC = {"ingest": "srs_ooc.ingestion.api"}
+_PUBLIC = {
+    "ingest": "srs_ooc.ingestion.api",
+    "open_run": "srs_ooc.api",
+    "open_store": "srs_ooc.api",
+    "options": "srs_ooc.api",
+    "resume": "srs_ooc.api",
+    "run": "srs_ooc.api",
+    "Result": "srs_ooc.results.result",
+    "SRSClassifier": "srs_ooc.estimators",
+    "SRSRegressor": "srs_ooc.estimators",
+    "SRSSelector": "srs_ooc.estimators",
+    "Store": "srs_ooc.store.store",
+}
+__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604 (a literal would repeat the names)
 
 
 def __getattr__(name: str) -> Any:
@@ -18,3 +31,8 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    """List what may be asked for, loaded or not."""
+    return sorted({*globals(), *_PUBLIC})

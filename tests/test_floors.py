@@ -21,9 +21,11 @@ FLOORS = {
     5: ["learners", "ingestion"],
     6: ["runs", "synthetic"],
     7: ["planning", "compaction"],
-    8: ["results", "ensemble"],
-    9: ["cli", "testing"],
-    10: ["__main__"],
+    8: ["ensemble"],
+    9: ["results"],
+    10: ["api", "cli", "testing"],
+    11: ["estimators"],
+    12: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

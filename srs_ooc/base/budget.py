@@ -1,5 +1,11 @@
-"""The memory budget: a cap on the whole process, and what is granted under it."""
+"""The memory budget: a cap on the whole process, and what is granted under it.
 
+In a program of the user's own, such as a notebook, a cap is on growth: see :func:`growth_counted`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,33 +27,82 @@ NAMED_NBYTES = 4 * MB
 so much more than the work needs, so that it works when it is given."""
 
 
+@dataclass(frozen=True)
+class _Start:
+    """The size of the process, and its largest so far, when only growth began to count."""
+
+    n_bytes: int
+    peak_nbytes: int
+
+
+_start: ContextVar[_Start | None] = ContextVar("srs_ooc_start", default=None)
+
+
+@contextmanager
+def growth_counted() -> Iterator[None]:
+    """Have caps be on growth in the block: what is resident when it begins does not count.
+
+    For calls from a program of the user's own, whose tables and libraries are none of a cap's
+    business. Blocks may be nested; the outermost counts.
+    """
+    if _start.get() is not None:
+        yield
+        return
+    token = _start.set(_Start(_resident(), _peak_resident()))
+    try:
+        yield
+    finally:
+        _start.reset(token)
+
+
 def resident_nbytes() -> int:
-    """Return the resident size of this process now."""
-    return int(psutil.Process().memory_info().rss)
+    """Return the resident size of this process now; where only growth counts, its growth."""
+    start = _start.get()
+    return _resident() if start is None else max(0, _resident() - start.n_bytes)
 
 
 def peak_resident_nbytes() -> int:
-    """Return the largest resident size of this process so far.
+    """Return the largest resident size of this process so far; where only growth counts, that.
 
-    Read from the kernel's record of this program's memory (not ``ru_maxrss``, which a large
-    parent passes on); where there is none, the size now.
+    A largest size from before growth began to count says nothing of it: then the growth now.
+    """
+    start = _start.get()
+    if start is None:
+        return _peak_resident()
+    peak = _peak_resident()
+    return resident_nbytes() if peak <= start.peak_nbytes else peak - start.n_bytes
+
+
+def _resident() -> int:
+    return int(psutil.Process().memory_info().rss)
+
+
+def _peak_resident() -> int:
+    """Return the largest size so far from the kernel's record of this program's memory.
+
+    Not ``ru_maxrss``, which a large parent passes on; where there is no record, the size now.
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) * 1024
     except (OSError, StopIteration, ValueError):
-        return resident_nbytes()
+        return _resident()
 
 
-@cache
 def process_nbytes() -> int:
     """Return what this process takes for itself, no less than published.
 
     Measured once, when it is first asked for, before there is work: all stages of a command then
-    count with the same size, as memory that one stage frees is used again by the next.
+    count with the same size, as memory that one stage frees is used again by the next. Where only
+    growth counts, what is published, for what is loaded meanwhile.
     """
-    return max(PROCESS_NBYTES, resident_nbytes() + GROWTH_NBYTES)
+    return PROCESS_NBYTES if _start.get() is not None else _own_nbytes()
+
+
+@cache
+def _own_nbytes() -> int:
+    return max(PROCESS_NBYTES, _resident() + GROWTH_NBYTES)
 
 
 def cap_to_name(n_bytes: int) -> int:

@@ -88,13 +88,13 @@ def _shown(names: list[str]) -> str:
     return ", ".join(repr(name) for name in names[:_SHOWN]) + more
 
 
-def _translation(texts: list[str], known: list[str]) -> NDArray[np.float64]:
+def translation(texts: list[str], known: list[str]) -> NDArray[np.float64]:
     """Return the code among ``known`` of each text, -1 where it is none; float64 (n,)."""
     codes = {text: code for code, text in enumerate(known)}
     return np.array([codes.get(text, -1) for text in texts], dtype=np.float64)
 
 
-def _translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
+def translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
     """Turn numbers of texts into the codes of these texts, in place; NaN stays."""
     there = ~np.isnan(values)
     values[there] = codes[values[there].astype(np.int64)]
@@ -265,7 +265,7 @@ class CsvTable:
         pool = [text.decode("utf-8", "replace") for text in split_texts(blob, ends)]
         for column, known in zip(values, self._splits.facts["categories"], strict=True):
             if known is not None:
-                _translate(column[:n_rows], _translation(pool, known))
+                translate(column[:n_rows], translation(pool, known))
         return Panel(values, ids, texts)
 
     def _raise(self, problem: Fault | None) -> None:
@@ -323,7 +323,7 @@ class StoreTable:
                     f"{self._splits.names[i]!r}, as in training, found {kinds[0]}. "
                     "Ingest the table with --kind."
                 )
-            codes.append(None if texts is None or known is None else _translation(texts, known))
+            codes.append(None if texts is None or known is None else translation(texts, known))
         return codes
 
     @property
@@ -349,7 +349,7 @@ class StoreTable:
                     values[order[i], low - first : high - first] = part[low - row : high - row]
             for column, codes in zip(values, self._codes, strict=True):
                 if codes is not None:
-                    _translate(column[: len(ids)], codes)
+                    translate(column[: len(ids)], codes)
             yield Panel(values, ids, labels if is_same else None)
         self._store.check_unchanged()
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.sizes import MB
+from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.ingestion.forced_kinds import ForcedKinds
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
@@ -12,6 +14,8 @@ from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.manifest import Manifest
 
 
+@python_spelling()
+@growth_counted()
 def ingest(
     table: Any,
     store: str | Path,
@@ -62,8 +66,8 @@ def ingest(
     groups : str or sequence (n_rows,), optional
         Name of the column of groups, or the groups.
     memory_mb : float
-        Cap on the resident memory of the whole process, the table in memory included, in
-        megabytes (10^6 bytes).
+        Cap in megabytes (10^6 bytes) on growth of the process: what it held when the call began,
+        such as the table, does not count.
     code_dtype : {'uint8', 'uint16'}
         Dtype of the codes.
     keep_values : bool

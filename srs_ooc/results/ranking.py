@@ -108,7 +108,7 @@ class Reading:
         worst = np.inf
         for start in range(0, len(is_past), _PIECE):
             piece = slice(start, min(start + _PIECE, len(is_past)))  # not the decoys behind
-            found = -self._importances(piece)
+            found = -self.importances(piece)
             new = np.flatnonzero(~is_past[piece] & (found <= worst))
             best = np.concatenate([best, (start + new).astype(np.uint32)])
             scores = np.concatenate([scores, found[new]])
@@ -146,7 +146,7 @@ class Reading:
             members = np.arange(start, min(start + _PIECE, n_there))
             if only_selected:
                 members = self._kept.features[members].astype(np.int64)
-            scores = -self._importances(members)
+            scores = -self.importances(members)
             for place in np.lexsort((self.positions[members], scores))[:limit].tolist():
                 stored = int(members[place])
                 best.append((float(scores[place]), int(self.positions[stored]), stored))
@@ -163,10 +163,10 @@ class Reading:
         if self.verdict is not None:
             return self.verdict.selected()
         members = self._kept.features
-        by_rank = np.lexsort((self.positions[members], -self._importances(members)))
+        by_rank = np.lexsort((self.positions[members], -self.importances(members)))
         return members[by_rank]
 
-    def _importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
+    def importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
         """Return total MDI / trees it could be in, -1 where never drawn."""
         n_drawn = self._tally.n_drawn[features]
         total = self._tally.importance[features] / self._unit
@@ -262,7 +262,7 @@ class Reading:
 
     def importance(self, stored: int) -> float:
         """Return a feature's importance, -1 where never drawn."""
-        return float(self._importances(slice(stored, stored + 1))[0])
+        return float(self.importances(slice(stored, stored + 1))[0])
 
 
 def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) -> int:

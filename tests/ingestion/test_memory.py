@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import srs_ooc
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.contents import StoreForm
@@ -134,3 +135,11 @@ def test_the_refusal_names_both_numbers_and_the_stage():
     assert "a memory cap of 96 MB" in text
     assert "coding a batch of features" in text
     share_memory(least * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())
+
+
+def test_a_call_from_python_counts_growth_only(tmp_path):
+    held = np.ones(20_000_000)  # 160 MB, more than the cap
+    table = np.random.default_rng(0).normal(size=(60, 500))
+    made = srs_ooc.ingest(table, tmp_path / "t.zarr", target=[0, 1] * 30, memory_mb=100)
+    assert made.n_features == 500
+    assert held.all()

@@ -6,9 +6,9 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-import psutil
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.sizes import MB, megabytes
 from srs_ooc.ingestion.formats.arrays import check_shape
@@ -74,7 +74,7 @@ class ArrowFile:
             with self._path.open("rb") as file:
                 file.seek(-min(8, nbytes), 2)
                 nbytes = 4 * min(int.from_bytes(file.read(4), "little"), nbytes)
-        least = psutil.Process().memory_info().rss + nbytes + self.work_nbytes
+        least = resident_nbytes() + nbytes + self.work_nbytes
         if least > cap:
             raise BudgetError(
                 f"--memory-mb {megabytes(cap):g} cannot hold the reading of {self._what} with "

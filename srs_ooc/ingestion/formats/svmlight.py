@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 
+from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.sizes import MB, megabytes
 from srs_ooc.ingestion.formats.arrays import SparseTable
@@ -126,7 +126,7 @@ class SvmlightTable(SparseTable):
     def _check_cap(self, where: str) -> None:
         grown = 16 * len(self._indices) + 8 * len(self._ends)
         nbytes = _NBYTES_PER_CELL * len(self._indices) + _NBYTES_PER_ROW * len(self.labels)
-        needed = psutil.Process().memory_info().rss - grown + nbytes + _SCIPY_NBYTES
+        needed = resident_nbytes() - grown + nbytes + _SCIPY_NBYTES
         if needed > self._cap:
             raise BudgetError(
                 f"{where}: --memory-mb {megabytes(self._cap):g} cannot hold the cells up to here: "

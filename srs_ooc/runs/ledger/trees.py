@@ -13,6 +13,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -165,7 +166,7 @@ class TreeReader:
         """
         number, place = 0, len(MAGIC)
         try:
-            with self.path.open("rb") as file:
+            with self._opened() as file:
                 file.seek(place)
                 data = b""
                 while place + len(data) < self.nbytes:
@@ -185,6 +186,23 @@ class TreeReader:
         except OSError as error:
             raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
 
+    def held(self) -> "HeldTrees":
+        """Return the same trees in memory, where they stay when the run's folder is gone.
+
+        Raises
+        ------
+        RunError
+            If the file cannot be read.
+        """
+        try:
+            with self._opened() as file:
+                return HeldTrees(self.path, file.read(self.nbytes), self._regression)
+        except OSError as error:
+            raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
+
+    def _opened(self) -> BinaryIO:
+        return self.path.open("rb")
+
     def _decode(self, data: bytes, spans: list[tuple[int, int]], number: int) -> Trees:
         view = memoryview(data)
         for i, (start, stop) in enumerate(spans):
@@ -201,6 +219,21 @@ class TreeReader:
 
     def _damaged(self, number: int) -> RunError:
         return _damaged(self.path, number)
+
+
+class HeldTrees(TreeReader):
+    """The trees of a run in memory, as its file has them; made by :meth:`TreeReader.held`."""
+
+    def __init__(self, path: Path, data: bytes, regression: bool) -> None:
+        self.path, self.nbytes = path, len(data)
+        self._data, self._regression = data, regression
+
+    def held(self) -> "HeldTrees":
+        """Return these."""
+        return self
+
+    def _opened(self) -> BinaryIO:
+        return BytesIO(self._data)
 
 
 def check_trees(path: Path, nbytes: int, n_trees: int) -> None:

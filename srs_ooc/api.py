@@ -1,0 +1,284 @@
+"""What the command line does, as calls: ``srs_ooc.run``, ``resume``, ``open_run``.
+
+Nothing here prints. Errors are those of :mod:`srs_ooc.base.errors`, with options spelt as keyword
+arguments. Caps on memory are on growth: what is resident when a call begins does not count.
+"""
+
+import signal
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from difflib import get_close_matches
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.interrupts import noted
+from srs_ooc.base.records import Step
+from srs_ooc.base.spelling import python_spelling
+from srs_ooc.planning.expect import planned_run
+from srs_ooc.results.progress import Progress, Shown
+from srs_ooc.results.result import Result
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import find_store
+from srs_ooc.runs.session import Request, default_run_path, open_or_create, work_on
+from srs_ooc.runs.spec import Options, declared
+from srs_ooc.store.store import Store
+
+NamesOrFile = str | Path | Iterable[str] | None
+StoreOrPath = Store | str | Path
+
+
+def open_store(path: str | Path) -> Store:
+    """Open a store: its names, row ids, target and values, each read when asked for.
+
+    Parameters
+    ----------
+    path : path
+        Its folder.
+
+    Raises
+    ------
+    StoreError
+        If there is none, or its manifest is damaged.
+    """
+    return Store.open(Path(path))
+
+
+def run(
+    store: StoreOrPath,
+    *,
+    out: str | Path | None = None,
+    method: str | None = None,
+    judge: str | None = None,
+    iterations: int | None = None,
+    memory_mb: int | None = None,
+    threads: int | None = None,
+    until_stable: bool = False,
+    rows: NamesOrFile = None,
+    exclude: NamesOrFile = None,
+    exclude_missing: bool = False,
+    save_trees: bool | None = None,
+    progress: Progress = None,
+    **options: Any,
+) -> Result:
+    """Select features of a store: start a run, or go on with the one that is there.
+
+    The same as ``srs-ooc run``, to the bit. Ctrl-C stops after the iteration under way: its state
+    is committed, then ``KeyboardInterrupt`` is raised, and :func:`resume` or the same call goes on.
+    A second Ctrl-C stops at once, and costs what was done since the last commit, a second or so.
+
+    Parameters
+    ----------
+    store : Store or path
+        The store.
+    out : path, optional
+        Folder of the run; the store's stem with ``.run``, beside it, if not given.
+    method, judge : str, optional
+        How subspaces are chosen, and the test of relevance.
+    iterations : int, optional
+        Iterations in total, those already done included. If not given, as last asked for; of a new
+        run as ``srs-ooc plan`` advises.
+    memory_mb : int, optional
+        Cap in MB of 10^6 bytes, as last asked for if not given, 512 for a new run. It is on growth:
+        what the process held when the call began does not count. Of the cap, 56 MB are set aside
+        for libraries, as on the command line.
+    threads : int, optional
+        Workers; the cores there are, if not given. Results do not depend on it.
+    until_stable : bool
+        With the judge ``decoy``: end the screen before, once its ranking is stable.
+    rows : path or iterable of str, optional
+        Row ids to train on: a file with one a line, or the ids.
+    exclude : path or iterable of str, optional
+        Names of features to leave out, likewise.
+    exclude_missing : bool
+        Leave out features with missing values.
+    save_trees : bool, optional
+        Keep every tree, to predict by.
+    progress : bool or callable, optional
+        True: a bar, where tqdm is installed. A callable gets each
+        :class:`srs_ooc.base.records.Step`.
+    **options
+        Any other option of a run's identity, such as ``alpha``, ``subspace_size`` (or ``q``),
+        ``max_features`` (or ``k``), ``fdr``, ``seed``: all that ``srs-ooc run --help`` lists, with
+        underscores. :func:`options` returns them with what they mean.
+
+    Returns
+    -------
+    Result
+        What the run says.
+
+    Raises
+    ------
+    UsageError, StoreError, RunError, BudgetError
+        As on the command line.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        opened = store_of(store)
+        request = Request(
+            Options(**_named({"method": method, "judge": judge} | options)),
+            _file_of(exclude, Path(scratch) / "exclude", "exclude"),
+            _file_of(rows, Path(scratch) / "rows", "rows"),
+            exclude_missing,
+            iterations,
+            memory_mb,
+            threads,
+            save_trees,
+            until_stable,
+        )
+        folder = default_run_path(opened.path) if out is None else Path(out)
+        with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
+            _work(ledger, opened, request, progress)
+    return Result(folder)
+
+
+def resume(
+    run: Result | str | Path,
+    *,
+    store: StoreOrPath | None = None,
+    iterations: int | None = None,
+    memory_mb: int | None = None,
+    threads: int | None = None,
+    until_stable: bool = False,
+    accept_loss: bool = False,
+    progress: Progress = None,
+) -> Result:
+    """Go on with a run where it was interrupted, or to more iterations.
+
+    Parameters
+    ----------
+    run : Result or path
+        The run.
+    store : Store or path, optional
+        Its store, if it was moved.
+    iterations, memory_mb, threads, until_stable, progress
+        As for :func:`run`.
+    accept_loss : bool
+        Where commits of the run were lost, go on from what is left.
+
+    Returns
+    -------
+    Result
+        What the run says.
+
+    Raises
+    ------
+    RunError, StoreError, UsageError, BudgetError
+        As on the command line.
+    """
+    folder = run.run if isinstance(run, Result) else Path(run)
+    with python_spelling(), growth_counted():
+        request = Request(
+            iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
+        )
+        with closing(Ledger(folder, writable=True, accept_loss=accept_loss)) as ledger:
+            found = find_store(ledger, None if store is None else store_of(store).path)
+            _work(ledger, found, request, progress)
+    return Result(folder)
+
+
+def open_run(path: str | Path, store: StoreOrPath | None = None) -> Result:
+    """Open a run for reading; it may be going on.
+
+    Parameters
+    ----------
+    path : path
+        The run's folder.
+    store : Store or path, optional
+        Its store, if it was moved.
+
+    Raises
+    ------
+    RunError
+        If there is no run, or it is damaged.
+    """
+    return Result(path, store.path if isinstance(store, Store) else store)
+
+
+def options() -> Mapping[str, str]:
+    """Return what may be given to :func:`run` as further options: help by name."""
+    return {name: option.help for name, option in declared().items()}
+
+
+def store_of(store: StoreOrPath) -> Store:
+    """Return a store, given as it or as its path.
+
+    Raises
+    ------
+    StoreError
+        If there is none, or its manifest is damaged.
+    """
+    return store if isinstance(store, Store) else open_store(store)
+
+
+def _work(ledger: Ledger, store: Store, request: Request, progress: Progress) -> None:
+    """Work until it is done, interrupted, or a callable of the user's raises; commit in any case.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Once all is committed, if there was a Ctrl-C.
+    """
+    shown = Shown(progress)
+    try:
+        with noted(signal.SIGINT) as signals:
+
+            def keep_going(step: Step) -> bool:
+                return shown.step(step) and signals.received is None
+
+            work_on(ledger, store, request, keep_going)
+    finally:
+        shown.close()
+    if shown.error is not None:
+        raise shown.error
+    if signals.received is not None:
+        raise KeyboardInterrupt
+
+
+def _named(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by their full names, scalars of NumPy as Python's own.
+
+    Raises
+    ------
+    UsageError
+        If one is not known, or given under two names.
+    """
+    known = declared()
+    short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        full = short.get(name, name)
+        if full not in known:
+            near = get_close_matches(name, [*known, *short], 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UsageError(
+                f"{name}: expected an option of a run, found another name.{hint} "
+                "srs_ooc.options() lists them."
+            )
+        if full in found:
+            raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
+        if value is not None:
+            found[full] = value.item() if hasattr(value, "item") else value
+    return found
+
+
+def _file_of(given: NamesOrFile, scratch: Path, what: str) -> Path | None:
+    """Return a file with a name a line, as the command line reads it.
+
+    Raises
+    ------
+    UsageError
+        If a name is not a text, or one that no line can hold.
+    """
+    if given is None or isinstance(given, str | Path):
+        return None if given is None else Path(given)
+    with scratch.open("w", encoding="utf-8", newline="\n") as file:
+        for name in given:
+            if not isinstance(name, str) or name != name.strip() or len(name.splitlines()) != 1:
+                raise UsageError(
+                    f"{what}: expected a path or names, each a text of one line without blanks "
+                    f"around it, found {str(name)[:80]!r} ({type(name).__name__})."
+                )
+            file.write(name + "\n")
+    return scratch

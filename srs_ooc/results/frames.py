@@ -1,0 +1,103 @@
+"""Records as a frame of pandas or polars; neither is imported unless it is asked for."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from srs_ooc.base.errors import UsageError
+
+KINDS = ("pandas", "polars", "records")
+_PANDAS = {int: "int64", float: "float64", bool: "bool", str: "str"}
+_PANDAS_NULLABLE = {int: "Int64", float: "float64", bool: "boolean", str: "str"}
+_POLARS = {int: "Int64", float: "Float64", bool: "Boolean", str: "String"}
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind of frame that is not known.
+
+    Raises
+    ------
+    UsageError
+        If it is none of :data:`KINDS`.
+    """
+    if kind not in KINDS:
+        raise UsageError(f"kind: expected one of {', '.join(KINDS)}, found {kind!r}.")
+
+
+def library(name: str) -> Any:
+    """Import pandas or polars.
+
+    Raises
+    ------
+    UsageError
+        If it is not installed.
+    """
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(
+            f"kind: expected {name} to be installed, could not import it: {error}. Install it, or "
+            "take another kind: 'records' needs neither pandas nor polars."
+        ) from error
+
+
+def frame_of(kind: str, record_type: type, records: Iterable[Any]) -> Any:
+    """Return dataclass records as ``kind``: a frame with a column a field, or a list of dicts.
+
+    What is None is missing in a frame.
+
+    Parameters
+    ----------
+    kind : {'pandas', 'polars', 'records'}
+        What to return.
+    record_type : type
+        The dataclass; its annotations give the types of the columns.
+    records : iterable
+        Of that type.
+
+    Raises
+    ------
+    UsageError
+        If ``kind`` is not known, or its library is not installed.
+    """
+    check_kind(kind)
+    if kind == "records":
+        return [dict(vars(record)) for record in records]
+    made = library(kind)
+    names = [field.name for field in fields(record_type)]
+    columns: list[list[Any]] = [[] for _ in names]
+    for record in records:
+        for column, value in zip(columns, vars(record).values(), strict=True):
+            column.append(value)
+    types = _types(record_type)
+    filled = dict(zip(names, columns, strict=True))
+    if kind == "polars":
+        schema = {name: getattr(made, _POLARS[of]) for name, (of, _) in types.items()}
+        return made.DataFrame(filled, schema=schema)
+    series = {
+        name: made.Series(filled[name], dtype=(_PANDAS_NULLABLE if nullable else _PANDAS)[of])
+        for name, (of, nullable) in types.items()
+    }
+    return made.DataFrame(series)
+
+
+def frame_of_columns(kind: str, columns: dict[str, list[Any]]) -> Any:
+    """Return columns as ``kind``; parameters and errors as of :func:`frame_of`."""
+    check_kind(kind)
+    if kind == "records":
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+    return library(kind).DataFrame(columns)
+
+
+def _types(record_type: type) -> dict[str, tuple[type, bool]]:
+    """Return for each field its type, and whether it may be None."""
+    found = {}
+    for name, hint in get_type_hints(record_type).items():
+        alternatives = get_args(hint) or (hint,)
+        (of,) = (t for t in alternatives if t is not NoneType)
+        found[name] = (of, NoneType in alternatives)
+    return found

@@ -1,0 +1,127 @@
+import sys
+
+import numpy as np
+import pytest
+from command import srs_ooc as command
+
+import srs_ooc
+from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.results.feature_record import FeatureRecord
+
+HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "&amp;", "a\x1b[2Jb"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((150, 40))
+    return values, (values[:, :3].sum(axis=1) > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def concluded(table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("concluded")
+    names = [*HOSTILE, *(f"f{i}" for i in range(4, 40))]
+    srs_ooc.ingest(table[0], folder / "t.zarr", target=table[1], names=names)
+    return srs_ooc.run(folder / "t.zarr", iterations=400, q=15)
+
+
+@pytest.fixture
+def judged(table, tmp_path):
+    srs_ooc.ingest(table[0], tmp_path / "t.zarr", target=table[1])
+    return srs_ooc.run(tmp_path / "t.zarr", judge="probe", iterations=100, q=15)
+
+
+def test_features_are_the_same_in_every_kind(concluded, judged):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    for result in (concluded, judged):
+        records = result.features("records")
+        assert list(records[0]) == list(FeatureRecord.__annotations__)
+        assert result.features("polars").to_dicts() == records
+        frame = result.features()
+        assert list(frame.columns) == list(records[0])
+        for i, record in enumerate(records):
+            for name, value in record.items():
+                cell = frame[name].iloc[i]
+                assert pandas.isna(cell) if value is None else cell == value
+    assert isinstance(concluded.features(), pandas.DataFrame)
+    assert isinstance(concluded.features("polars"), polars.DataFrame)
+
+
+def test_features_are_typed_where_all_values_are_missing(judged):
+    pytest.importorskip("pandas")
+    kinds = judged.features().dtypes
+    assert [str(kinds[n]) for n in ("q_value", "group", "passes_alone")] == [
+        "float64", "Int64", "boolean",
+    ]  # fmt: skip
+
+
+def test_features_are_those_of_the_command_line(concluded):
+    pytest.importorskip("pandas")
+    said = command("features", concluded.run, "--csv").stdout
+    assert said.splitlines()[0].split(",") == list(concluded.features().columns)
+    assert len(said.splitlines()) == 41
+
+
+def test_some_features_are_asked_for(concluded):
+    assert len(concluded.features("records", top=3)) == 3
+    selected = concluded.features("records", only_selected=True)
+    assert [record["name"] for record in selected] == concluded.selected
+    assert concluded.selected
+
+
+def test_a_kind_that_is_not_there_is_refused(concluded, monkeypatch):
+    with pytest.raises(UsageError, match="expected one of pandas, polars, records"):
+        concluded.features("arrow")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(UsageError, match="expected polars to be installed"):
+        concluded.features("polars")
+
+
+def test_selected_and_why_agree(concluded):
+    assert " is in" in concluded.why(concluded.selected[0])
+    with pytest.raises(UsageError, match=r"^why: expected"):
+        concluded.why("no such feature")
+
+
+def test_names_of_features_are_escaped_in_a_notebook(concluded):
+    page = concluded._repr_html_()
+    shown = {record["name"] for record in concluded.features("records", top=10)}
+    assert set(HOSTILE[:2]) & shown
+    assert "<script" not in page
+    assert "<img" not in page
+    assert "\x1b" not in page
+    assert "&lt;script&gt;" in page or "&lt;img" in page
+
+
+def test_a_notebook_shows_a_run_without_a_verdict(judged):
+    assert "judge probe" in judged._repr_html_()
+    assert "100 of 100 iterations" in repr(judged)
+
+
+def test_an_export_is_that_of_the_command_line(concluded, tmp_path):
+    for flags, options in (([], {}), (["--top", 2], {"top": 2})):
+        command("export", concluded.store.path, concluded.run, tmp_path / "a.csv", *flags)
+        made = concluded.export(tmp_path / "b.csv", **options)
+        assert made.read_bytes() == (tmp_path / "a.csv").read_bytes()
+        made.unlink(), (tmp_path / "a.csv").unlink()
+
+
+def test_an_export_of_nothing_is_refused(table, tmp_path):
+    labels = np.random.default_rng(1).integers(0, 2, 150)
+    srs_ooc.ingest(table[0], tmp_path / "t.zarr", target=labels)
+    none = srs_ooc.run(tmp_path / "t.zarr", judge="probe", iterations=5)
+    with pytest.raises(RunError, match="found none after 5 iterations"):
+        none.export(tmp_path / "a.csv")
+    with pytest.raises(UsageError, match="top"):
+        none.export(tmp_path / "a.csv", top=0)
+
+
+def test_a_store_that_was_moved_is_named(judged, tmp_path):
+    moved = judged.store.path.rename(tmp_path / "moved.zarr")
+    with pytest.raises(RunError, match="no longer at"):
+        judged.selected  # noqa: B018
+    assert srs_ooc.open_run(judged.run).status.iterations == 100
+    again = srs_ooc.open_run(judged.run, store=moved)
+    assert len(again.features("records")) == 40
+    assert srs_ooc.resume(again, store=moved, iterations=110).n_iterations == 110

@@ -1,0 +1,212 @@
+import csv
+import io
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import srs_ooc as command
+from stores import make_store, noise_table
+
+import srs_ooc
+from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
+
+OPTIONS = {"iterations": 300, "subspace_size": 20, "fdr": 0.2}
+
+
+@pytest.fixture
+def store(tmp_path):
+    values, labels = noise_table(120, 60, seed=3)
+    return make_store(tmp_path / "t.zarr", values, labels)
+
+
+def rows_of(result):
+    return [
+        {name: None if value is None else str(value) for name, value in record.items()}
+        for record in result.features("records")
+    ]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "srs", "alpha": 0.25, "fdr": 0.2, "seed": 7},
+        {"method": "rs", "judge": "probe", "probe_min_draws": 3, "max_features": "sqrt"},
+    ],
+)
+def test_a_run_equals_that_of_the_command_line_to_the_bit(store, tmp_path, options):
+    result = srs_ooc.run(store, out=tmp_path / "a.run", iterations=300, q=20, **options)
+    flags = [x for name, value in options.items() for x in (f"--{name.replace('_', '-')}", value)]
+    command("run", store, "--out", tmp_path / "b.run", "--iterations", 300, "--q", 20, *flags)
+    said = csv.DictReader(io.StringIO(command("features", tmp_path / "b.run", "--csv").stdout))
+    words = {"": None, "true": "True", "false": "False"}
+    assert rows_of(result) == [{k: words.get(v, v) for k, v in row.items()} for row in said]
+    assert result.status.parts == srs_ooc.open_run(tmp_path / "b.run").status.parts
+
+
+def test_a_run_and_its_result_print_nothing(store, tmp_path, capfd):
+    result = srs_ooc.run(store, progress=None, **OPTIONS)
+    result.features("records"), result.selected, result.status, repr(result), result._repr_html_()
+    result.export(tmp_path / "out.csv", top=2)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_ctrl_c_is_raised_once_all_is_committed_and_the_run_goes_on(store, tmp_path):
+    whole = srs_ooc.run(store, out=tmp_path / "whole.run", **OPTIONS)
+    seen = []
+
+    def press(step):
+        seen.append(step.done)
+        if step.done == 100:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        srs_ooc.run(store, progress=press, **OPTIONS)
+    assert signal.getsignal(signal.SIGINT) is before
+    stopped = srs_ooc.open_run(tmp_path / "t.run")
+    assert (stopped.n_iterations, stopped.status.state) == (seen[-1], "stopped")
+    assert stopped.is_provisional
+    assert rows_of(srs_ooc.resume(stopped)) == rows_of(whole)
+
+
+def test_a_second_ctrl_c_stops_at_once_and_what_was_committed_stays(store, tmp_path):
+    whole = srs_ooc.run(store, out=tmp_path / "whole.run", **OPTIONS)
+
+    def press_twice(step):
+        if step.done == 50:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        srs_ooc.run(store, progress=press_twice, **OPTIONS)
+    assert rows_of(srs_ooc.resume(tmp_path / "t.run")) == rows_of(whole)
+
+
+def test_an_error_of_a_callable_is_raised_once_all_is_committed(store, tmp_path):
+    def fail(step):
+        if step.done == 70:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        srs_ooc.run(store, progress=fail, **OPTIONS)
+    assert srs_ooc.open_run(tmp_path / "t.run").n_iterations == 70
+
+
+def test_results_are_readable_while_the_run_goes_on(store, tmp_path):
+    seen = []
+
+    def look(step):
+        if step.stage == "screening" and step.done == 200:
+            result = srs_ooc.open_run(tmp_path / "t.run")
+            seen.append((result.status.state, result.selected, len(result.features("records"))))
+
+    srs_ooc.run(store, progress=look, **OPTIONS)
+    assert seen == [("running", [], 60)]
+
+
+def test_a_result_follows_the_commits_of_its_run(store):
+    result = srs_ooc.run(store, judge="probe", iterations=20, subspace_size=20)
+    assert result.reading.n_iterations == 20
+    srs_ooc.resume(result, iterations=50)
+    assert result.reading.n_iterations == result.n_iterations == 50
+
+
+def test_a_run_works_outside_the_main_thread(store):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(srs_ooc.run(store, **OPTIONS)))
+    thread.start()
+    thread.join()
+    assert found[0].status.state == "finished"
+
+
+def test_rows_and_features_are_named_by_file_or_by_list(store, tmp_path):
+    exclude, rows = ["f0", "f7"], [str(i) for i in range(1, 91)]
+    (tmp_path / "exclude").write_text("f0\nf7\n")
+    (tmp_path / "rows").write_text("\n".join(rows))
+    by_list = srs_ooc.run(store, out=tmp_path / "a.run", exclude=exclude, rows=rows, **OPTIONS)
+    files = {"exclude": tmp_path / "exclude", "rows": str(tmp_path / "rows")}
+    by_file = srs_ooc.run(store, out=tmp_path / "b.run", **files, **OPTIONS)
+    assert rows_of(by_list) == rows_of(by_file)
+    assert by_list.status.rows.startswith("90 rows")
+    with pytest.raises(UsageError, match="exclude: expected"):
+        srs_ooc.run(store, out=tmp_path / "c.run", exclude=["f1\nf2"])
+    with pytest.raises(UsageError, match="rows: expected"):
+        srs_ooc.run(store, out=tmp_path / "c.run", rows=[1])
+
+
+def test_a_run_that_is_there_goes_on_and_another_identity_is_refused(store):
+    srs_ooc.run(store, judge="probe", iterations=20, alpha=0.5)
+    assert srs_ooc.run(store, iterations=30).n_iterations == 30
+    with pytest.raises(RunError, match=r"asked for: 0\.25"):
+        srs_ooc.run(store, alpha=0.25)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpa": 0.5}, "Did you mean alpha?"),
+        ({"q": 3, "subspace_size": 3}, "expected once"),
+        ({"fdr": 2}, r"^fdr: expected"),
+        ({"progress": 3}, "progress: expected True"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_in_pythons_spelling(store, options, message):
+    with pytest.raises(UsageError, match=message) as caught:
+        srs_ooc.run(store, **options)
+    assert "--" not in str(caught.value)
+
+
+def test_a_cap_too_small_is_refused_with_the_keyword_that_would_do(store):
+    with pytest.raises(BudgetError, match=r"memory_mb=\d+") as caught:
+        srs_ooc.run(store, memory_mb=20)
+    least = int(str(caught.value).rsplit("memory_mb=", 1)[1].rstrip("."))
+    assert srs_ooc.run(store, memory_mb=least, iterations=10).n_iterations == 10
+
+
+def test_what_was_resident_before_the_call_does_not_count(store, tmp_path):
+    held = np.ones(30_000_000)  # 240 MB, far above the cap
+    result = srs_ooc.run(store, memory_mb=100, iterations=50)
+    assert held.all()
+    assert result.status.peak_rss_mb < 100
+
+
+def test_a_missing_store_or_run_is_an_error_not_a_start(tmp_path):
+    with pytest.raises(StoreError, match="nothing there"):
+        srs_ooc.run(tmp_path / "no.zarr")
+    with pytest.raises(RunError, match="nothing there"):
+        srs_ooc.open_run(tmp_path / "no.run")
+    with pytest.raises(RunError, match="nothing there"):
+        srs_ooc.resume(tmp_path / "no.run")
+
+
+def test_a_bar_shows_each_stage_where_tqdm_is_there(store, capfd):
+    pytest.importorskip("tqdm")
+    srs_ooc.run(store, progress=True, **OPTIONS)
+    said = capfd.readouterr().err
+    assert "300/300" in said
+    assert "closing" in said
+
+
+def test_without_tqdm_a_bar_is_none(store, capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    assert srs_ooc.run(store, progress=True, iterations=20).n_iterations == 20
+    assert capfd.readouterr().err == ""
+
+
+def test_every_declared_option_is_listed_with_its_help():
+    listed = srs_ooc.options()
+    assert {"alpha", "subspace_size", "fdr", "seed", "method"} <= set(listed)
+    assert all(listed.values())
+
+
+def test_the_public_names_are_listed_and_load():
+    code = "import srs_ooc; [getattr(srs_ooc, n) for n in srs_ooc.__all__]; print(dir(srs_ooc))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(srs_ooc.__all__) <= set(eval(done.stdout))
+    assert Path(srs_ooc.__file__).name == "__init__.py"
+    with pytest.raises(AttributeError, match="nothing"):
+        srs_ooc.nothing  # noqa: B018
