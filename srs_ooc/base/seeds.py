@@ -40,6 +40,8 @@ class Purpose(IntEnum):
     RANK_TIE = 16
     CATEGORIES = 21
     BOOTSTRAP = 22
+    WEIGHTED = 25
+    SKETCH = 26
 
 
 def mix64(x: int) -> int:

@@ -51,7 +51,7 @@ class RunProgress:
         left = f"{(step.total - step.done) / speed:.0f} s left" if speed else "starting"
         what = f"{step.n_kept} in F" if not step.stage else step.stage
         return (
-            f"{step.done}/{step.total} iterations, {speed:.0f}/s, {what}, {left}, "
+            f"{step.done}/{step.total} {step.unit}, {speed:.0f}/s, {what}, {left}, "
             f"{resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
         )
 

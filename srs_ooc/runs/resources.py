@@ -79,7 +79,11 @@ def plan_memory(
     """
     budget = Budget(cap_nbytes, process_nbytes)
     for purpose, n_bytes in fixed_nbytes(
-        shape, spec.learner.impurity, spec.decoys, concludes=spec.concludes
+        shape,
+        spec.learner.impurity,
+        spec.decoys,
+        concludes=spec.concludes,
+        item_nbytes=spec.item_nbytes,
     ):
         budget.grant(purpose, n_bytes)
     n_columns = spec.n_columns
@@ -107,7 +111,8 @@ class EngineParts:
 
     ``candidates``, uint32 (n_candidates,), are the items that may be drawn, None where all may;
     ``manifest`` is of the run's store; ``target_order``, int32 (n_rows,), is how a replay permutes
-    the target.
+    the target; ``weights``, uint32 (n_items,), are how often items are to be drawn, None where all
+    weigh alike.
     """
 
     spec: RunSpec
@@ -119,6 +124,7 @@ class EngineParts:
     learner: TreeLearner
     blocks: list[Block]
     target_order: NDArray[np.int32] | None = None
+    weights: NDArray[np.uint32] | None = None
 
     @property
     def n_features(self) -> int:
@@ -139,7 +145,14 @@ class EngineParts:
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
         return Search(
-            spec, self.n_features, self.n_candidates, self.candidates, self.executor, book, trees
+            spec,
+            self.n_features,
+            self.n_candidates,
+            self.candidates,
+            self.executor,
+            book,
+            trees,
+            self.weights,
         )
 
     @contextmanager
@@ -253,6 +266,7 @@ def _parts_of(
         learner,
         blocks,
         order,
+        inputs.weights,
     )
 
 

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.params import WordOrFile
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs, digest, resolve
+from srs_ooc.runs.item_weights import WEIGHTS, scoring_of, with_weights
 from srs_ooc.runs.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
@@ -21,6 +23,7 @@ from srs_ooc.runs.spec import (
     RunSpec,
     Shape,
     check_same,
+    declared,
     settle,
 )
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
@@ -115,6 +118,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         request.rows_file,
         exclude_missing=request.exclude_missing,
         room_nbytes=_room_nbytes(request),
+        scores_file=scores_file(request.options),
     )
     options = _with_digests(request.options, asked)
     if run.exists():
@@ -141,7 +145,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         UNTIL_STABLE: request.until_stable,
     }
     meta[VALID] = 0 if saves else None
-    arrays = {"excluded": asked.excluded, "rows": asked.rows}
+    arrays = {"excluded": asked.excluded, "rows": asked.rows, WEIGHTS: asked.weights}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
 
@@ -162,6 +166,7 @@ def settle_new(store: Path, request: Request) -> tuple[RunSpec, Shape, Inputs, i
         request.rows_file,
         exclude_missing=request.exclude_missing,
         room_nbytes=_room_nbytes(request),
+        scores_file=scores_file(request.options),
     )
     options = _with_digests(request.options, asked)
     saves = bool(request.save_trees)
@@ -187,6 +192,7 @@ def _settled(
     if spec.concludes:
         check_exchangeable(store, manifest, asked)
     plan_memory(spec, shape, memory_mb * MB, saves=saves)
+    scoring_of(spec, store, manifest, asked, memory_mb * MB)
     return spec, shape, memory_mb
 
 
@@ -238,7 +244,10 @@ def work_on(
         return
     inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
     cap_nbytes = int(ledger.meta("memory_mb")) * MB
-    setting = Setting(store, inputs, cap_nbytes, request.threads)
+    weighted = with_weights(ledger, spec_of(ledger), store, inputs, cap_nbytes, watch)
+    if weighted is None:
+        return
+    setting = Setting(store, weighted, cap_nbytes, request.threads)
     with _tree_writer(ledger) as trees:
         if spec_of(ledger).concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))
@@ -297,6 +306,14 @@ def _screen(
 
 
 def _with_digests(options: Options, inputs: Inputs) -> Options:
-    return options.also(
+    found = options.also(
         excluded=digest(inputs.excluded, "features"), rows=digest(inputs.rows, "rows")
     )
+    return found if inputs.weights is None else found.also(scores=digest(inputs.weights, WEIGHTS))
+
+
+def scores_file(options: Options) -> Path | None:
+    """Return the file of scores that options name, if they name one."""
+    kind, given = declared()["scores"].kind, options.get("scores")
+    assert isinstance(kind, WordOrFile)
+    return None if given is None or given in kind.words else Path(given)

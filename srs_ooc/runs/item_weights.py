@@ -1,0 +1,230 @@
+"""What items are drawn by: scores of their columns, computed once and kept in the ledger."""
+
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from srs_ooc.base.budget import Budget, resident_nbytes
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.records import Step
+from srs_ooc.base.state import Pages, Saved, State, n_pages
+from srs_ooc.column_scores.base import (
+    Blocks,
+    Columns,
+    ColumnScore,
+    block_columns,
+    n_blocks,
+    score_columns,
+)
+from srs_ooc.column_scores.weights import integer_weights
+from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import decoy_families, exchangeability
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.samplers.method import CODES, VALUES, ScoreGround, method_of
+from srs_ooc.store.identity import same_store
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.scan import Scan
+
+WEIGHTS = "weights"
+"""Name of the weights in a ledger: as a part that is committed, and as a file's contents."""
+STAGE = "scoring columns"
+WEIGHT_NBYTES = 4
+
+
+@dataclass
+class ItemWeights:
+    """The weights of all items, as a ledger commits them; uint32 (n_items,)."""
+
+    weights: NDArray[np.uint32]
+
+    def state(self) -> State:
+        """Return all pages: they are written once."""
+        changed = np.ones(n_pages(len(self.weights)), np.bool_)
+        return State({WEIGHTS: Pages(self.weights, changed)})
+
+    def restore(self, saved: Saved) -> None:
+        """Take the weights back; none where they were not committed yet."""
+        self.weights = np.zeros(saved.length(WEIGHTS), np.uint32)
+        saved.fill(WEIGHTS, self.weights)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The passes over a store that score the columns of all items of a run.
+
+    Attributes
+    ----------
+    score : ColumnScore
+        As new.
+    scan : Scan
+        The columns of features.
+    n_features : int
+        Features of the store.
+    families : int32 (n_families, n_rows) or None
+        The row that a decoy of each family takes at each row.
+    """
+
+    score: ColumnScore
+    scan: Scan
+    n_features: int
+    families: NDArray[np.int32] | None = None
+
+    def blocks(self) -> Iterator[tuple[int, Columns]]:
+        """Yield the columns of one pass: those of features, each block with its decoys."""
+        for first, columns in self.scan.blocks():
+            yield first, columns
+            for number, rows in enumerate(() if self.families is None else self.families, 1):
+                yield first + number * self.n_features, np.take(columns, rows, axis=1)
+
+    @property
+    def n_steps(self) -> int:
+        """Blocks of all passes."""
+        n_copies = 1 if self.families is None else 1 + len(self.families)
+        return self.score.n_passes * n_copies * n_blocks(self.n_features, self.scan.n_rows)
+
+    def run(self, keep_going: Callable[[int], bool]) -> NDArray[np.float64] | None:
+        """Return the scores; None if stopped. ``keep_going`` is told how many blocks are done."""
+        done = 0
+
+        def going() -> bool:
+            nonlocal done
+            done += 1
+            return keep_going(done)
+
+        blocks: Blocks = self.blocks
+        # Whole numbers sum exactly whatever the threads; others would round otherwise.
+        with nullcontext() if self.scan.is_exact else threadpool_limits(1):
+            return score_columns(self.score, blocks, going)
+
+
+def with_weights(
+    ledger: Ledger,
+    spec: RunSpec,
+    store: Path,
+    inputs: Inputs,
+    cap_nbytes: int,
+    watch: Callable[[Step], bool],
+) -> Inputs | None:
+    """Return the inputs of a run with the weights of its items; None if ``watch`` said no.
+
+    Of a method that has columns scored: from the ledger, or computed and committed there.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the passes.
+    StoreError
+        If the store is not the run's.
+    """
+    if method_of(spec.run.method).score is None:
+        return inputs
+    from_file = ledger.input(WEIGHTS, "<u4")
+    if from_file is not None:
+        return Inputs(inputs.excluded, inputs.rows, from_file)
+    part = ItemWeights(np.zeros(0, np.uint32))
+    progress = ledger.load({WEIGHTS: part})
+    if not len(part.weights):
+        with same_store(store, spec.store) as manifest:
+            scoring = scoring_of(spec, store, manifest, inputs, cap_nbytes)
+            assert scoring is not None
+            n_steps = scoring.n_steps
+            scores = scoring.run(lambda done: watch(Step(STAGE, done, n_steps, unit="blocks")))
+            del scoring
+        if scores is None:
+            return None
+        part = ItemWeights(integer_weights(scores))
+        ledger.commit(progress, {WEIGHTS: part.state()}, resident_nbytes())
+    return Inputs(inputs.excluded, inputs.rows, part.weights)
+
+
+def scoring_of(
+    spec: RunSpec, store: Path, manifest: Manifest, inputs: Inputs, cap_nbytes: int
+) -> Scoring | None:
+    """Return the passes of a run under its cap; None where its method has no columns scored.
+
+    Raises
+    ------
+    UsageError
+        If the store keeps no values and they are to be scored.
+    BudgetError
+        If the cap cannot hold them.
+    """
+    score = method_of(spec.run.method).score
+    if score is None:
+        return None
+    n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
+    ground = ScoreGround(n_rows, spec.n_items(manifest.n_features), 1 + spec.decoys, spec.seed)
+    found = score(spec.sampler, ground)
+    if found is None:
+        return None
+    make = partial(exchangeability, store, manifest, inputs) if spec.decoys else None
+    return fitted(
+        found,
+        scan_of(store, manifest, inputs, getattr(spec.sampler, "matrix", CODES)),
+        manifest.n_features,
+        cap_nbytes,
+        None if make is None else lambda: decoy_families(spec, make()),
+        spec.decoys,
+    )
+
+
+def scan_of(store: Path, manifest: Manifest, inputs: Inputs, matrix: str) -> Scan:
+    """Return the scan of the training rows of a store.
+
+    Raises
+    ------
+    UsageError
+        If the store keeps no values and they are to be scored.
+    """
+    if matrix == VALUES and manifest.values_dtype is None:
+        raise UsageError(
+            f"--matrix values: expected a store that keeps the values, found {store}, which keeps "
+            "only codes. Score the codes with --matrix codes, or ingest without --no-values."
+        )
+    n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
+    return Scan(
+        store,
+        manifest,
+        block_columns(n_rows),
+        rows=inputs.rows,
+        excluded=inputs.excluded,
+        values=matrix == VALUES,
+    )
+
+
+def fitted(
+    score: ColumnScore,
+    scan: Scan,
+    n_features: int,
+    cap_nbytes: int,
+    families: Callable[[], NDArray[np.int32] | None] | None = None,
+    n_families: int = 0,
+    other_nbytes: int = 0,
+) -> Scoring:
+    """Return passes that fit under a cap, ``other_nbytes`` a feature for what follows included.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold them.
+    """
+    n_items = (1 + n_families) * n_features
+    budget = Budget(cap_nbytes)
+    budget.grant("scoring", score.nbytes)
+    budget.grant("a block of columns", scan.nbytes)
+    budget.grant(f"weights of {n_items} items", (WEIGHT_NBYTES + other_nbytes) * n_items)
+    budget.grant("ledger", LEDGER_NBYTES)
+    if n_families:
+        nbytes = Exchangeability.nbytes(scan.n_rows) + 4 * n_families * scan.n_rows
+        budget.grant("decoys", nbytes)
+    budget.check()
+    return Scoring(score, scan, n_features, None if families is None else families())
