@@ -26,7 +26,7 @@ from srs_ooc.cli.output import (
 )
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.runs.inputs import resolve
-from srs_ooc.runs.item_weights import STAGE, fitted, scan_of
+from srs_ooc.runs.item_weights import STAGE, Scoring, check_leases, scan_of, scoring_leases
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.samplers.method import ScoreGround
 from srs_ooc.store.check import check_files
@@ -103,9 +103,10 @@ def scores_command(
         score = params.score(ScoreGround(scan.n_rows, manifest.n_features, 1, key))
         if score is None:
             raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
-        scoring = fitted(
-            score, scan, manifest.n_features, memory_mb * MB, other_nbytes=ORDER_NBYTES
-        )
+        leases = scoring_leases(score, scan, manifest.n_features)
+        ordering = ("the table in order", ORDER_NBYTES * manifest.n_features)
+        check_leases(memory_mb * MB, [*leases, ordering])
+        scoring = Scoring(score, scan, manifest.n_features)
         progress, n_steps = RunProgress(memory_mb), scoring.n_steps
         try:
             scores = scoring.run(lambda done: _shown(progress, done, n_steps))

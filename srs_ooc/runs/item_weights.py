@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -147,7 +146,11 @@ def with_weights(
 
 
 def scoring_of(
-    spec: RunSpec, store: Path, manifest: Manifest, inputs: Inputs, cap_nbytes: int
+    spec: RunSpec,
+    store: Path,
+    manifest: Manifest,
+    inputs: Inputs,
+    cap_nbytes: int,
 ) -> Scoring | None:
     """Return the passes of a run under its cap; None where its method has no columns scored.
 
@@ -158,23 +161,39 @@ def scoring_of(
     BudgetError
         If the cap cannot hold them.
     """
-    score = method_of(spec.run.method).score
-    if score is None:
+    score, scan = _parts_of(spec, store, manifest, inputs)
+    if score is None or scan is None:
         return None
+    leases = scoring_leases(score, scan, manifest.n_features, spec.decoys)
+    check_leases(cap_nbytes, leases)
+    families = None
+    if spec.decoys:
+        families = decoy_families(spec, exchangeability(store, manifest, inputs))
+    return Scoring(score, scan, manifest.n_features, families)
+
+
+def needs_of(
+    spec: RunSpec, store: Path, manifest: Manifest, inputs: Inputs
+) -> list[tuple[str, int]]:
+    """Return what scoring the columns of a run needs besides the process: (purpose, bytes)."""
+    score, scan = _parts_of(spec, store, manifest, inputs)
+    if score is None or scan is None:
+        return []
+    return scoring_leases(score, scan, manifest.n_features, spec.decoys)
+
+
+def _parts_of(
+    spec: RunSpec, store: Path, manifest: Manifest, inputs: Inputs
+) -> tuple[ColumnScore, Scan] | tuple[None, None]:
+    make = method_of(spec.run.method).score
+    if make is None:
+        return None, None
     n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
     ground = ScoreGround(n_rows, spec.n_items(manifest.n_features), 1 + spec.decoys, spec.seed)
-    found = score(spec.sampler, ground)
-    if found is None:
-        return None
-    make = partial(exchangeability, store, manifest, inputs) if spec.decoys else None
-    return fitted(
-        found,
-        scan_of(store, manifest, inputs, getattr(spec.sampler, "matrix", CODES)),
-        manifest.n_features,
-        cap_nbytes,
-        None if make is None else lambda: decoy_families(spec, make()),
-        spec.decoys,
-    )
+    score = make(spec.sampler, ground)
+    if score is None:
+        return None, None
+    return score, scan_of(store, manifest, inputs, getattr(spec.sampler, "matrix", CODES))
 
 
 def scan_of(store: Path, manifest: Manifest, inputs: Inputs, matrix: str) -> Scan:
@@ -201,30 +220,30 @@ def scan_of(store: Path, manifest: Manifest, inputs: Inputs, matrix: str) -> Sca
     )
 
 
-def fitted(
-    score: ColumnScore,
-    scan: Scan,
-    n_features: int,
-    cap_nbytes: int,
-    families: Callable[[], NDArray[np.int32] | None] | None = None,
-    n_families: int = 0,
-    other_nbytes: int = 0,
-) -> Scoring:
-    """Return passes that fit under a cap, ``other_nbytes`` a feature for what follows included.
+def scoring_leases(
+    score: ColumnScore, scan: Scan, n_features: int, n_families: int = 0
+) -> list[tuple[str, int]]:
+    """Return what passes need besides the process: (purpose, bytes)."""
+    n_items = (1 + n_families) * n_features
+    making = Exchangeability.nbytes(scan.n_rows) + 4 * n_families * scan.n_rows
+    return [
+        ("scoring columns", score.nbytes),
+        ("a block of columns", scan.nbytes),
+        (f"weights of {n_items} items", WEIGHT_NBYTES * n_items),
+        ("ledger", LEDGER_NBYTES),
+        *([("decoys", making)] if n_families else []),
+    ]
+
+
+def check_leases(cap_nbytes: int, leases: list[tuple[str, int]], other_nbytes: int = 0) -> None:
+    """Check that a cap holds some leases.
 
     Raises
     ------
     BudgetError
-        If the cap cannot hold them.
+        If it cannot; the cap that is named holds ``other_nbytes`` in their place, too.
     """
-    n_items = (1 + n_families) * n_features
-    budget = Budget(cap_nbytes)
-    budget.grant("scoring", score.nbytes)
-    budget.grant("a block of columns", scan.nbytes)
-    budget.grant(f"weights of {n_items} items", (WEIGHT_NBYTES + other_nbytes) * n_items)
-    budget.grant("ledger", LEDGER_NBYTES)
-    if n_families:
-        nbytes = Exchangeability.nbytes(scan.n_rows) + 4 * n_families * scan.n_rows
-        budget.grant("decoys", nbytes)
+    budget = Budget(cap_nbytes, other_nbytes=other_nbytes)
+    for purpose, nbytes in leases:
+        budget.grant(purpose, nbytes)
     budget.check()
-    return Scoring(score, scan, n_features, None if families is None else families())

@@ -69,15 +69,18 @@ def plan_memory(
     process_nbytes: int | None = None,
     *,
     saves: bool = False,
+    other_nbytes: int = 0,
 ) -> Budget:
     """Return the budget of a run with one worker granted; ``saves``: trees are kept.
+
+    ``other_nbytes`` is what a stage before it needs: a cap that is named holds that too.
 
     Raises
     ------
     BudgetError
         If the cap cannot hold it.
     """
-    budget = Budget(cap_nbytes, process_nbytes)
+    budget = Budget(cap_nbytes, process_nbytes, other_nbytes)
     for purpose, n_bytes in fixed_nbytes(
         shape,
         spec.learner.impurity,

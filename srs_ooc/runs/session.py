@@ -12,7 +12,7 @@ from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs, digest, resolve
-from srs_ooc.runs.item_weights import WEIGHTS, scoring_of, with_weights
+from srs_ooc.runs.item_weights import WEIGHTS, check_leases, needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
@@ -191,8 +191,12 @@ def _settled(
     training_response(store, manifest, asked, class_weight)
     if spec.concludes:
         check_exchangeable(store, manifest, asked)
-    plan_memory(spec, shape, memory_mb * MB, saves=saves)
-    scoring_of(spec, store, manifest, asked, memory_mb * MB)
+    cap_nbytes, scoring = memory_mb * MB, needs_of(spec, store, manifest, asked)
+    before = sum(n_bytes for _, n_bytes in scoring)
+    budget = plan_memory(spec, shape, cap_nbytes, saves=saves, other_nbytes=before)
+    if scoring:
+        after = sum(lease.n_bytes for lease in budget.leases[1:])
+        check_leases(cap_nbytes, scoring, other_nbytes=after)
     return spec, shape, memory_mb
 
 
