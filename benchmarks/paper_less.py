@@ -164,7 +164,7 @@ def large(folder: Path) -> None:
         if not store.exists():
             problem = ("--rows", n, "--features", p, "--relevant", 20, "--seed", 0)
             srs_ooc("synth", "madelon", store, *problem)
-        files = sorted((store / "codes").rglob("0"))
+        files = sorted((store / "codes").glob("c/*/0"))
         start, n_bytes = time.perf_counter(), 0
         for file in files:
             with file.open("rb", buffering=0) as opened:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.column_scores.base import BLOCK_CELLS, Columns, shifted
+from srs_ooc.column_scores.base import BLOCK_CELLS, BLOCK_COLUMNS, Columns, shifted
 from srs_ooc.column_scores.projection import Projection, top_eigenvectors
 
 MOST_ROWS = 3000
@@ -35,11 +35,12 @@ class Leverage:
 
     @property
     def nbytes(self) -> int:
-        """The Gram matrix with what its eigenvectors take, the scores, and a block twice."""
-        matrices = 48 * self._n_rows**2 + 24 * self._rank * self._n_rows
-        products = 24 * self._rank * 256
-        block = 16 * max(self._n_rows, BLOCK_CELLS)
-        return matrices + products + block + 8 * self._n_columns
+        """The Gram matrix, then what its eigenvectors take; vectors, scores, and a block."""
+        # Eigenvectors: the matrix and a copy, LAPACK's 2 n^2 numbers of workspace, the result.
+        summing = 16 * self._n_rows**2 + 16 * max(self._n_rows, BLOCK_CELLS)
+        finding = 41 * self._n_rows**2
+        vectors = 24 * self._rank * (self._n_rows + BLOCK_COLUMNS)
+        return max(summing, finding) + vectors + 8 * self._n_columns
 
     def update(self, first: int, columns: Columns) -> None:
         """Add up products of rows, or score columns."""

@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from srs_ooc.column_scores.base import Columns
 
@@ -53,8 +52,7 @@ def top_eigenvectors(
     values : float64 (r,)
         Above 0.
     """
-    with threadpool_limits(1):  # threads would round otherwise
-        values, vectors = np.linalg.eigh(symmetric)
+    values, vectors = np.linalg.eigh(symmetric)
     n = len(values)
     tolerance = n * np.finfo(np.float64).eps * max(values[-1], 0.0)
     n_kept = min(rank, int(np.count_nonzero(values > tolerance)))

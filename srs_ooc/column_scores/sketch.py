@@ -6,11 +6,10 @@ place of Gaussians: they have the same guarantees up to constants, and their sum
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.base.sizes import ceil_div
-from srs_ooc.column_scores.base import BLOCK_CELLS, Columns, shifted
+from srs_ooc.column_scores.base import BLOCK_CELLS, BLOCK_COLUMNS, Columns, shifted
 from srs_ooc.column_scores.projection import VECTOR_BITS, Projection, top_eigenvectors
 
 MORE = 10
@@ -54,7 +53,9 @@ class SketchedLeverage:
     @property
     def nbytes(self) -> int:
         """Sums and basis with what making them takes, the scores, and a block twice."""
-        matrices = 48 * self._n_rows * self._width + 24 * self._width * (256 + self._width)
+        matrices = 48 * self._n_rows * self._width + 24 * self._width * (
+            BLOCK_COLUMNS + self._width
+        )
         return matrices + 16 * max(self._n_rows, BLOCK_CELLS) + 8 * self._n_columns
 
     def update(self, first: int, columns: Columns) -> None:
@@ -80,17 +81,14 @@ class SketchedLeverage:
         if self._center:
             sums -= sums.mean(axis=0)
         if self._pass < self.n_passes - 1:
-            with threadpool_limits(1):
-                basis = np.linalg.qr(sums)[0].T
+            basis = np.linalg.qr(sums)[0].T
             self._basis = np.rint(np.ldexp(basis, VECTOR_BITS))
             return
         assert self._basis is not None
         basis = np.ldexp(self._basis, -VECTOR_BITS)
-        with threadpool_limits(1):
-            inner = basis @ sums
+        inner = basis @ sums
         vectors, values = top_eigenvectors((inner + inner.T) / 2, self._rank)
-        with threadpool_limits(1):
-            self._projection = Projection(self._n_columns, vectors @ basis, values)
+        self._projection = Projection(self._n_columns, vectors @ basis, values)
         self._basis = None
 
     def scores(self) -> NDArray[np.float64]:

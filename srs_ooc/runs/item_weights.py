@@ -1,20 +1,17 @@
 """What items are drawn by: scores of their columns, computed once and kept in the ledger."""
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from srs_ooc.base.budget import Budget, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.state import Pages, Saved, State, n_pages
 from srs_ooc.column_scores.base import (
-    Blocks,
     Columns,
     ColumnScore,
     block_columns,
@@ -99,10 +96,7 @@ class Scoring:
             done += 1
             return keep_going(done)
 
-        blocks: Blocks = self.blocks
-        # Whole numbers sum exactly whatever the threads; others would round otherwise.
-        with nullcontext() if self.scan.is_exact else threadpool_limits(1):
-            return score_columns(self.score, blocks, going)
+        return score_columns(self.score, self.blocks, going)
 
 
 def with_weights(

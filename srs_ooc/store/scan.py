@@ -61,11 +61,6 @@ class Scan:
         self.n_rows = manifest.n_rows if rows is None else len(rows)
 
     @property
-    def is_exact(self) -> bool:
-        """Whether blocks hold whole numbers below 255, or multiples of ``2**-8`` of them."""
-        return self._reader is None and self._manifest.code_nbytes == 1
-
-    @property
     def nbytes(self) -> int:
         """Memory of a pass: a block as read and as numbers, and what making them takes."""
         n_stored = self._manifest.n_rows

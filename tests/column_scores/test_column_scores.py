@@ -171,7 +171,7 @@ def test_weights_are_whole_numbers_in_units_of_the_largest():
 
 
 def test_what_is_printed_does_not_depend_on_the_threads_of_the_linear_algebra(tmp_path):
-    """The sums are of whole numbers; eigenvectors are found by one thread."""
+    """Eigenvectors, which threads would round otherwise, are found by one."""
     rng = np.random.default_rng(0)
     values = rng.standard_normal((900, 300))
     values[:50] += 3 * rng.standard_normal(300)

@@ -1,7 +1,5 @@
 """LESS as a run: weights computed once and kept, laws of every run, what is refused."""
 
-import json
-
 import numpy as np
 import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
@@ -99,19 +97,19 @@ def test_features_are_drawn_by_their_weights_and_decoys_alike(store, tmp_path):
 
 def test_permutation_runs_draw_by_the_weights_of_their_run(store, tmp_path, monkeypatch):
     seen = []
-    made = ItemWeights.__init__
-    monkeypatch.setattr(
-        ItemWeights,
-        "__init__",
-        lambda self, weights: (seen.append(len(weights)), made(self, weights))[1],
-    )
+
+    def counted(weights):
+        seen.append(len(weights))
+        return ItemWeights(weights)
+
+    monkeypatch.setattr("srs_ooc.runs.item_weights.ItemWeights", counted)
     request = Request(options(replays=4, fdr="0.2"), iterations=60)
     work(store, tmp_path / "a.run", request)
     assert seen.count(N_FEATURES) == 1
 
 
-def test_strata_bind_decoys_while_they_are_scored_too(tmp_path):
-    """Three families: their rows differ, so their weights do, but not by much."""
+def test_each_decoy_of_several_families_is_scored_by_its_own_column(tmp_path):
+    """Their rows differ, so their weights do, but not by much."""
     values, labels = noise_table(60, N_FEATURES)
     store = make_store(tmp_path / "t.zarr", values, labels)
     run = tmp_path / "a.run"
@@ -231,7 +229,8 @@ def test_the_default_subspace_is_twice_the_square_root_and_a_plan_can_be_made(st
     plan = json_of("plan", store, "--method", "less", "--json")
     assert plan["subspace_size"] == 2 * 20
     assert any("method" in lease["purpose"] for lease in plan["leases"])
-    assert json.dumps(plan)
+    assert "mean weight" in plan["advice"][0]["reason"]
+    assert "if all were drawn alike" in srs_ooc("plan", store, "--method", "less").stdout
 
 
 def cap_named(*arguments):

@@ -171,6 +171,11 @@ class RunSpec:
         return method_of(self.run.method).item_nbytes
 
     @property
+    def draws_by_weight(self) -> bool:
+        """Whether some features are drawn more often than others, by scores of their columns."""
+        return method_of(self.run.method).score is not None
+
+    @property
     def min_draws(self) -> int:
         """Draws that the probe asks for to be exceeded, where it judges; else its default."""
         if isinstance(self.judging, ProbeParams):
