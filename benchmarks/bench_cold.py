@@ -28,12 +28,11 @@ import numpy as np
 from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
 from srs_ooc.planning.subject import Subject, subject_of_store
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import engine_parts
 from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.store import Store
 
 READERS = (1, 4, 16)
 PIECE_NBYTES = 1 << 20
@@ -106,22 +105,20 @@ def _is_before(until: float) -> bool:
 
 def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.ndarray]]:
     """Return the milliseconds of an iteration cold and cached, and the subspaces grown."""
-    assert subject.store is not None
     drop_cache(files)
     found, n_done, subspaces = [], 0, []
-    with engine_parts(
-        subject.spec, subject.store, Inputs(), subject.cap_nbytes, subject.threads
-    ) as parts:
+    with subject.resources() as resources:
         for attempt in ("cold", "cached"):
-            engine, begun = parts.engine(TransientLedger()), time.perf_counter()
+            engine = resources.search(TransientLedger()).engine
+            begun = time.perf_counter()
             if attempt == "cold":
                 until = begun + PART_SECONDS
                 engine.advance(MOST_ITERATIONS, partial(_is_before, until))
-                n_done = engine.state.iteration
+                n_done = engine.iteration
             else:
                 engine.advance(n_done)
             found.append(1e3 * (time.perf_counter() - begun) / n_done)
-        engine = parts.engine(TransientLedger())
+        engine = resources.search(TransientLedger()).engine
         subspaces = [engine.propose(iteration).features for iteration in range(min(n_done, 20))]
     return found[0], found[1], subspaces
 
@@ -132,7 +129,7 @@ def measure(store: Path, q: int, block: int, memory_mb: int, threads: int, repea
     files = chunk_files(store, manifest.n_chunks)
     options = Options(subspace_size=str(q), draw_block=block, judge="probe")
     request = Request(options, memory_mb=memory_mb, threads=threads)
-    subject = subject_of_store(store, request)
+    subject = subject_of_store(Store.open(store), request)
     table: dict[str, list[float]] = {}
     for _ in range(repeats):
         cold, cached, subspaces = ours(subject, files)

@@ -23,9 +23,12 @@ import numpy as np
 from sklearn.tree import ExtraTreeClassifier
 
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import engine_parts
-from srs_ooc.runs.session import Request, open_or_create, spec_of
+from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.resources import resources_of
+from srs_ooc.runs.session import Request, open_or_create
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.task import Task
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic.madelon import Madelon
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.problem import columns
@@ -58,15 +61,18 @@ def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> f
     """Return the seconds one iteration takes, over long enough to hold commits."""
     options = Options(subspace_size=str(q), seed=seed, judge="probe")
     request = Request(options, threads=threads, memory_mb=4000)
-    ledger = open_or_create(store, run, request)
+    opened = Store.open(store)
+    ledger = open_or_create(opened, run, request)
+    spec = spec_of(ledger)
+    task = Task.of_run(spec, opened, Inputs())
     try:
-        with engine_parts(spec_of(ledger), store, Inputs(), CAP_NBYTES, threads) as parts:
-            engine = parts.engine(ledger)
+        with resources_of(spec, opened, task, CAP_NBYTES, threads) as resources:
+            engine = resources.search(ledger).engine
             engine.advance(200)
-            start, first = time.perf_counter(), engine.state.iteration
+            start, first = time.perf_counter(), engine.iteration
             while time.perf_counter() - start < WARM_SECONDS:
-                engine.advance(engine.state.iteration + 200)
-            return (time.perf_counter() - start) / (engine.state.iteration - first)
+                engine.advance(engine.iteration + 200)
+            return (time.perf_counter() - start) / (engine.iteration - first)
     finally:
         ledger.close()
         shutil.rmtree(run)

@@ -29,6 +29,7 @@ from cold_store import chunk_files, drop_cache
 
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.layout import chunk_file
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic.madelon import Madelon
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.trees.block import Block
@@ -60,7 +61,7 @@ def in_memory(store: ColumnStore) -> np.ndarray:
 def compare(store: Path, q: int, repeats: int, *, mapped: bool) -> None:
     """Print our gathers, tiled and as columns, against ``take``, warm."""
     rng = np.random.default_rng(0)
-    with ColumnStore(store, mapped=mapped) as columns:
+    with Store.open(store).columns(mapped=mapped) as columns:
         manifest = columns.manifest
         table = in_memory(columns)
         taken = np.empty((q, manifest.n_rows), dtype=np.uint8)
@@ -86,7 +87,7 @@ def compare(store: Path, q: int, repeats: int, *, mapped: bool) -> None:
 def cold(store: Path, q: int, repeats: int) -> None:
     """Print a gather with the page cache dropped beside the bare reads."""
     rng = np.random.default_rng(1)
-    with ColumnStore(store, mapped=False) as columns:
+    with Store.open(store).columns(mapped=False) as columns:
         manifest = columns.manifest
         block = Block(q, manifest.n_rows, 1, tiled=True)
         files = chunk_files(store, manifest.n_chunks)

@@ -65,9 +65,14 @@ def _widen(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
             checksums |= write_small(folder, name, [array])
             lengths[name] = len(array)
     wide = dataclasses.replace(
-        one, n_features=n_features, values_dtype=None, kind_counts={}, checksums=checksums
+        one,
+        n_features=n_features,
+        values_dtype=None,
+        kind_counts={},
+        checksums=checksums,
+        lengths=lengths,
     )
-    write_metadata(folder, wide, lengths, 0)
+    write_metadata(folder, wide)
 
 
 def chunk_files(store: Path, n_chunks: int) -> list[Path]:

@@ -22,14 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.planning.subject import subject_of_store
-from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.search import Search
 from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic.madelon import Madelon
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.problem import Problem
@@ -41,9 +39,11 @@ PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {  # name: table of 
 }
 
 
-def scores(engine: Engine, relevant: np.ndarray) -> tuple[float, float, float]:
+def scores(search: Search, relevant: np.ndarray) -> tuple[float, float, float]:
     """Return average precision, recall among the first, and F1 of the selected features."""
-    tally, kept = engine.state.tally, engine.state.kept.features
+    sampler = search.engine.sampler
+    assert isinstance(sampler, SequentialRandomSubspace)
+    tally, kept = search.tally, sampler.kept.features
     mean = tally.importance / np.maximum(tally.n_drawn, 1)
     places = np.sort(np.flatnonzero(np.isin(np.argsort(-mean, kind="stable"), relevant))) + 1
     precision = float(np.mean(np.arange(1, len(places) + 1) / places))
@@ -57,16 +57,16 @@ def run(
 ) -> tuple[float, float, float]:
     """Return the scores of one run."""
     options = Options(subspace_size=str(q), draw_block=block, seed=seed, judge="probe")
-    subject = subject_of_store(store, Request(options))
-    with engine_parts(subject.spec, store, Inputs(), subject.cap_nbytes, None) as parts:
-        engine = parts.engine(TransientLedger())
-        engine.advance(iterations)
-        return scores(engine, relevant)
+    subject = subject_of_store(Store.open(store), Request(options))
+    with subject.resources() as resources:
+        search = resources.search(TransientLedger())
+        search.engine.advance(iterations)
+        return scores(search, relevant)
 
 
 def stored(store: Path, problem: Problem) -> np.ndarray:
     """Return the stored positions of the relevant features."""
-    positions = read_array(store, read_manifest(store), "positions")
+    positions = Store.open(store).array("positions")
     return np.flatnonzero(np.isin(positions, problem.truth().relevant))
 
 

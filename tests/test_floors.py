@@ -15,7 +15,7 @@ FLOORS = {
     4: ["samplers", "store"],
     5: ["learners", "ingestion"],
     6: ["runs", "synthetic"],
-    7: ["planning"],
+    7: ["planning", "compaction"],
     8: ["results", "ensemble"],
     9: ["cli", "testing"],
     10: ["__main__"],

@@ -31,5 +31,10 @@ def test_heavy_libraries_load_only_where_used(tmp_path: Path, modules: list[str]
     assert [name for name in HEAVY if name in packages] == []
 
 
+def test_a_run_loads_no_codec_of_values(tmp_path: Path) -> None:
+    packages = imported_by(tmp_path, "srs_ooc.cli.run")
+    assert [name for name in [*HEAVY, "numcodecs", "google_crc32c"] if name in packages] == []
+
+
 def test_the_probe_sees_an_import(tmp_path: Path) -> None:
     assert "rich" in imported_by(tmp_path, "rich.text")

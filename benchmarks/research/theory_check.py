@@ -21,12 +21,15 @@ import numpy as np
 
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.table import stored_positions
-from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import engine_parts, shape_of
+from srs_ooc.runs.memory import shape_of
+from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.spec import Options, settle
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.runs.task import Task
+from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal, Scenario
 from srs_ooc.theory import examples
@@ -116,23 +119,26 @@ def iterations_needed(
     store: Path, case: Case, alpha: str, relevant: set[int], n_runs: int
 ) -> np.ndarray:
     """Return the iterations after which F held every relevant feature, one number a seed."""
-    manifest, inputs = read_manifest(store), Inputs()
+    opened, inputs = Store.open(store), Inputs()
     options = Options(alpha=alpha, subspace_size=str(case.subspace_size), judge="positive")
-    shape = shape_of(manifest, inputs)
-    spec = settle(options, shape, manifest.fingerprint, CAP_NBYTES)
+    shape = shape_of(opened.manifest, inputs)
+    spec = settle(options, shape, opened.fingerprint, CAP_NBYTES)
+    task = Task.of_run(spec, opened, inputs)
     times = np.empty(n_runs)
-    with engine_parts(spec, store, inputs, CAP_NBYTES, threads=1) as parts:
+    with resources_of(spec, opened, task, CAP_NBYTES, threads=1) as resources:
         for seed in range(n_runs):
-            engine = parts.engine(TransientLedger(), seed)
+            engine = resources.search(TransientLedger(), seed).engine
+            sampler = engine.sampler
+            assert isinstance(sampler, SequentialRandomSubspace)
 
-            def wanting(engine: Engine = engine) -> bool:
-                return engine.state.kept.n < len(relevant)
+            def wanting(kept: KeptSet = sampler.kept) -> bool:
+                return kept.n < len(relevant)
 
             engine.advance(FOREVER, wanting)
-            found = set(engine.state.kept.features.tolist())
+            found = set(sampler.kept.features.tolist())
             if found != relevant:
                 raise AssertionError(f"{case}: expected {relevant} in F, found {found}")
-            times[seed] = engine.state.iteration
+            times[seed] = engine.iteration
     return times
 
 

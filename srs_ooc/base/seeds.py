@@ -3,7 +3,7 @@
 A 64-bit key is derived from (seed, round, slot, tree, node path, purpose) by a chain of
 :func:`derive`; numbers are then hashes of (key, counter). Nothing here keeps state, so any
 number can be recomputed in any order, on any thread, on any machine. The native kernel holds the
-same functions (``kernel/src/hash.hpp``) and is tested to agree on fixed vectors.
+same functions (``native/hash.hpp``) and is tested to agree on fixed vectors.
 
 ``mix64`` is the finalizer of SplitMix64 (Steele, Lea, Flood 2014, variant 13 of Stafford);
 ``mix32`` is the 32-bit finalizer of MurmurHash3 (Appleby, public domain).
@@ -40,6 +40,7 @@ class Purpose(IntEnum):
     RANK_TIE = 16
     CATEGORIES = 21
     BOOTSTRAP = 22
+    COMPACT = 23
     WEIGHTED = 25
     SKETCH = 26
 

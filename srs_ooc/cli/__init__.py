@@ -5,6 +5,7 @@ import importlib
 import os
 import signal
 import sys
+from difflib import get_close_matches
 from types import FrameType
 from typing import NoReturn
 
@@ -24,6 +25,7 @@ COMMANDS = {
     "resume": ("srs_ooc.cli.run", "Go on with a run, or to more iterations."),
     "status": ("srs_ooc.cli.status", "Show where a run stands."),
     "features": ("srs_ooc.cli.features", "Rank the features of a run."),
+    "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
     "export": ("srs_ooc.cli.export", "Write the selected columns to a CSV file."),
     "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
@@ -48,6 +50,17 @@ class LazyGroup(click.Group):
         module = importlib.import_module(COMMANDS[cmd_name][0])
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or suggest the ones it may have been meant for."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = get_close_matches(name, COMMANDS, n=2)
+            hint = f" Did you mean {' or '.join(near)}?" if near else ""
+            raise click.UsageError(f"expected a command, found {name[:40]!r}.{hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

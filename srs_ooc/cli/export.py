@@ -1,6 +1,7 @@
 """``srs-ooc export``."""
 
 from pathlib import Path
+from shlex import quote
 
 import click
 import numpy as np
@@ -12,8 +13,10 @@ from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.store.store import Store
 
 _FILE = click.Path(path_type=Path)
+_OTHERS = (".parquet", ".feather", ".arrow", ".npy", ".npz", ".xlsx", ".xls", ".json", ".svm")
 
 
 @click.command("export")
@@ -38,13 +41,21 @@ def export_command(
 
     Each row has its row id, the columns' real values, and the target.
     """
+    _check_name(out)
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
-    reading = Reading(ledger, store, memory_mb * MB)
+    opened = Store.open(store)
+    reading = Reading(ledger, opened, memory_mb * MB)
     ledger.close()
     if top and only_core:
         raise UsageError("expected one of --top and --core, found both. Leave one out.")
     stored = reading.top(top) if top else reading.selected(only_core=only_core)
+    if len(stored) == 0 and reading.is_provisional and not top:
+        raise RunError(
+            f"{run}: expected a run with its verdict, found one after {reading.n_iterations} "
+            f"iterations that has none yet. Wait for it, go on with `srs-ooc resume "
+            f"{quote(str(run))}`, or export the best by rank so far with --top N."
+        )
     if len(stored) == 0:
         which = "features of the tier core" if only_core else "selected features"
         raise RunError(
@@ -52,7 +63,15 @@ def export_command(
             f"{reading.n_iterations} iterations. Export the best by rank with --top N."
         )
     n_features, positions = len(stored), reading.positions[stored].astype(np.int64)
-    manifest = reading.manifest
     del reading, stored  # its tallies
-    export_columns(store, positions, out, manifest, cap_nbytes=memory_mb * MB, safe=safe_csv)
-    say(f"{out}: {n_features} features of {manifest.n_rows} rows")
+    export_columns(opened, positions, out, cap_nbytes=memory_mb * MB, safe=safe_csv)
+    say(f"{out}: {n_features} features of {opened.n_rows} rows")
+
+
+def _check_name(out: Path) -> None:
+    """Refuse names that promise something else than CSV."""
+    if str(out) == "-" or out.suffix.lower() in _OTHERS:
+        raise UsageError(
+            f"{out}: expected the name of a CSV file to write, such as selected.csv or "
+            f"selected.csv.gz, found {'-' if str(out) == '-' else out.suffix}. Choose another name."
+        )

@@ -10,11 +10,8 @@ import numpy as np
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, say
-from srs_ooc.store.check import check_files
 from srs_ooc.store.kinds import describe_counts
-from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names, array_pieces
-from srs_ooc.store.verify import verify_store
+from srs_ooc.store.store import Store
 
 READING_NBYTES = 8 * MB
 _FIRST_NAMES = 5
@@ -51,19 +48,19 @@ def inspect_command(store: Path, as_json: bool, verify: bool, memory_mb: int) ->
     budget = Budget(memory_mb * MB)
     budget.grant("reading a store in pieces", READING_NBYTES)
     budget.check()
+    opened = Store.open(store)
     if verify:
-        verify_store(store)
-    manifest = read_manifest(store)
-    check_files(store, manifest)
-    facts = _facts(store, manifest, verify)
+        opened.verify()
+    opened.check_files()
+    facts = _facts(opened, verify)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
     else:
         _show(store, facts)
 
 
-def _facts(store: Path, manifest: Manifest, verified: bool) -> dict[str, Any]:
-    names = Names(store, manifest, "names")
+def _facts(store: Store, verified: bool) -> dict[str, Any]:
+    manifest, names = store.manifest, store.names
     return {
         "n_rows": manifest.n_rows,
         "n_features": manifest.n_features,
@@ -71,7 +68,7 @@ def _facts(store: Path, manifest: Manifest, verified: bool) -> dict[str, Any]:
         "target": manifest.target_name,
         "classes": list(manifest.classes),
         "class_counts": list(manifest.class_counts),
-        "target_range": _target_range(store, manifest),
+        "target_range": _target_range(store),
         "n_dropped_rows": manifest.n_dropped_rows,
         "row_columns": manifest.row_columns,
         "kind_counts": manifest.kind_counts,
@@ -81,9 +78,11 @@ def _facts(store: Path, manifest: Manifest, verified: bool) -> dict[str, Any]:
         "code_dtype": manifest.code_dtype,
         "values_dtype": manifest.values_dtype,
         "codes_nbytes": manifest.codes_nbytes,
-        "store_nbytes": sum(file.stat().st_size for file in store.rglob("*") if file.is_file()),
+        "store_nbytes": sum(
+            file.stat().st_size for file in store.path.rglob("*") if file.is_file()
+        ),
         "format": manifest.format,
-        "fingerprint": manifest.fingerprint,
+        "fingerprint": store.fingerprint,
         "source": manifest.source,
         "inferred": manifest.inferred,
         "first_names": [names[i] for i in range(min(_FIRST_NAMES, len(names)))],
@@ -91,10 +90,10 @@ def _facts(store: Path, manifest: Manifest, verified: bool) -> dict[str, Any]:
     }
 
 
-def _target_range(store: Path, manifest: Manifest) -> list[float] | None:
-    if manifest.task != "regression":
+def _target_range(store: Store) -> list[float] | None:
+    if store.manifest.task != "regression":
         return None
-    pieces = array_pieces(store, manifest, "target_values")
+    pieces = store.pieces("target_values")
     ends = np.array([(piece.min(), piece.max()) for _, piece in pieces], np.float64)
     return [float(ends.min()), float(ends.max())]
 

@@ -15,6 +15,7 @@ from srs_ooc.planning.plan import Plan, make_plan, plan_values
 from srs_ooc.planning.subject import subject_of_numbers, subject_of_store
 from srs_ooc.runs.session import DEFAULT_MEMORY_MB, Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.store.store import Store
 
 
 @click.command("plan")
@@ -59,7 +60,7 @@ def plan_command(
             memory_mb=memory_mb,
             threads=threads,
         )
-        subject = subject_of_store(only_store() if store is None else store, request)
+        subject = subject_of_store(Store.open(only_store() if store is None else store), request)
     else:
         if store is not None or exclude_file or rows_file or exclude_missing:
             raise UsageError(
@@ -98,7 +99,7 @@ def _table_lines(plan: Plan) -> list[str]:
     subject = plan.subject
     shape, counts = subject.shape, ", ".join(f"{count:,}" for count in subject.class_counts)
     target = f"classes of {counts}" if counts else "a target of numbers"
-    where = "numbers alone" if subject.store is None else str(subject.store)
+    where = "numbers alone" if subject.store is None else str(subject.store.path)
     equal = ", taken as equal" if subject.store is None else ""
     return [f"{where}: {shape.n_rows:,} rows ({target}{equal}), {shape.n_candidates:,} features"]
 

@@ -49,10 +49,11 @@ class RunProgress:
         seconds, done = now - self._begun[0], step.done - self._begun[1]
         speed = done / seconds if seconds > 0 else 0.0
         left = f"{(step.total - step.done) / speed:.0f} s left" if speed else "starting"
-        what = f"{step.n_kept} in F" if not step.stage else step.stage
+        stage = f"{step.stage}: " if step.stage else ""
+        kept = f", {step.n_kept} kept" if not step.stage else ""
         return (
-            f"{step.done}/{step.total} {step.unit}, {speed:.0f}/s, {what}, {left}, "
-            f"{resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
+            f"{stage}{step.done:,} of {step.total:,} {step.unit}{kept}, {speed:.0f} a second, "
+            f"{left}, {resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
         )
 
     def _write(self, step: Step, line: str, *, on_terminal: bool) -> None:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from types import FrameType
 from typing import Any
 
@@ -15,6 +16,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.config import read_config
+from srs_ooc.cli.counts import Count
 from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import say
 from srs_ooc.cli.progress import RunProgress
@@ -26,11 +28,11 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.session import Request, default_run_path, is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
 
 SHOWN = 20
 WORK_OPTIONS = [
-    click.option("--iterations", type=click.IntRange(1), metavar="T",
+    click.option("--iterations", type=Count(1), metavar="T",
                  help="Iterations in total, those already done included.  "
                  "[default: as last asked for; a new run: as `srs-ooc plan` advises, "
                  "1000 to 10000]"),
@@ -39,7 +41,7 @@ WORK_OPTIONS = [
                  "[default: as last asked for; 512 for a new run]"),
     click.option("--until-stable", is_flag=True,
                  help="With --judge decoy: end the screen before, once its best 100 items, decoys "
-                 "included, are at rest."),
+                 "included, are stable."),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
 ]  # fmt: skip
@@ -77,8 +79,7 @@ def run_command(
     The same command again goes on with the run where it was interrupted, or prints its result.
     """
     process_nbytes()  # of the program alone, before there is work
-    store = only_store() if store is None else store
-    read_manifest(store)
+    opened = Store.open(only_store() if store is None else store)
     request = Request(
         Options(**identity),
         exclude_file,
@@ -90,9 +91,9 @@ def run_command(
         save_trees,
         until_stable,
     )
-    run = default_run_path(store) if out is None else out
+    run = default_run_path(opened.path) if out is None else out
     is_new = not run.exists()
-    ledger = open_or_create(store, run, request, planned_run)
+    ledger = open_or_create(opened, run, request, planned_run)
     if is_new and iterations is None:
         planned = ledger.meta("planned")
         say(
@@ -100,7 +101,7 @@ def run_command(
             "`srs-ooc plan` says more; `srs-ooc resume RUN --iterations TOTAL` goes on.",
             err=True,
         )
-    _work(ledger, store, request)
+    _work(ledger, opened, request)
 
 
 @click.command("resume")
@@ -149,7 +150,8 @@ class _Signals:
 
 
 @contextmanager
-def _signals() -> Iterator[_Signals]:
+def work_signals() -> Iterator[_Signals]:
+    """Yield what the first SIGINT or SIGTERM is noted in."""
     signals = _Signals()
     before = {
         number: signal.signal(number, signals.note) for number in (signal.SIGINT, signal.SIGTERM)
@@ -161,11 +163,11 @@ def _signals() -> Iterator[_Signals]:
             signal.signal(number, handler)
 
 
-def _work(ledger: Ledger, store: Path, request: Request) -> None:
+def _work(ledger: Ledger, store: Store, request: Request) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")))
     try:
-        with _signals() as signals:
+        with work_signals() as signals:
 
             def keep_going(step: Step) -> bool:
                 progress.show(step)
@@ -182,7 +184,7 @@ def _work(ledger: Ledger, store: Path, request: Request) -> None:
             what = "; the verdict is not there yet" if stopped_at >= until else ""
             say(
                 f"stopped after {stopped_at} of {until} iterations{what}; nothing is lost. "
-                f"Go on with: srs-ooc resume {ledger.run}",
+                f"Go on with: srs-ooc resume {quote(str(ledger.run))}",
                 err=True,
             )
             sys.exit(128 + signals.received)
@@ -224,7 +226,7 @@ def _verdict_line(verdict: VerdictReading) -> str:
     )
 
 
-def _report(ledger: Ledger, store: Path) -> None:
+def _report(ledger: Ledger, store: Store) -> None:
     status = status_of(ledger)
     spec = spec_of(ledger)
     reading = Reading(ledger, store)
@@ -244,4 +246,4 @@ def _report(ledger: Ledger, store: Path) -> None:
         say(f"  {reading.name(stored)}  ({what})")
     if reading.n_selected > SHOWN:
         say(f"  ... and {reading.n_selected - SHOWN} more")
-    say(f"All features: srs-ooc features {ledger.run}")
+    say(f"All features: srs-ooc features {quote(str(ledger.run))}")

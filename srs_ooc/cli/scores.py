@@ -29,10 +29,7 @@ from srs_ooc.runs.inputs import resolve
 from srs_ooc.runs.item_weights import STAGE, Scoring, check_leases, scan_of, scoring_leases
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.samplers.method import ScoreGround
-from srs_ooc.store.check import check_files
-from srs_ooc.store.identity import same_store
-from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names, array_pieces
+from srs_ooc.store.store import Store
 
 TABLE_ROWS = 50
 ORDER_NBYTES = 24
@@ -96,17 +93,18 @@ def scores_command(
     process_nbytes()  # of the program alone, before there is work
     params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
-    with same_store(store, read_manifest(store).fingerprint) as manifest:
-        check_files(store, manifest)
-        inputs = resolve(store, manifest, exclude_file, rows_file, exclude_missing=exclude_missing)
-        scan = scan_of(store, manifest, inputs, params.matrix)
-        score = params.score(ScoreGround(scan.n_rows, manifest.n_features, 1, key))
+    opened = Store.open(store)
+    with opened.unchanged():
+        opened.check_files()
+        inputs = resolve(opened, exclude_file, rows_file, exclude_missing=exclude_missing)
+        scan = scan_of(opened, inputs, params.matrix)
+        score = params.score(ScoreGround(scan.n_rows, opened.n_features, 1, key))
         if score is None:
             raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
-        leases = scoring_leases(score, scan, manifest.n_features)
-        ordering = ("the table in order", ORDER_NBYTES * manifest.n_features)
+        leases = scoring_leases(score, scan, opened.n_features)
+        ordering = ("the table in order", ORDER_NBYTES * opened.n_features)
         check_leases(memory_mb * MB, [*leases, ordering])
-        scoring = Scoring(score, scan, manifest.n_features)
+        scoring = Scoring(score, scan, opened.n_features)
         progress, n_steps = RunProgress(memory_mb), scoring.n_steps
         try:
             scores = scoring.run(lambda done: _shown(progress, done, n_steps))
@@ -114,14 +112,14 @@ def scores_command(
             progress.close()
         assert scores is not None
         del scoring, score
-        records = _records(store, manifest, scores)
+        records = _records(opened, scores)
         if as_json:
             stream_json(islice(records, top))
         elif as_csv:
             stream_csv(ScoreRecord, islice(records, top), safe=safe_csv)
         else:
             say(
-                f"{counted(manifest.n_features, 'feature')}, {params.scores} of the "
+                f"{counted(opened.n_features, 'feature')}, {params.scores} of the "
                 f"{params.matrix}{', centred' * params.center}"
             )
             stream_table(_COLUMNS, islice(records, top or TABLE_ROWS))
@@ -132,12 +130,12 @@ def _shown(progress: RunProgress, done: int, n_steps: int) -> bool:
     return True
 
 
-def _records(store: Path, manifest: Manifest, scores: NDArray[np.float64]) -> Iterator[ScoreRecord]:
+def _records(store: Store, scores: NDArray[np.float64]) -> Iterator[ScoreRecord]:
     """Yield the features, highest score first."""
     by_source = np.empty(len(scores))
-    for start, positions in array_pieces(store, manifest, "positions"):
+    for start, positions in store.pieces("positions"):
         by_source[positions] = scores[start : start + len(positions)]
-    names, total = Names(store, manifest), float(scores.sum())
+    names, total = store.names, float(scores.sum())
     for rank, position in enumerate(np.argsort(-by_source, kind="stable").tolist(), 1):
         score = float(by_source[position])
         share = score / total if total > 0 else 0.0

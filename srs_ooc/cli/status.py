@@ -53,7 +53,7 @@ def _lines(status: Status) -> list[tuple[str, str]]:
     return [
         ("state", status.state),
         ("iterations", f"{status.iterations} of {status.iterations_asked}"),
-        ("selected", f"{status.n_selected} features"),
+        ("selected", _selected(status)),
         ("memory", f"{status.peak_rss_mb:.0f} of {status.memory_mb} MB (peak)"),
         ("time", f"{status.seconds:.1f} s of work"),
         ("store", status.store),
@@ -64,6 +64,12 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         ("excluded", status.excluded),
         ("planned", _planned(status)),
     ]  # fmt: skip
+
+
+def _selected(status: Status) -> str:
+    if "fdr" in status.parts["judge"] and status.state != "finished":
+        return "no verdict yet: it comes after the iterations"
+    return f"{status.n_selected} features"
 
 
 def _listed(values: dict[str, Any]) -> str:
@@ -79,8 +85,8 @@ def _planned(status: Status) -> str:
     if status.planned_iterations is None or status.planned_seconds_per_iteration is None:
         return "nothing"
     planned = 1000 * status.planned_seconds_per_iteration
-    text = f"{status.planned_iterations:,} iterations of about {planned:.3g} ms (an estimate)"
+    text = f"{status.planned_iterations:,} iterations, estimated at {planned:.3g} ms each"
     if status.seconds_per_iteration is None:
         return text
     actual = 1000 * status.seconds_per_iteration
-    return f"{text}; did {status.iterations:,} of {actual:.3g} ms, {actual / planned:.2f} times it"
+    return f"{text}; the {status.iterations:,} done took {actual:.3g} ms each"

@@ -9,7 +9,8 @@ from srs_ooc.base.sizes import counted, describe_nbytes
 from srs_ooc.cli.output import say
 from srs_ooc.runs.ledger.records import FILE
 from srs_ooc.runs.ledger.verify import verify_run
-from srs_ooc.store.verify import Verified, verify_store
+from srs_ooc.store.store import Store
+from srs_ooc.store.verify import Verified
 
 
 @click.command("verify")
@@ -30,7 +31,7 @@ def verify_command(path: Path, as_json: bool) -> None:
     if (path / FILE).is_file():
         _verify_run(path, as_json=as_json)
         return
-    found = verify_store(path)
+    found = Store.open(path).verify()
     say(json.dumps(vars(found), indent=2) if as_json else _described(path, found))
 
 

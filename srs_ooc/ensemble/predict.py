@@ -29,8 +29,8 @@ from srs_ooc.runs.ledger.splits import (
 )
 from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.responses import training_response
-from srs_ooc.store.identity import same_store
-from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.runs.task import Task
+from srs_ooc.store.store import Store
 from srs_ooc.trees.response import TARGET_BITS
 
 MOST_ROWS = 8192
@@ -92,21 +92,22 @@ def predict(
     ledger = Ledger(run, writable=False)
     try:
         trees = TreeReader(ledger)
+        opened = Store.open(data) if data.is_dir() else None
         splits = load_splits(run, trees)
         if splits is None:
-            splits = _looked_up(ledger, trees, store, data, memory_nbytes)
-        manifest = read_manifest(data) if data.is_dir() else None
-        is_training = manifest is not None and manifest.fingerprint == spec_of(ledger).store
+            training = find_store(ledger, store)
+            splits = _looked_up(ledger, trees, training, opened or data, memory_nbytes)
+        is_training = opened is not None and opened.fingerprint == spec_of(ledger).store
     finally:
         ledger.close()
-    _check_data(data, manifest, splits, row_ids)
+    _check_data(opened, splits, row_ids)
     table: Table
-    if manifest is None:
+    if opened is None:
         table = CsvTable(data, splits, row_ids)
     elif is_training:
-        table = TrainingStoreTable(data, manifest, splits)
+        table = TrainingStoreTable(opened, splits)
     else:
-        table = StoreTable(data, manifest, splits)
+        table = StoreTable(opened, splits)
     n_rows = _panel_rows(table, splits, memory_nbytes)
     try:
         id_name = row_ids or splits.facts["row_id_name"] or "row_id"
@@ -120,20 +121,18 @@ def predict(
         ) from error
 
 
-def _check_data(
-    data: Path, manifest: Manifest | None, splits: SplitTable, row_ids: str | None
-) -> None:
-    if manifest is not None:
+def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) -> None:
+    if store is not None:
         if row_ids is not None:
             raise UsageError(
-                f"--row-ids: expected with a CSV file, found the store {data}, which has row ids "
-                "of its own. Leave it out."
+                f"--row-ids: expected with a CSV file, found the store {store.path}, which has "
+                "row ids of its own. Leave it out."
             )
-        same_target = manifest.target_name == splits.facts["target_name"]
-        if same_target and splits.facts["classes"] and manifest.task == "regression":
+        same_target = store.manifest.target_name == splits.facts["target_name"]
+        if same_target and splits.facts["classes"] and store.manifest.task == "regression":
             raise UsageError(
-                f"{data}: expected a target of classes, as in training, found one of numbers. "
-                "Ingest the table with --task classification."
+                f"{store.path}: expected a target of classes, as in training, found one of "
+                "numbers. Ingest the table with --task classification."
             )
     elif row_ids in splits.names:
         raise UsageError(
@@ -143,11 +142,11 @@ def _check_data(
 
 
 def _looked_up(
-    ledger: Ledger, trees: TreeReader, store: Path | None, data: Path, cap_nbytes: int
+    ledger: Ledger, trees: TreeReader, store: Store, data: Path | Store, cap_nbytes: int
 ) -> SplitTable:
-    place, spec = find_store(ledger, store), spec_of(ledger)
-    with same_store(place, spec.store) as manifest:
-        n_keys, n_used = most_splits(trees, place, manifest)
+    spec, manifest = spec_of(ledger), store.manifest
+    with store.unchanged():
+        n_keys, n_used = most_splits(trees, store)
         applying = (
             most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
             + most_table_nbytes(data, manifest, n_used)
@@ -157,8 +156,8 @@ def _looked_up(
         budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
         budget.check()
         inputs = Inputs(None, ledger.input("rows", "<i4"))
-        response = training_response(place, manifest, inputs, spec.learner.class_weight)
-        return make_splits(ledger.run, trees, place, manifest, response.center, response.scale)
+        response = training_response(Task.of(store, inputs, spec.learner.class_weight))
+        return make_splits(ledger.run, trees, store, response.center, response.scale)
 
 
 def _panel_rows(table: Table, splits: SplitTable, cap_nbytes: int) -> int:

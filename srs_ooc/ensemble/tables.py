@@ -27,12 +27,8 @@ from srs_ooc.ingestion.parse import (
     split_texts,
 )
 from srs_ooc.runs.ledger.splits import SplitTable
-from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.identity import read_same
-from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names, read_array
-from srs_ooc.store.reading import Categories, read_target
-from srs_ooc.store.values import ValuesReader
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block, block_nbytes
 
 _SHOWN = 5
@@ -102,17 +98,16 @@ def _translate(values: NDArray[np.float64], codes: NDArray[np.float64]) -> None:
     values[there] = codes[values[there].astype(np.int64)]
 
 
-def most_table_nbytes(data: Path, training: Manifest, n_used: int) -> int:
-    """Return a bound on what the table in ``data`` needs, a row included, before it is opened.
+def most_table_nbytes(data: Path | Store, training: Manifest, n_used: int) -> int:
+    """Return a bound on what a table needs, a row included, before its columns are looked at.
 
-    ``training`` is the manifest of the store that trees were grown on, of whose features they use
-    at most ``n_used``.
+    ``data`` is a CSV file or a store; ``training`` is the manifest of the store that trees were
+    grown on, of whose features they use at most ``n_used``.
     """
     row = 2 * block_nbytes(n_used + 1, 1, training.code_nbytes) + 9 * n_used + 2 * TEXT_NBYTES
-    if data.is_dir():
-        manifest = read_manifest(data)
-        block = 2 * block_nbytes(1, manifest.n_rows, training.code_nbytes)
-        return row + 24 * manifest.n_features + TEXT_NBYTES * n_used + (8 << 20) + block
+    if isinstance(data, Store):
+        block = 2 * block_nbytes(1, data.n_rows, training.code_nbytes)
+        return row + 24 * data.n_features + TEXT_NBYTES * n_used + (8 << 20) + block
     n_columns = 0
 
     def count(names: Texts) -> None:
@@ -309,33 +304,34 @@ class StoreTable:
         If a column is missing; if the store keeps no values or is damaged.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, splits: SplitTable) -> None:
-        self._path, self._manifest, self._splits = path, manifest, splits
-        found = Names(path, self._manifest).find(list(splits.names))
+    def __init__(self, store: Store, splits: SplitTable) -> None:
+        self._store, self._splits = store, splits
+        found = store.names.find(list(splits.names))
         absent = [n for n, source in zip(splits.names, found.tolist(), strict=True) if source < 0]
         if absent:
             raise InputError(
-                f"{path}: expected the {len(splits.names)} features that the trees use, found "
-                f"{len(absent)} of them missing: {_shown(absent)}. Features are found by name; "
-                "ingest a table that has them."
+                f"{store.path}: expected the {len(splits.names)} features that the trees use, "
+                f"found {len(absent)} of them missing: {_shown(absent)}. Features are found by "
+                "name; ingest a table that has them."
             )
-        sources = np.asarray(read_array(path, self._manifest, "positions"), np.int64)
+        sources = np.asarray(store.array("positions"), np.int64)
         self._stored = np.argsort(sources)[found]
-        self._reader = ValuesReader(path, self._manifest)
+        self._reader = store.values()
         self._codes = self._translations()
-        self.most_rows = self._manifest.n_rows
+        self.most_rows = store.n_rows
 
     def _translations(self) -> list[NDArray[np.float64] | None]:
         """Return for each column the training code of each of its categories."""
-        own, codes = Categories(self._path, self._manifest), []
+        own, codes = self._store.categories(), []
         trained = self._splits.facts["categories"]
         for i, (stored, known) in enumerate(zip(self._stored.tolist(), trained, strict=True)):
             texts = own.of(stored)
             if (texts is None) != (known is None):
                 kinds = ("numbers", "categories") if texts is None else ("categories", "numbers")
                 raise InputError(
-                    f"{self._path}: expected {kinds[1]} in feature {self._splits.names[i]!r}, as "
-                    f"in training, found {kinds[0]}. Ingest the table with --kind."
+                    f"{self._store.path}: expected {kinds[1]} in feature "
+                    f"{self._splits.names[i]!r}, as in training, found {kinds[0]}. "
+                    "Ingest the table with --kind."
                 )
             codes.append(None if texts is None or known is None else _translation(texts, known))
         return codes
@@ -343,7 +339,7 @@ class StoreTable:
     @property
     def fixed_nbytes(self) -> int:
         """Bytes it needs whatever the size of its panels."""
-        return 24 * self._manifest.n_features + TEXT_NBYTES * len(self._stored) + (8 << 20)
+        return 24 * self._store.n_features + TEXT_NBYTES * len(self._stored) + (8 << 20)
 
     @property
     def row_nbytes(self) -> int:
@@ -353,9 +349,9 @@ class StoreTable:
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
         order = np.argsort(self._stored)
-        is_same = self._manifest.target_name == self._splits.facts["target_name"]
+        is_same = self._store.manifest.target_name == self._splits.facts["target_name"]
         values = np.empty((len(order), n_rows))
-        for first, ids, labels in _row_facts(self._path, self._manifest, n_rows):
+        for first, ids, labels in _row_facts(self._store, n_rows):
             stop = first + len(ids)
             for i, row, part in self._reader.columns(self._stored[order]):
                 low, high = max(first, row), min(stop, row + len(part))
@@ -365,16 +361,16 @@ class StoreTable:
                 if codes is not None:
                     _translate(column[: len(ids)], codes)
             yield Panel(values, ids, labels if is_same else None)
-        read_same(self._path, self._manifest.fingerprint)
+        self._store.check_unchanged()
 
 
 class TrainingStoreTable:
     """The very store a run was made on: its codes, to be compared with the codes of splits."""
 
-    def __init__(self, path: Path, manifest: Manifest, splits: SplitTable) -> None:
-        self._path, self._manifest = path, manifest
+    def __init__(self, store: Store, splits: SplitTable) -> None:
+        self._store, self._manifest = store, store.manifest
         self._features = splits.features.astype(np.uint32)
-        self.most_rows = self._manifest.n_rows
+        self.most_rows = store.n_rows
 
     @property
     def fixed_nbytes(self) -> int:
@@ -394,29 +390,26 @@ class TrainingStoreTable:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
         n_used, code_nbytes = len(self._features), self._manifest.code_nbytes
         values = np.empty((n_used, n_rows))
-        with ColumnStore(self._path, self._manifest, mapped=False) as store:
-            for first, ids, labels in _row_facts(self._path, self._manifest, n_rows):
+        with self._store.columns(mapped=False) as columns:
+            for first, ids, labels in _row_facts(self._store, n_rows):
                 rows = np.arange(first, first + len(ids), dtype=np.int32)
                 block = Block(max(1, n_used), len(rows), code_nbytes, tiled=False)
                 if n_used:
-                    store.gather(self._features, block, rows)
+                    columns.gather(self._features, block, rows)
                 values[:, : len(rows)] = block.as_columns(n_used)
                 values[values == self._manifest.missing_code] = np.nan
                 yield Panel(values, ids, labels)
-        read_same(self._path, self._manifest.fingerprint)
+        self._store.check_unchanged()
 
 
-def _row_facts(
-    path: Path, manifest: Manifest, n_rows: int
-) -> Iterator[tuple[int, list[str], list[str]]]:
+def _row_facts(store: Store, n_rows: int) -> Iterator[tuple[int, list[str], list[str]]]:
     """Yield (first row, row ids, labels) of a store, ``n_rows`` at a time."""
-    ids = iter(Names(path, manifest, "row_ids"))
-    target = read_target(path, manifest)
+    ids, target, manifest = iter(store.row_ids), store.target(), store.manifest
     for first in range(0, manifest.n_rows, n_rows):
         some = list(islice(ids, n_rows))
         codes = target[first : first + n_rows].tolist()
         if len(some) != len(codes):
-            raise StoreError(f"{path}: expected {manifest.n_rows} row ids, found fewer.")
+            raise StoreError(f"{store.path}: expected {manifest.n_rows} row ids, found fewer.")
         if manifest.task == "regression":
             yield first, some, [repr(value) for value in codes]
         else:

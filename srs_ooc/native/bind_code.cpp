@@ -1,4 +1,4 @@
-// Binding of the column coder; what each argument means is told in kernel/code.py.
+// Binding of the column coder; what each argument means is told in store/coding.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>

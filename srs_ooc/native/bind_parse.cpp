@@ -1,4 +1,4 @@
-// Bindings of the CSV tokenizer; what each call means is told in kernel/parse.py.
+// Bindings of the CSV tokenizer; what each call means is told in ingestion/parse.py.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 

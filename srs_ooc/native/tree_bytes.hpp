@@ -1,5 +1,5 @@
 // A tree as bytes: nodes in preorder, numbers as little-endian groups of seven bits.
-// kernel/forest_reference.py states the format.
+// trees/forest_reference.py states the format.
 #pragma once
 #include "trees.hpp"
 

@@ -3,8 +3,6 @@
 Imports little and allocates little: it works in the process of the run, under its cap.
 """
 
-from pathlib import Path
-
 from srs_ooc.base.sizes import MB
 from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.planning.memory import memory_plan
@@ -13,6 +11,7 @@ from srs_ooc.planning.subject import Subject, class_counts_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.session import DEFAULT_MEMORY_MB, Planned, Request
 from srs_ooc.runs.spec import RunSpec, Shape
+from srs_ooc.store.store import Store
 
 QUICK_SECONDS = 0.05
 QUICK_CELLS = 250_000
@@ -20,7 +19,7 @@ QUICK_CELLS = 250_000
 
 
 def planned_run(
-    store: Path, spec: RunSpec, shape: Shape, inputs: Inputs, request: Request
+    store: Store, spec: RunSpec, shape: Shape, inputs: Inputs, request: Request
 ) -> Planned:
     """Return what is expected of a run about to be made.
 

@@ -161,7 +161,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "n_rows": shape.n_rows,
         "n_features": shape.n_candidates,
         "class_counts": list(subject.class_counts),
-        "store": None if subject.store is None else str(subject.store),
+        "store": None if subject.store is None else str(subject.store.path),
         "memory_mb": subject.cap_nbytes // MB,
         "leases": [{"purpose": what, "mb": n / MB} for what, n in memory.leases],
         "free_mb": memory.free_nbytes / MB,

@@ -13,7 +13,7 @@ from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import EngineParts, engine_parts
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
@@ -70,23 +70,20 @@ def measured_speed(subject: Subject) -> Speed:
 
     Uses the memory that the run would, for about a third of a second, or one round of slow workers.
     """
-    assert subject.store is not None
-    with engine_parts(
-        subject.spec, subject.store, subject.inputs, subject.cap_nbytes, subject.threads
-    ) as parts:
-        seconds, n_timed = _time(parts)
-    del parts
+    with subject.resources() as resources:
+        seconds, n_timed = _time(resources)
+    del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
     return Speed(seconds / n_timed, True, f"{n_timed} real iterations of this run on the store")
 
 
-def _time(parts: EngineParts) -> tuple[float, int]:
+def _time(resources: Resources) -> tuple[float, int]:
     """Return the seconds and number of iterations timed.
 
     Timing starts afresh once the workers are warm, unless iterations are so slow that the first
     ones have taken long enough already.
     """
-    engine, ahead = parts.search(TransientLedger()).engine, parts.executor.max_ahead
+    engine, ahead = resources.search(TransientLedger()).engine, resources.executor.max_ahead
     begun, n_before = time.monotonic(), 0
 
     def keep_going() -> bool:

@@ -1,18 +1,20 @@
 """What a plan is for: a table, on disk or only in numbers, and how it would be run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.responses import training_response
+from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.session import Request, settle_new
 from srs_ooc.runs.spec import Options, RunSpec, Shape, settle
+from srs_ooc.runs.task import Task
 from srs_ooc.store.coding import max_codes
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Subject:
         Cap on the memory of the whole process.
     threads : int or None
         Workers asked for; None for the cores there are.
-    store : Path or None
+    store : Store or None
         The table, if there is one.
     inputs : Inputs
         Features left out and rows trained on.
@@ -42,7 +44,7 @@ class Subject:
     class_counts: tuple[int, ...]
     cap_nbytes: int
     threads: int | None = None
-    store: Path | None = None
+    store: Store | None = None
     inputs: Inputs = field(default_factory=Inputs)
 
     @property
@@ -58,10 +60,22 @@ class Subject:
     @property
     def column_nbytes(self) -> int:
         """Bytes of one feature's codes on disk."""
-        n_rows = self.shape.n_rows
-        if self.store is not None:
-            n_rows = read_manifest(self.store).n_rows
+        n_rows = self.shape.n_rows if self.store is None else self.store.n_rows
         return n_rows * self.shape.code_nbytes
+
+    @contextmanager
+    def resources(self) -> Iterator[Resources]:
+        """Yield the resources that the run would have; only where there is a store.
+
+        Raises
+        ------
+        StoreError, BudgetError
+            As :func:`srs_ooc.runs.resources.resources_of`.
+        """
+        assert self.store is not None
+        task = Task.of_run(self.spec, self.store, self.inputs)
+        with resources_of(self.spec, self.store, task, self.cap_nbytes, self.threads) as resources:
+            yield resources
 
 
 def subject_of_numbers(
@@ -86,7 +100,7 @@ def subject_of_numbers(
     return Subject(settle(options, shape, "", cap_nbytes), shape, counts, cap_nbytes, threads)
 
 
-def subject_of_store(store: Path, request: Request) -> Subject:
+def subject_of_store(store: Store, request: Request) -> Subject:
     """Return the subject of a new run on ``store``.
 
     Raises
@@ -99,10 +113,9 @@ def subject_of_store(store: Path, request: Request) -> Subject:
     return Subject(spec, shape, counts, memory_mb * MB, request.threads, store, inputs)
 
 
-def class_counts_of(store: Path, inputs: Inputs) -> tuple[int, ...]:
-    """Return the training rows of each class that has some."""
-    manifest = read_manifest(store)
-    counts = manifest.class_counts
-    if inputs.rows is not None:
-        counts = tuple(np.bincount(training_response(store, manifest, inputs).labels).tolist())
+def class_counts_of(store: Store, inputs: Inputs) -> tuple[int, ...]:
+    """Return the training rows of each class that has some; none of a regression."""
+    counts = store.manifest.class_counts
+    if counts and inputs.rows is not None:
+        counts = tuple(np.bincount(store.target()[inputs.rows]).tolist())
     return tuple(count for count in counts if count)

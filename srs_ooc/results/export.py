@@ -18,10 +18,7 @@ from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.terminal import no_formula
-from srs_ooc.store.identity import same_store
-from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names, array_pieces
-from srs_ooc.store.reading import Categories, read_target
+from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 
 _BLOCK_NBYTES = MB
@@ -30,10 +27,9 @@ _COLUMN_NBYTES = 400
 
 
 def export_columns(
-    store: Path,
+    store: Store,
     positions: NDArray[np.integer[Any]],
     out: Path,
-    manifest: Manifest | None = None,
     *,
     cap_nbytes: int | None = None,
     safe: bool = False,
@@ -47,14 +43,12 @@ def export_columns(
 
     Parameters
     ----------
-    store : Path
+    store : Store
         The store.
     positions : int (k,)
         Source positions of the wanted features, in the order wanted.
     out : Path
         The CSV file to make, compressed if named ``.gz``; it appears complete or not at all.
-    manifest : Manifest, optional
-        Of the store that the positions are of, where it was read already.
     cap_nbytes : int, optional
         Cap on the memory of the whole process.
     safe : bool
@@ -73,32 +67,31 @@ def export_columns(
     """
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
-    manifest = read_manifest(store) if manifest is None else manifest
     wanted = np.asarray(positions, np.int64)
-    if len(wanted) and not 0 <= wanted.min() <= wanted.max() < manifest.n_features:
+    if len(wanted) and not 0 <= wanted.min() <= wanted.max() < store.n_features:
         raise UsageError(
-            f"expected positions in 0 .. {manifest.n_features - 1}, found "
+            f"expected positions in 0 .. {store.n_features - 1}, found "
             f"{int(wanted.min())} .. {int(wanted.max())}. Check that run and store belong "
             "together."
         )
-    values = ValuesReader(store, manifest)
+    values = store.values()
     if cap_nbytes is not None:
         budget = Budget(cap_nbytes)
         budget.grant("a chunk of values", 3 * values.chunk_nbytes)
         budget.grant(f"a row of {len(wanted)} columns", _COLUMN_NBYTES * len(wanted))
-        budget.grant(f"{manifest.n_features} places", manifest.n_features)
-        budget.grant(f"target of {manifest.n_rows} rows", 16 * manifest.n_rows)
+        budget.grant(f"{store.n_features} places", store.n_features)
+        budget.grant(f"target of {store.n_rows} rows", 16 * store.n_rows)
         budget.grant("rows on their way", 3 * _BLOCK_NBYTES)
         budget.check()
     try:
         with (
             published_file(out) as scratch,
-            same_store(store, manifest.fingerprint),
+            store.unchanged(),
             tempfile.TemporaryFile(dir=out.parent) as columns,
         ):
-            _gather(columns.fileno(), values, store, manifest, wanted)
+            _gather(columns.fileno(), values, store, wanted)
             with scratch.open("wb") as raw, _as_text(raw, compressed=out.suffix == ".gz") as file:
-                _write_rows(file, columns.fileno(), store, manifest, wanted, safe=safe)
+                _write_rows(file, columns.fileno(), store, wanted, safe=safe)
     except FileExistsError as error:
         raise UsageError(
             f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
@@ -118,33 +111,30 @@ def _as_text(raw: BinaryIO, *, compressed: bool) -> TextIO:
 def _gather(
     handle: int,
     values: ValuesReader,
-    store: Path,
-    manifest: Manifest,
+    store: Store,
     positions: NDArray[np.int64],
 ) -> None:
     """Write the columns one after another, as float64, to a scratch file."""
     wanted = np.sort(positions)
-    stored, source = _stored(store, manifest, wanted)
+    stored, source = _stored(store, wanted)
     order = np.argsort(positions, kind="stable")
     first = np.searchsorted(wanted, source)
     last = np.searchsorted(wanted, source, side="right")
     for i, row, part in values.columns(stored):
         data = part.astype(np.float64).tobytes()
         for column in order[first[i] : last[i]].tolist():
-            offset = (column * manifest.n_rows + row) * 8
+            offset = (column * store.n_rows + row) * 8
             written = 0
             while written < len(data):
                 written += os.pwrite(handle, data[written:], offset + written)
 
 
-def _stored(
-    store: Path, manifest: Manifest, wanted: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _stored(store: Store, wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the stored positions of sources, ascending, and the source of each."""
-    is_wanted = np.zeros(manifest.n_features, np.bool_)
+    is_wanted = np.zeros(store.n_features, np.bool_)
     is_wanted[wanted] = True
     parts = []
-    for start, piece in array_pieces(store, manifest, "positions"):
+    for start, piece in store.pieces("positions"):
         sources = piece.astype(np.int64)
         here = np.flatnonzero(is_wanted[sources])
         parts.append(np.stack([start + here, sources[here]]))
@@ -155,13 +145,12 @@ def _stored(
 def _write_rows(
     file: TextIO,
     handle: int,
-    store: Path,
-    manifest: Manifest,
+    store: Store,
     positions: NDArray[np.int64],
     *,
     safe: bool,
 ) -> None:
-    names = Names(store, manifest, "names")
+    names, manifest = store.names, store.manifest
     writer = csv.writer(file, lineterminator="\n")
     header = [names[i] for i in positions.tolist()]
     id_name = manifest.row_id_name
@@ -172,9 +161,9 @@ def _write_rows(
     show = no_formula if safe else str
     writer.writerow(map(show, [id_name, *header, manifest.target_name]))
     del header
-    target, classes = read_target(store, manifest), manifest.classes
-    ids = iter(Names(store, manifest, "row_ids"))
-    categories = _categories(store, manifest, positions)
+    target, classes = store.target(), manifest.classes
+    ids = iter(store.row_ids)
+    categories = _categories(store, positions)
     start = 0
     for block in _row_blocks(handle, manifest.n_rows, len(positions)):
         targets = target[start : start + len(block)].tolist()
@@ -188,16 +177,14 @@ def _write_rows(
             writer.writerow([show(next(ids)), *cells, label])
 
 
-def _categories(
-    store: Path, manifest: Manifest, positions: NDArray[np.int64]
-) -> list[list[str] | None]:
+def _categories(store: Store, positions: NDArray[np.int64]) -> list[list[str] | None]:
     """Return the categories of the columns at source positions; None where one has none."""
-    if not manifest.kind_counts.get("categorical"):
+    if not store.manifest.kind_counts.get("categorical"):
         return [None] * len(positions)
-    stored, source = _stored(store, manifest, positions)
+    stored, source = _stored(store, positions)
     order = np.argsort(source)
     places = order[np.searchsorted(source, positions, sorter=order)]
-    categories = Categories(store, manifest)
+    categories = store.categories()
     return [categories.of(feature) for feature in stored[places].tolist()]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,8 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names, array_pieces
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import Store
 from srs_ooc.trees.tree import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
@@ -72,7 +71,7 @@ class Reading:
     ----------
     ledger : Ledger
         Open for reading.
-    store : Path
+    store : Store
         The run's store.
     cap_nbytes : int, optional
         Cap on the memory of the whole process, where this is the work of a command.
@@ -88,8 +87,6 @@ class Reading:
         Iterations read, and features selected by then.
     positions : uint32 (n_features,)
         Source position of each stored feature.
-    manifest : Manifest
-        Of the store.
 
     Raises
     ------
@@ -97,10 +94,9 @@ class Reading:
         If the run was not made on this store, or is damaged.
     """
 
-    def __init__(self, ledger: Ledger, store: Path, cap_nbytes: int | None = None) -> None:
-        self.manifest = manifest = read_manifest(store)
-        check_store(ledger, manifest, store)
-        spec = spec_of(ledger)
+    def __init__(self, ledger: Ledger, store: Store, cap_nbytes: int | None = None) -> None:
+        check_store(ledger, store)
+        spec, manifest = spec_of(ledger), store.manifest
         room = None if cap_nbytes is None else _room(ledger, spec, manifest, cap_nbytes)
         self._batch = LEAST_BATCH if room is None else room // _PLACE_NBYTES
         self._has_probe = spec.judge == "probe"
@@ -114,9 +110,10 @@ class Reading:
         self.is_provisional = spec.concludes and self.verdict is None
         self.n_selected = self._kept.n if self.verdict is None else self.verdict.n_selected
         self.positions = np.empty(manifest.n_features, np.uint32)
-        for start, piece in array_pieces(store, manifest, "positions"):
-            self.positions[start : start + len(piece)] = piece
-        self._names = Names(store, manifest, "names")
+        with store.unchanged():
+            for start, piece in store.pieces("positions"):
+                self.positions[start : start + len(piece)] = piece
+            self._names = store.names
 
     def ordered(self) -> Iterator[NDArray[np.uint32]]:
         """Yield the stored positions of all features by rank, a batch at a time.

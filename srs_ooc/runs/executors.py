@@ -25,7 +25,7 @@ class Source:
 
     Attributes
     ----------
-    store : ColumnStore
+    columns : ColumnStore
         The features.
     rows : int32 (n_kept,) or None
         Rows to train on; None for all.
@@ -35,7 +35,7 @@ class Source:
         The values of codes, where thresholds are drawn between them.
     """
 
-    store: ColumnStore
+    columns: ColumnStore
     rows: NDArray[np.int32] | None = None
     families: NDArray[np.int32] | None = None
     values: ValueTables | None = None
@@ -45,7 +45,7 @@ class Source:
 
         The values of codes too, where there are some and the block has room for them.
         """
-        self.store.gather(items, block, self.rows, self.families)
+        self.columns.gather(items, block, self.rows, self.families)
         if self.values is not None and block.values is not None:
             self.values.gather(self.features_of(items), block)
 
@@ -53,7 +53,7 @@ class Source:
         """Return the feature of each item: a decoy's is the one it was made of."""
         if self.families is None:
             return items
-        return items % np.uint32(self.store.manifest.n_features)
+        return items % np.uint32(self.columns.manifest.n_features)
 
 
 def fit_iteration(source: Source, learner: Learner, block: Block, iteration: Iteration) -> Outcome:

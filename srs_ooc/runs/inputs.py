@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.score_files import read_weights
 from srs_ooc.runs.side_files import find_all
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import PIECE_ITEMS, Names, array_pieces
+from srs_ooc.store.names import PIECE_ITEMS
+from srs_ooc.store.store import Store
 
+WEIGHTS = "weights"
+"""Name of weights in a ledger: what a file of scores said, or what was computed."""
 _Position = TypeVar("_Position", np.int32, np.uint32)
 
 
@@ -45,9 +48,17 @@ class Inputs:
         return _positions(included, np.uint32)
 
 
+def inputs_of(ledger: Ledger) -> Inputs:
+    """Return what the files of options said when a run was made."""
+    return Inputs(
+        ledger.input("excluded", "<u4"),
+        ledger.input("rows", "<i4"),
+        ledger.input(WEIGHTS, "<u4"),
+    )
+
+
 def resolve(
-    path: Path,
-    manifest: Manifest,
+    store: Store,
     exclude_file: Path | None,
     rows_file: Path | None,
     *,
@@ -55,7 +66,7 @@ def resolve(
     room_nbytes: int = 0,
     scores_file: Path | None = None,
 ) -> Inputs:
-    """Read the files of ``--exclude``, ``--rows`` and ``--scores`` against the store at ``path``.
+    """Read the files of ``--exclude``, ``--rows`` and ``--scores`` against a store.
 
     With more ``room_nbytes`` of memory the files are read fewer times; what is found is the same.
 
@@ -64,25 +75,25 @@ def resolve(
     UsageError
         If a name or row id is not in the store, or nothing would be left.
     """
-    excluded = np.zeros(manifest.n_features, dtype=np.bool_)
+    excluded = np.zeros(store.n_features, dtype=np.bool_)
     if exclude_file is not None:
-        named = find_all(exclude_file, Names(path, manifest, "names"), "feature", room_nbytes)
-        for start, positions in array_pieces(path, manifest, "positions"):
+        named = find_all(exclude_file, store.names, "feature", room_nbytes)
+        for start, positions in store.pieces("positions"):
             excluded[start : start + len(positions)] = named[positions]
         del named
     if exclude_missing:
-        for start, n_missing in array_pieces(path, manifest, "n_missing"):
+        for start, n_missing in store.pieces("n_missing"):
             excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
     if excluded.all():
         raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
     rows = None
     if rows_file is not None:
-        found = find_all(rows_file, Names(path, manifest, "row_ids"), "row id", room_nbytes)
+        found = find_all(rows_file, store.row_ids, "row id", room_nbytes)
         rows = _positions(found, np.int32)
     stored = _positions(excluded, np.uint32)
     weights = None
     if scores_file is not None:
-        weights = read_weights(scores_file, path, manifest, room_nbytes)
+        weights = read_weights(scores_file, store, room_nbytes)
         weights[stored] = 0
     return Inputs(stored if len(stored) else None, rows, weights)
 

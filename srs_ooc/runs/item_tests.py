@@ -1,16 +1,13 @@
 """Items looked at one at a time, once a closing stage is over: their columns and their tests."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence import marginal, stratified
-from srs_ooc.runs.resources import EngineParts
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.reading import read_strata, read_target
+from srs_ooc.runs.resources import Resources
 from srs_ooc.trees.block import Block
 
 _CELLS = 1 << 20
@@ -21,29 +18,25 @@ _COLUMNS = 64
 class MarginalTests:
     """Rank tests of items against the target, one at a time, within strata where there are any.
 
-    A replay's target is permuted.
+    The target is that of the task: a permutation run's is permuted.
     """
 
-    def __init__(self, parts: EngineParts, store: Path, manifest: Manifest) -> None:
-        target, strata = read_target(store, manifest), read_strata(store, manifest)
-        if parts.source.rows is not None:
-            target = target[parts.source.rows]
-            strata = None if strata is None else strata[parts.source.rows]
-        if parts.target_order is not None:
-            target = target[parts.target_order]
-        self._parts, self._manifest = parts, manifest
+    def __init__(self, resources: Resources) -> None:
+        self._resources, self._manifest = resources, resources.manifest
+        task = resources.task
+        target, strata = task.target, task.strata
         self._strata = None if strata is None else stratified.rows_by_stratum(strata)
         self._labels = self._ranks = None
-        if manifest.task == "regression":
+        if task.is_regression:
             self._ranks = marginal.target_ranks(target.astype(np.float64))
         else:
             self._labels = target.astype(np.int64)
 
     def of_all(self) -> NDArray[np.float32]:
         """Return the p-value of every item; float32, as there are many; NaN where left out."""
-        n_items = self._parts.spec.n_items(self._manifest.n_features)
+        n_items = self._resources.spec.n_items(self._manifest.n_features)
         p_values = self._of(np.arange(n_items, dtype=np.uint32), np.dtype(np.float32))
-        candidates = self._parts.candidates
+        candidates = self._resources.candidates
         if candidates is not None:
             is_out = np.ones(n_items, np.bool_)
             is_out[candidates] = False
@@ -57,7 +50,7 @@ class MarginalTests:
     def _of(self, items: NDArray[np.uint32], dtype: np.dtype[Any]) -> NDArray[Any]:
         p_values = np.ones(len(items), dtype)
         least, done = np.finfo(dtype).tiny, 0  # 0 would read as: none passes
-        for some in item_columns(self._parts, items, self._manifest):
+        for some in item_columns(self._resources, items):
             p_values[done : done + len(some)] = np.maximum(self._test(some), least)
             done += len(some)
         return p_values
@@ -84,14 +77,12 @@ def _dense(columns: NDArray[Any], missing_code: int) -> tuple[NDArray[np.int64],
     return inverse.reshape(columns.shape), int(np.count_nonzero(codes != missing_code))
 
 
-def item_columns(
-    parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest
-) -> Iterator[NDArray[Any]]:
+def item_columns(resources: Resources, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
     """Yield the codes of items, some (n_columns, n_rows) at a time; the memory is used again."""
-    n_rows = parts.n_rows
+    n_rows = resources.n_rows
     size = max(1, min(_COLUMNS, _CELLS // n_rows, len(items)))
-    block = Block(size, n_rows, manifest.code_nbytes, tiled=False)
+    block = Block(size, n_rows, resources.manifest.code_nbytes, tiled=False)
     for start in range(0, len(items), size):
         some = np.ascontiguousarray(items[start : start + size])
-        parts.source.gather(some, block)
+        resources.source.gather(some, block)
         yield block.as_columns(len(some))

@@ -1,8 +1,7 @@
 """What items are drawn by: scores of their columns, computed once and kept in the ledger."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +19,16 @@ from srs_ooc.column_scores.base import (
 )
 from srs_ooc.column_scores.weights import integer_weights
 from srs_ooc.evidence.involutions import Exchangeability
-from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.inputs import WEIGHTS, Inputs
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import decoy_families, exchangeability
+from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.runs.task import Task
 from srs_ooc.samplers.method import CODES, VALUES, ScoreGround, method_of
-from srs_ooc.store.identity import same_store
-from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.scan import Scan
+from srs_ooc.store.store import Store
 
-WEIGHTS = "weights"
-"""Name of the weights in a ledger: as a part that is committed, and as a file's contents."""
 STAGE = "scoring columns"
 WEIGHT_NBYTES = 4
 
@@ -102,12 +99,12 @@ class Scoring:
 def with_weights(
     ledger: Ledger,
     spec: RunSpec,
-    store: Path,
-    inputs: Inputs,
+    store: Store,
+    task: Task,
     cap_nbytes: int,
     watch: Callable[[Step], bool],
-) -> Inputs | None:
-    """Return the inputs of a run with the weights of its items; None if ``watch`` said no.
+) -> Task | None:
+    """Return the task of a run with the weights of its items; None if ``watch`` said no.
 
     Of a method that has columns scored: from the ledger, or computed and committed there.
 
@@ -116,81 +113,62 @@ def with_weights(
     BudgetError
         If the cap cannot hold the passes.
     StoreError
-        If the store is not the run's.
+        If the store is replaced meanwhile.
     """
-    if method_of(spec.run.method).score is None:
-        return inputs
-    from_file = ledger.input(WEIGHTS, "<u4")
-    if from_file is not None:
-        return Inputs(inputs.excluded, inputs.rows, from_file)
+    if method_of(spec.run.method).score is None or task.inputs.weights is not None:
+        return task
     part = ItemWeights(np.zeros(0, np.uint32))
     progress = ledger.load({WEIGHTS: part})
     if not len(part.weights):
-        with same_store(store, spec.store) as manifest:
-            scoring = scoring_of(spec, store, manifest, inputs, cap_nbytes)
-            assert scoring is not None
-            n_steps = scoring.n_steps
-            scores = scoring.run(lambda done: watch(Step(STAGE, done, n_steps, unit="blocks")))
-            del scoring
+        scores = _scored(spec, store, task, cap_nbytes, watch)
         if scores is None:
             return None
         part = ItemWeights(integer_weights(scores))
         ledger.commit(progress, {WEIGHTS: part.state()}, resident_nbytes())
-    return Inputs(inputs.excluded, inputs.rows, part.weights)
+    return replace(task, inputs=replace(task.inputs, weights=part.weights))
 
 
-def scoring_of(
-    spec: RunSpec,
-    store: Path,
-    manifest: Manifest,
-    inputs: Inputs,
-    cap_nbytes: int,
-) -> Scoring | None:
-    """Return the passes of a run under its cap; None where its method has no columns scored.
+def _scored(
+    spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Callable[[Step], bool]
+) -> NDArray[np.float64] | None:
+    with store.unchanged():
+        check_leases(cap_nbytes, needs_of(spec, store, task))
+        score, scan = _parts_of(spec, store, task)
+        assert score is not None
+        assert scan is not None
+        scoring = Scoring(score, scan, store.n_features, decoy_families(spec, task))
+        n_steps = scoring.n_steps
+        return scoring.run(lambda done: watch(Step(STAGE, done, n_steps, unit="blocks")))
+
+
+def needs_of(spec: RunSpec, store: Store, task: Task) -> list[tuple[str, int]]:
+    """Return what scoring the columns of a run needs besides the process: (purpose, bytes).
 
     Raises
     ------
     UsageError
         If the store keeps no values and they are to be scored.
-    BudgetError
-        If the cap cannot hold them.
     """
-    score, scan = _parts_of(spec, store, manifest, inputs)
-    if score is None or scan is None:
-        return None
-    leases = scoring_leases(score, scan, manifest.n_features, spec.decoys)
-    check_leases(cap_nbytes, leases)
-    families = None
-    if spec.decoys:
-        families = decoy_families(spec, exchangeability(store, manifest, inputs))
-    return Scoring(score, scan, manifest.n_features, families)
-
-
-def needs_of(
-    spec: RunSpec, store: Path, manifest: Manifest, inputs: Inputs
-) -> list[tuple[str, int]]:
-    """Return what scoring the columns of a run needs besides the process: (purpose, bytes)."""
-    score, scan = _parts_of(spec, store, manifest, inputs)
+    score, scan = _parts_of(spec, store, task)
     if score is None or scan is None:
         return []
-    return scoring_leases(score, scan, manifest.n_features, spec.decoys)
+    return scoring_leases(score, scan, store.n_features, spec.decoys)
 
 
 def _parts_of(
-    spec: RunSpec, store: Path, manifest: Manifest, inputs: Inputs
+    spec: RunSpec, store: Store, task: Task
 ) -> tuple[ColumnScore, Scan] | tuple[None, None]:
     make = method_of(spec.run.method).score
     if make is None:
         return None, None
-    n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
-    ground = ScoreGround(n_rows, spec.n_items(manifest.n_features), 1 + spec.decoys, spec.seed)
+    ground = ScoreGround(task.n_rows, spec.n_items(store.n_features), 1 + spec.decoys, spec.seed)
     score = make(spec.sampler, ground)
     if score is None:
         return None, None
-    return score, scan_of(store, manifest, inputs, getattr(spec.sampler, "matrix", CODES))
+    return score, scan_of(store, task.inputs, getattr(spec.sampler, "matrix", CODES))
 
 
-def scan_of(store: Path, manifest: Manifest, inputs: Inputs, matrix: str) -> Scan:
+def scan_of(store: Store, inputs: Inputs, matrix: str) -> Scan:
     """Return the scan of the training rows of a store.
 
     Raises
@@ -198,15 +176,14 @@ def scan_of(store: Path, manifest: Manifest, inputs: Inputs, matrix: str) -> Sca
     UsageError
         If the store keeps no values and they are to be scored.
     """
-    if matrix == VALUES and manifest.values_dtype is None:
+    if matrix == VALUES and store.manifest.values_dtype is None:
         raise UsageError(
-            f"--matrix values: expected a store that keeps the values, found {store}, which keeps "
-            "only codes. Score the codes with --matrix codes, or ingest without --no-values."
+            f"--matrix values: expected a store that keeps the values, found {store.path}, which "
+            "keeps only codes. Score the codes with --matrix codes, or ingest without --no-values."
         )
-    n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
+    n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
     return Scan(
         store,
-        manifest,
         block_columns(n_rows),
         rows=inputs.rows,
         excluded=inputs.excluded,

@@ -2,11 +2,12 @@
 
 import os
 from pathlib import Path
+from shlex import quote
 
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.store import Store
 
 PLACES = "store"
 """Record of the ledger with the places of the store: absolute, and from the run's folder."""
@@ -22,8 +23,8 @@ def places_of(store: Path, run: Path) -> list[str]:
     return [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())]
 
 
-def find_store(ledger: Ledger, given: Path | None = None) -> Path:
-    """Return the store a run was made on: ``given``, or where it was, or at its place by the run.
+def find_store(ledger: Ledger, given: Path | None = None) -> Store:
+    """Open the store a run was made on: ``given``, or where it was, or at its place by the run.
 
     Raises
     ------
@@ -33,20 +34,20 @@ def find_store(ledger: Ledger, given: Path | None = None) -> Path:
         If what is there cannot be read.
     """
     if given is not None:
-        check_store(ledger, read_manifest(given), given)
-        return given
+        return _opened(ledger, given)
     absolute, relative = ledger.meta(PLACES)
     places = [Path(absolute), Path(os.path.normpath(ledger.run.absolute() / relative))]
     there = [place for place in places if _is_there(place)]
     for place in there:
-        if _is_store_of(ledger, place):
-            return place
+        found = _store_of(ledger, place)
+        if found is not None:
+            return found
     if there:
-        check_store(ledger, read_manifest(there[0]), there[0])
+        return _opened(ledger, there[0])  # says what is wrong with it
     raise RunError(
         f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, name its new "
         f"place with --store where there is that option, or go on once with "
-        f"`srs-ooc run STORE --out {ledger.run}`, which notes the new place."
+        f"`srs-ooc run STORE --out {quote(str(ledger.run))}`, which notes the new place."
     )
 
 
@@ -57,14 +58,20 @@ def _is_there(place: Path) -> bool:
         return False
 
 
-def _is_store_of(ledger: Ledger, place: Path) -> bool:
+def _store_of(ledger: Ledger, place: Path) -> Store | None:
     try:
-        return read_manifest(place).fingerprint == spec_of(ledger).store
+        return Store.open(place, spec_of(ledger).store)
     except StoreError:
-        return False
+        return None
 
 
-def check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
+def _opened(ledger: Ledger, place: Path) -> Store:
+    store = Store.open(place)
+    check_store(ledger, store)
+    return store
+
+
+def check_store(ledger: Ledger, store: Store) -> None:
     """Check that a run was made on this very store.
 
     Raises
@@ -73,9 +80,9 @@ def check_store(ledger: Ledger, manifest: Manifest, store: Path) -> None:
         If the fingerprints differ.
     """
     expected = spec_of(ledger).store
-    if expected != manifest.fingerprint:
+    if expected != store.fingerprint:
         raise RunError(
-            f"{ledger.run} is a run on another store than {store}: expected fingerprint "
-            f"{expected[:16]}, found {manifest.fingerprint[:16]}. Put the run's own store back or "
+            f"{ledger.run} is a run on another store than {store.path}: expected fingerprint "
+            f"{expected[:16]}, found {store.fingerprint[:16]}. Put the run's own store back or "
             "name its place, or name another run."
         )

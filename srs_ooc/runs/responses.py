@@ -1,17 +1,14 @@
 """What the training rows of a store say: classes or targets, with their weights."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.learners.params import UNWEIGHTED
-from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.task import Task
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import read_array
-from srs_ooc.store.reading import read_target
 from srs_ooc.trees.response import Response
 
 BALANCED = "balanced"
@@ -23,47 +20,20 @@ def n_channels_of(manifest: Manifest, class_weight: str) -> int:
     return int(weighted) + int(manifest.task == "regression")
 
 
-def training_response(
-    store: Path,
-    manifest: Manifest,
-    inputs: Inputs,
-    class_weight: str = UNWEIGHTED,
-    order: NDArray[np.int32] | None = None,
-) -> Response:
+def training_response(task: Task) -> Response:
     """Return what the training rows say.
 
     A row's weight is that of the store's column of weights, if it has one, times that of its class.
-
-    Parameters
-    ----------
-    store : Path
-        The store.
-    manifest : Manifest
-        Its manifest.
-    inputs : Inputs
-        The training rows.
-    class_weight : str
-        ``none``; ``balanced``, for n / (classes x rows of the class); or ``NAME=w,NAME=w``, where a
-        class that is not named weighs 1.
-    order : int32 (n_rows,), optional
-        The training row whose target each one takes, where targets are permuted; the weights of the
-        store's column stay with their rows.
+    ``task.class_weight`` is ``none``; ``balanced``, for n / (classes x rows of the class); or
+    ``NAME=w,NAME=w``, where a class that is not named weighs 1.
 
     Raises
     ------
     UsageError
         If there is nothing to learn from them, or a weight is none.
     """
-    target = np.asarray(read_target(store, manifest))
-    weights = None
-    if "weights" in manifest.row_columns:
-        weights = np.asarray(read_array(store, manifest, "weights"), dtype=np.float64)
-    if inputs.rows is not None:
-        target = target[inputs.rows]
-        weights = None if weights is None else weights[inputs.rows]
-    if order is not None:
-        target = target[order]
-    if manifest.task == "regression":
+    target, weights, class_weight = task.target, task.weights, task.class_weight
+    if task.is_regression:
         if class_weight != UNWEIGHTED:
             raise UsageError("--class-weight: expected a store of classes, found one of numbers.")
         if bool((target == target[0]).all()):
@@ -72,16 +42,16 @@ def training_response(
                 f"{float(target[0])}. Check the file given with --rows."
             )
         return Response.targets(target.astype(np.float64), weights)
-    labels = target.astype(np.int32)
+    labels = target.astype(np.int32, copy=False)
     if len(np.unique(labels)) < 2:
         raise UsageError(
             f"expected training rows of at least two classes, found {len(labels)} rows of one. "
             "Check the file given with --rows."
         )
     if class_weight != UNWEIGHTED:
-        by_class = class_weights(class_weight, labels, manifest.classes)
+        by_class = class_weights(class_weight, labels, task.classes)
         weights = _products(by_class[labels], weights)
-    return Response.classes(labels, len(manifest.classes), weights)
+    return Response.classes(labels, len(task.classes), weights)
 
 
 def _products(

@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.column_scores.weights import integer_weights
 from srs_ooc.runs.side_files import LINES, hashed_names, read_lines
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import Names, array_pieces
+from srs_ooc.store.store import Store
 
 FEATURE_NBYTES = 17
 """Memory of a feature while scores are read."""
 _COLUMNS = ("name", "score")
 
 
-def read_weights(
-    file: Path, store: Path, manifest: Manifest, room_nbytes: int = 0
-) -> NDArray[np.uint32]:
+def read_weights(file: Path, store: Store, room_nbytes: int = 0) -> NDArray[np.uint32]:
     """Return the scores in a file as weights by stored position; uint32 (n_features,).
 
     Features that the file does not name weigh 0. With more ``room_nbytes`` of memory the file is
@@ -34,10 +31,10 @@ def read_weights(
         If the file has no columns ``name`` and ``score``, names a feature twice or one that is not
         in the store, or a score is no number from 0 on.
     """
-    n_features = manifest.n_features
+    n_features = store.n_features
     scores, n_found = np.full(n_features, np.nan), 0
     room = room_nbytes - FEATURE_NBYTES * n_features
-    for hashed in hashed_names(Names(store, manifest), room):
+    for hashed in hashed_names(store.names, room):
         rows = _rows(file)
         while block := list(islice(rows, LINES)):
             places = hashed.places([name for name, _ in block])
@@ -59,7 +56,7 @@ def read_weights(
     by_source = integer_weights(scores)
     del scores
     weights = np.zeros(n_features, np.uint32)
-    for start, positions in array_pieces(store, manifest, "positions"):
+    for start, positions in store.pieces("positions"):
         weights[start : start + len(positions)] = by_source[positions]
     return weights
 

@@ -11,12 +11,13 @@ from srs_ooc.base.params import WordOrFile
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK, UNWEIGHTED
-from srs_ooc.runs.inputs import Inputs, digest, resolve
-from srs_ooc.runs.item_weights import WEIGHTS, check_leases, needs_of, with_weights
+from srs_ooc.runs.inputs import WEIGHTS, Inputs, digest, inputs_of, resolve
+from srs_ooc.runs.item_weights import check_leases, needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
+from srs_ooc.runs.memory import plan_memory, shape_of
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
-from srs_ooc.runs.resources import check_exchangeable, engine_parts, plan_memory, shape_of
+from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.spec import (
     Options,
@@ -27,9 +28,9 @@ from srs_ooc.runs.spec import (
     settle,
 )
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import Setting, Watch, conclude, is_concluded
-from srs_ooc.store.check import check_files
-from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.store import Store
 
 DEFAULT_MEMORY_MB = 512
 DEFAULT_ITERATIONS = 10_000
@@ -91,7 +92,7 @@ class Planned:
     reason: str
 
 
-Plan = Callable[[Path, RunSpec, Shape, Inputs, Request], Planned]
+Plan = Callable[[Store, RunSpec, Shape, Inputs, Request], Planned]
 """Expects something of a run that is about to be made."""
 
 
@@ -100,7 +101,7 @@ def default_run_path(store: Path) -> Path:
     return store.with_suffix(".run")
 
 
-def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None = None) -> Ledger:
+def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None = None) -> Ledger:
     """Open the ledger of ``run`` for writing, creating the run if there is none.
 
     A new run for which no iterations were asked gets as many as ``plan`` says.
@@ -110,47 +111,36 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
     StoreError, RunError, UsageError, BudgetError
         If the store or the run cannot be used as asked; nothing is created then.
     """
-    manifest = read_manifest(store)
-    asked = resolve(
-        store,
-        manifest,
-        request.exclude_file,
-        request.rows_file,
-        exclude_missing=request.exclude_missing,
-        room_nbytes=_room_nbytes(request),
-        scores_file=scores_file(request.options),
-    )
-    options = _with_digests(request.options, asked)
+    asked, options = _resolved(store, request)
     if run.exists():
         ledger = Ledger(run, writable=True)
         try:
-            check_store(ledger, manifest, store)
+            check_store(ledger, store)
             check_same(options, spec_of(ledger), str(run))
             _check_same_trees(ledger, request)
         except BaseException:
             ledger.close()
             raise
         return ledger
-    saves = bool(request.save_trees)
-    spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb, saves)
+    spec, shape, memory_mb = _settled(store, asked, options, request)
     _check_until_stable(spec, request)
     planned = None if plan is None else plan(store, spec, shape, asked, request)
     default = DEFAULT_ITERATIONS if planned is None else planned.iterations
     meta = {
         "planned": None if planned is None else vars(planned),
         "spec": spec.to_json(),
-        PLACES: places_of(store, run),
+        PLACES: places_of(store.path, run),
         "memory_mb": memory_mb,
         "iterations": default if request.iterations is None else request.iterations,
         UNTIL_STABLE: request.until_stable,
     }
-    meta[VALID] = 0 if saves else None
+    meta[VALID] = 0 if request.save_trees else None
     arrays = {"excluded": asked.excluded, "rows": asked.rows, WEIGHTS: asked.weights}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
 
 
-def settle_new(store: Path, request: Request) -> tuple[RunSpec, Shape, Inputs, int]:
+def settle_new(store: Store, request: Request) -> tuple[RunSpec, Shape, Inputs, int]:
     """Return what a new run of ``store`` would be, and its cap in MB, as creating it would.
 
     Raises
@@ -158,52 +148,56 @@ def settle_new(store: Path, request: Request) -> tuple[RunSpec, Shape, Inputs, i
     StoreError, UsageError, BudgetError
         If it could not be created.
     """
-    manifest = read_manifest(store)
-    asked = resolve(
-        store,
-        manifest,
-        request.exclude_file,
-        request.rows_file,
-        exclude_missing=request.exclude_missing,
-        room_nbytes=_room_nbytes(request),
-        scores_file=scores_file(request.options),
-    )
-    options = _with_digests(request.options, asked)
-    saves = bool(request.save_trees)
-    spec, shape, memory_mb = _settled(store, manifest, asked, options, request.memory_mb, saves)
+    asked, options = _resolved(store, request)
+    spec, shape, memory_mb = _settled(store, asked, options, request)
     return spec, shape, asked, memory_mb
 
 
+def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
+    """Return the features and rows that a request names, and its options with their digests."""
+    cap_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
+    asked = resolve(
+        store,
+        request.exclude_file,
+        request.rows_file,
+        exclude_missing=request.exclude_missing,
+        room_nbytes=cap_mb * MB - process_nbytes() - LEDGER_NBYTES,
+        scores_file=_scores_file(request.options),
+    )
+    digests = {"excluded": digest(asked.excluded, "features"), "rows": digest(asked.rows, "rows")}
+    if asked.weights is not None:
+        digests["scores"] = digest(asked.weights, WEIGHTS)
+    return asked, request.options.also(**digests)
+
+
+def _scores_file(options: Options) -> Path | None:
+    """Return the file of scores that options name, if they name one."""
+    kind, given = declared()["scores"].kind, options.get("scores")
+    assert isinstance(kind, WordOrFile)
+    return None if given is None or given in kind.words else Path(given)
+
+
 def _settled(
-    store: Path,
-    manifest: Manifest,
-    asked: Inputs,
-    options: Options,
-    memory_mb: int | None,
-    saves: bool,
+    store: Store, asked: Inputs, options: Options, request: Request
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
-    check_files(store, manifest)
-    memory_mb = DEFAULT_MEMORY_MB if memory_mb is None else memory_mb
+    store.check_files()
+    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
+    saves = bool(request.save_trees)
     class_weight = options.get("class_weight", UNWEIGHTED)
-    shape = shape_of(manifest, asked, class_weight, options.get("thresholds", RANK))
-    spec = settle(options, shape, manifest.fingerprint, memory_mb * MB, saves_trees=saves)
-    training_response(store, manifest, asked, class_weight)
+    shape = shape_of(store.manifest, asked, class_weight, options.get("thresholds", RANK))
+    spec = settle(options, shape, store.fingerprint, memory_mb * MB, saves_trees=saves)
+    task = Task.of_run(spec, store, asked)
+    training_response(task)
     if spec.concludes:
-        check_exchangeable(store, manifest, asked)
-    cap_nbytes, scoring = memory_mb * MB, needs_of(spec, store, manifest, asked)
+        task.check_exchangeable()
+    scoring = needs_of(spec, store, task)
     before = sum(n_bytes for _, n_bytes in scoring)
-    budget = plan_memory(spec, shape, cap_nbytes, saves=saves, other_nbytes=before)
+    budget = plan_memory(spec, shape, memory_mb * MB, saves=saves, other_nbytes=before)
     if scoring:
         after = sum(lease.n_bytes for lease in budget.leases[1:])
-        check_leases(cap_nbytes, scoring, other_nbytes=after)
+        check_leases(memory_mb * MB, scoring, other_nbytes=after)
     return spec, shape, memory_mb
-
-
-def _room_nbytes(request: Request) -> int:
-    """Return what the cap leaves for reading files of names, before there is other work."""
-    cap_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
-    return cap_mb * MB - process_nbytes() - LEDGER_NBYTES
 
 
 def _check_same_trees(ledger: Ledger, request: Request) -> None:
@@ -217,12 +211,7 @@ def _check_same_trees(ledger: Ledger, request: Request) -> None:
     )
 
 
-def work_on(
-    ledger: Ledger,
-    store: Path,
-    request: Request,
-    watch: Watch = lambda _: True,
-) -> None:
+def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambda _: True) -> None:
     """Work on a run until its iterations are done, with their verdict, or ``watch`` says no.
 
     What the request gives of iterations and memory is kept for the next time, as is the place of
@@ -234,8 +223,9 @@ def work_on(
         If the store is not the run's, or is replaced while the work goes on; what was committed
         before stays.
     """
-    check_store(ledger, read_manifest(store), store)
-    places = places_of(store, ledger.run)
+    check_store(ledger, store)
+    _check_iterations(ledger, request)
+    places = places_of(store.path, ledger.run)
     if places != ledger.meta(PLACES):
         ledger.set_meta(PLACES, places)
     for name in ("iterations", "memory_mb"):
@@ -246,18 +236,30 @@ def work_on(
     until = max(int(ledger.meta("iterations")), ledger.progress().iteration)
     if is_done(ledger, until):
         return
-    inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
-    cap_nbytes = int(ledger.meta("memory_mb")) * MB
-    weighted = with_weights(ledger, spec_of(ledger), store, inputs, cap_nbytes, watch)
+    spec, cap_nbytes = spec_of(ledger), int(ledger.meta("memory_mb")) * MB
+    with store.unchanged():
+        task = Task.of_run(spec, store, inputs_of(ledger))
+    weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
     if weighted is None:
         return
     setting = Setting(store, weighted, cap_nbytes, request.threads)
     with _tree_writer(ledger) as trees:
-        if spec_of(ledger).concludes:
+        if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))
-            conclude(ledger, spec_of(ledger), setting, until, trees, watch, until_stable=stable)
+            conclude(ledger, spec, setting, until, trees, watch, until_stable=stable)
         else:
-            _screen(ledger, setting, until, trees, watch)
+            _screen(ledger, spec, setting, until, trees, watch)
+
+
+def _check_iterations(ledger: Ledger, request: Request) -> None:
+    """Refuse to end a run before where it is; a finished run is read, whatever is asked."""
+    done, asked = ledger.progress().iteration, request.iterations
+    if asked is None or asked >= done or is_done(ledger, int(ledger.meta("iterations"))):
+        return
+    raise UsageError(
+        f"--iterations: expected the iterations in total, at least the {done} that are done, found "
+        f"{asked}. To end the run where it is, give --iterations {done}."
+    )
 
 
 def _note_until_stable(ledger: Ledger, request: Request) -> None:
@@ -300,24 +302,15 @@ def _tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
 
 
 def _screen(
-    ledger: Ledger, setting: Setting, until: int, trees: TreeWriter | None, watch: Watch
+    ledger: Ledger,
+    spec: RunSpec,
+    setting: Setting,
+    until: int,
+    trees: TreeWriter | None,
+    watch: Watch,
 ) -> None:
-    where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
-    with engine_parts(spec_of(ledger), *where, saves=trees is not None) as parts:
-        engine = parts.search(ledger, trees=trees).engine
+    where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
+    with resources_of(spec, *where, saves=trees is not None) as resources:
+        engine = resources.search(ledger, trees=trees).engine
         kept = engine.sampler
         engine.advance(until, lambda: watch(Step("", engine.iteration, until, kept.n_kept)))
-
-
-def _with_digests(options: Options, inputs: Inputs) -> Options:
-    found = options.also(
-        excluded=digest(inputs.excluded, "features"), rows=digest(inputs.rows, "rows")
-    )
-    return found if inputs.weights is None else found.also(scores=digest(inputs.weights, WEIGHTS))
-
-
-def scores_file(options: Options) -> Path | None:
-    """Return the file of scores that options name, if they name one."""
-    kind, given = declared()["scores"].kind, options.get("scores")
-    assert isinstance(kind, WordOrFile)
-    return None if given is None or given in kind.words else Path(given)

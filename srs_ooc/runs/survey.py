@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +13,8 @@ from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, passing_level, pool
 from srs_ooc.evidence.ranking import best_of_each, largest
 from srs_ooc.evidence.replays import Comparison
 from srs_ooc.runs.item_tests import MarginalTests, item_columns
-from srs_ooc.runs.resources import EngineParts
+from srs_ooc.runs.resources import Resources
 from srs_ooc.samplers.elimination import Elimination
-from srs_ooc.store.manifest import Manifest
 
 GROUPED = 250
 """Places of the ranking that are grouped."""
@@ -67,9 +65,8 @@ class Survey:
 
 
 def survey(
-    parts: EngineParts,
+    resources: Resources,
     state: Elimination,
-    store: Path,
     key: int,
     replays: NDArray[np.float64] | None = None,
 ) -> Survey:
@@ -77,20 +74,18 @@ def survey(
 
     Parameters
     ----------
-    parts : EngineParts
+    resources : Resources
         Of the run.
     state : Elimination
         Its closing stage.
-    store : Path
-        Its store.
     key : int
         Breaks ties.
     replays : float64 (n_replays, 2), optional
         Best score and best strength of each replay, where they judge.
     """
-    manifest = parts.manifest
-    tests = MarginalTests(parts, store, manifest)
-    n_features, level = manifest.n_features, exact_share(parts.spec.fdr)
+    manifest = resources.manifest
+    tests = MarginalTests(resources)
+    n_features, level = manifest.n_features, exact_share(resources.spec.fdr)
     p_values = tests.of_all()
     tested = p_values[:n_features]
     cutoff = largest_passing(tested, float(level))
@@ -102,11 +97,11 @@ def survey(
         # The tests take rows one by one; where they come in groups, many items would stand out.
         outstanding = np.zeros(0, np.uint32)
     else:
-        passing = passing_level(level * SHARE_ALONE, parts.spec.decoys)
+        passing = passing_level(level * SHARE_ALONE, resources.spec.decoys)
         outstanding = _strongest(p_values, largest_passing(p_values, float(passing)), key)
     ranking = pool(state.items, outstanding, tests.of(outstanding), key)
     items = ranking.items
-    groups = groups_of(parts, items[:GROUPED], manifest)
+    groups = groups_of(resources, items[:GROUPED])
     numbers = np.full(len(items), -1, np.int32)
     numbers[: len(groups)] = np.unique(groups, return_inverse=True)[1]
     return Survey(
@@ -114,11 +109,11 @@ def survey(
         items >= n_features,
         numbers,
         best_of_each(items % n_features),
-        largest_decoy_group(parts, items, ranking.n_outstanding, manifest),
+        largest_decoy_group(resources, items, ranking.n_outstanding),
         p_values[items % n_features].astype(np.float64),
         cutoff,
         int(np.count_nonzero(tested <= cutoff)) if cutoff > 0 else 0,
-        parts.n_candidates // (1 + parts.spec.decoys),
+        resources.n_candidates // (1 + resources.spec.decoys),
         comparison,
     )
 
@@ -155,25 +150,21 @@ def _strongest(p_values: NDArray[np.float32], bound: float, key: int) -> NDArray
     return items[p_values[items] <= bound]
 
 
-def largest_decoy_group(
-    parts: EngineParts, items: NDArray[np.uint32], n_outstanding: int, manifest: Manifest
-) -> int:
+def largest_decoy_group(resources: Resources, items: NDArray[np.uint32], n_outstanding: int) -> int:
     """Return the c of a ranking: the most correlated decoys among those that count.
 
     Looked for in the first ``GROUPED`` places below the ``n_outstanding`` first.
     """
     place = slice(n_outstanding, n_outstanding + GROUPED)
-    members = ((items >= parts.n_features) & best_of_each(items % parts.n_features))[place]
+    members = ((items >= resources.n_features) & best_of_each(items % resources.n_features))[place]
     if not members.any():
         return 1
-    return largest_group(groups_of(parts, items[place], manifest), members)
+    return largest_group(groups_of(resources, items[place]), members)
 
 
-def groups_of(
-    parts: EngineParts, items: NDArray[np.uint32], manifest: Manifest
-) -> NDArray[np.intp]:
+def groups_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
     """Return the group of rank-correlated items that each is in, by its first place."""
-    n_rows = parts.n_rows
+    n_rows = resources.n_rows
     rows = np.linspace(0, n_rows - 1, min(n_rows, MOST_ROWS)).astype(np.intp)
-    codes = np.concatenate([columns[:, rows] for columns in item_columns(parts, items, manifest)])
-    return group_items(codes, manifest.missing_code)
+    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
+    return group_items(codes, resources.manifest.missing_code)

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,16 +19,17 @@ from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.replays import certify
 from srs_ooc.evidence.verdict import Verdict, clear_drops, count_decoys
 from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.ledger.records import REPLAYS_FOLDER
 from srs_ooc.runs.ledger.trees import TreeWriter
-from srs_ooc.runs.ledger.verify import REPLAYS_FOLDER
-from srs_ooc.runs.resources import EngineParts, engine_parts
+from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.search import Search
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, bests, survey
+from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import COUNTING, REPLAYING, SURVIVORS, TREES, Elimination
+from srs_ooc.store.store import Store
 
 VERDICT, BESTS, CONCLUSION = "verdict", "replays", "conclusion"
 """Arrays of the ledger with the verdict and with what replays reached; the record about both."""
@@ -42,8 +42,8 @@ Watch = Callable[[Step], bool]
 class Setting:
     """What a run is worked on with."""
 
-    store: Path
-    inputs: Inputs
+    store: Store
+    task: Task
     cap_nbytes: int
     threads: int | None
 
@@ -55,7 +55,7 @@ def is_concluded(ledger: Ledger) -> bool:
 
 
 def screen_and_close(
-    parts: EngineParts,
+    resources: Resources,
     ledger: Ledger,
     until: int,
     watch: Watch,
@@ -71,18 +71,18 @@ def screen_and_close(
     ``until_stable`` ends the screen once the ranking is stable. Returns the stage, and the
     iterations of the screen.
     """
-    spec = parts.spec
-    search = parts.search(ledger, seed, trees)
+    spec = resources.spec
+    search = resources.search(ledger, seed, trees)
     n_iterations = _screen(search, until, watch, stage, until_stable=until_stable)
     if n_iterations is None:
         return None
     key = key_of(search.spec.seed, Purpose.CLOSING, n_iterations)
-    survivors = best_items(search.tally, min(SURVIVORS, parts.n_candidates), key)
+    survivors = best_items(search.tally, min(SURVIVORS, resources.n_candidates), key)
     del search  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
     manner = REPLAYING if spec.replays else COUNTING
     sampler = Elimination(survivors, key, manner, most)
-    _close(parts, sampler, StageBook(ledger, n_iterations), key, watch, f"{stage}, closing")
+    _close(resources, sampler, StageBook(ledger, n_iterations), key, watch, f"{stage}, closing")
     return (sampler, n_iterations) if sampler.is_over else None
 
 
@@ -104,14 +104,15 @@ def _screen(
 
 
 def _close(
-    parts: EngineParts, sampler: Elimination, book: StageBook, key: int, watch: Watch, stage: str
+    resources: Resources, sampler: Elimination, book: StageBook, key: int, watch: Watch, stage: str
 ) -> None:
     """Advance a closing stage to its end, or until told to stop."""
-    leaf = floor(sampler.manner.leaf_share * parts.n_rows)
-    with parts.closing_executor(leaf, sampler.capacity) as executor:
+    leaf = floor(sampler.manner.leaf_share * resources.n_rows)
+    with resources.closing_executor(leaf, sampler.capacity) as executor:
         engine = Engine(sampler, executor, book, seed=key, round_size=TREES)
         engine.advance(
-            sampler.n_trees, lambda: watch(Step(stage, engine.iteration, sampler.n_trees))
+            sampler.n_trees,
+            lambda: watch(Step(stage, engine.iteration, sampler.n_trees, unit="trees")),
         )
 
 
@@ -132,10 +133,10 @@ def conclude(
     """
     start = time.monotonic()
     before = ledger.progress()
-    where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
-    with engine_parts(spec, *where, saves=trees is not None) as parts:
+    where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
+    with resources_of(spec, *where, saves=trees is not None) as resources:
         closed = screen_and_close(
-            parts, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
+            resources, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
         )
         if closed is None:
             return
@@ -145,9 +146,9 @@ def conclude(
         replays = _replay(ledger, spec, setting, until, watch)
         if replays is None:
             return
-    with engine_parts(spec, *where) as parts:
+    with resources_of(spec, *where) as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
-        found = survey(parts, state, setting.store, key, replays)
+        found = survey(resources, state, key, replays)
     verdict = judge(spec, state, found)
     arrays = _verdict_arrays(state, found, verdict, until)
     facts = {
@@ -242,15 +243,18 @@ def _best_of_replay(
     if not run.exists():
         Ledger.create(run, {"spec": spec.to_json()}, {})
     replay = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
-    where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
+    exchangeable, key = setting.task.exchangeability(), key_of(spec.seed, Purpose.REPLAY, number)
+    task = setting.task.permuted(exchangeable.permutation(key))
+    del exchangeable  # its memory is the closing stage's
+    where = (setting.store, task, setting.cap_nbytes, setting.threads)
     stage = f"replay {number} of {spec.replays}"
     try:
-        with engine_parts(spec, *where, replay=number) as parts:
+        with resources_of(spec, *where) as resources:
             seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
-            closed = screen_and_close(parts, replay, n_iterations, watch, stage, seed=seed)
+            closed = screen_and_close(resources, replay, n_iterations, watch, stage, seed=seed)
             if closed is None:
                 return None
-            p_values = MarginalTests(parts, setting.store, parts.manifest).of_all()
+            p_values = MarginalTests(resources).of_all()
             return bests(closed[0], p_values)
     finally:
         replay.close()

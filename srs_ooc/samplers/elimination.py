@@ -51,10 +51,10 @@ REPLAYING = Manner(0.3, 0.7, 0.01)
 """Before replays: few features are expected, some of which show only beside others."""
 
 
-def round_sizes(n_survivors: int) -> list[int]:
-    """Return the items that each round begins with."""
+def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
+    """Return the items that each round begins with, no fewer than ``fewest`` after the first."""
     sizes = [n_survivors]
-    while sizes[-1] // 2 >= FINALISTS:
+    while sizes[-1] // 2 >= fewest:
         sizes.append(sizes[-1] // 2)
     return sizes
 
@@ -74,6 +74,8 @@ class Elimination:
         How rounds are grown.
     most : int
         Items a tree may see at most.
+    fewest : int
+        Items below which no round begins.
 
     Attributes
     ----------
@@ -93,7 +95,14 @@ class Elimination:
     needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
     _ARRAYS = ("items", "scores", "rounds", "batch_ranks", "importance", "n_drawn")
 
-    def __init__(self, items: NDArray[np.uint32], key: int, manner: Manner, most: int) -> None:
+    def __init__(
+        self,
+        items: NDArray[np.uint32],
+        key: int,
+        manner: Manner,
+        most: int,
+        fewest: int = FINALISTS,
+    ) -> None:
         n = len(items)
         self._key, self.manner, self._most = key, manner, most
         self.items = np.sort(items)
@@ -103,7 +112,7 @@ class Elimination:
         self.importance = np.zeros((BATCHES, n), np.int64)
         self.n_drawn = np.zeros((BATCHES, n), np.int64)
         self.round = self.tree = 0
-        self.sizes = round_sizes(n)
+        self.sizes = round_sizes(n, fewest)
 
     @property
     def capacity(self) -> int:

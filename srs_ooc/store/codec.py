@@ -4,11 +4,10 @@ Five to ten times as fast as zstd on values, at about the same size. The codecs 
 standard, so that any client reads them.
 """
 
+from functools import cache
 from typing import Any
 
-import google_crc32c
 import numpy as np
-from numcodecs import blosc
 from numpy.typing import NDArray
 
 _CRC_NBYTES = 4
@@ -17,15 +16,26 @@ _LEVEL = 5
 ZARR_NAMES = {"cname": "lz4", "clevel": _LEVEL, "shuffle": "bitshuffle"}
 """The same in the words of the Zarr standard."""
 
-_CODEC = blosc.Blosc("lz4", _LEVEL, blosc.Blosc.BITSHUFFLE)
-blosc.use_threads = False  # our threads compress side by side; Blosc's own would be memory
+
+@cache
+def _codec() -> Any:
+    """Return the codec; imported where values are read or written, which a run does not do."""
+    from numcodecs import blosc
+
+    blosc.use_threads = False  # our threads compress side by side; Blosc's own would be memory
+    return blosc.Blosc("lz4", _LEVEL, blosc.Blosc.BITSHUFFLE)
+
+
+def _crc32c(data: bytes) -> int:
+    import google_crc32c
+
+    return int(google_crc32c.value(data))
 
 
 def encode(values: NDArray[Any]) -> tuple[bytes, bytes]:
     """Return a C-contiguous array compressed, in the two parts of a chunk."""
-    packed: bytes = _CODEC.encode(values)
-    crc = int(google_crc32c.value(packed))
-    return packed, crc.to_bytes(_CRC_NBYTES, "little")
+    packed: bytes = _codec().encode(values)
+    return packed, _crc32c(packed).to_bytes(_CRC_NBYTES, "little")
 
 
 def packed_bound(nbytes: int) -> int:
@@ -42,7 +52,7 @@ def crc_of(data: bytes) -> int:
         If the chunk is damaged.
     """
     packed, end = memoryview(data)[:-_CRC_NBYTES], data[-_CRC_NBYTES:]
-    crc = int(google_crc32c.value(bytes(packed)))
+    crc = _crc32c(bytes(packed))
     if crc != int.from_bytes(end, "little"):
         raise ValueError("other bytes than were written (CRC-32C)")
     return crc
@@ -60,4 +70,4 @@ def decode(data: bytes, dtype: np.dtype[Any], n_items: int) -> NDArray[Any]:
     nbytes, packed_nbytes = (int.from_bytes(packed[i : i + 4], "little") for i in (4, 12))
     if packed_nbytes != len(packed) or nbytes != n_items * dtype.itemsize:
         raise ValueError(f"{nbytes} bytes of values, packed in {packed_nbytes}")
-    return np.frombuffer(_CODEC.decode(packed), dtype)
+    return np.frombuffer(_codec().decode(packed), dtype)

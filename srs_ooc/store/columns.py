@@ -13,7 +13,7 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.native import _native
 from srs_ooc.store.check import check_chunks
 from srs_ooc.store.layout import cannot_read, chunk_file
-from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.trees.block import Block
 
 _ALL_ROWS = np.zeros(0, dtype=np.int32)
@@ -27,9 +27,9 @@ class ColumnStore:
     ----------
     path : Path
         Folder of the store.
-    manifest : Manifest, optional
-        Its manifest, where it was read already: the store must be looked at again once this is
-        open (:mod:`srs_ooc.store.identity`).
+    manifest : Manifest
+        Its manifest; the store must be looked at again once this is open
+        (:meth:`srs_ooc.store.store.Store.unchanged`).
     mapped : bool
         Map the chunk files into memory, where they stay resident once touched (for a store that
         fits its lease); otherwise each gather reads what it needs into the block.
@@ -37,14 +37,14 @@ class ColumnStore:
     Raises
     ------
     StoreError
-        If there is no store, or a chunk file is missing or has the wrong size. All sizes are
-        checked here: an access past the end of a mapped file would kill the process.
+        If a chunk file is missing or has the wrong size. All sizes are checked here: an access past
+        the end of a mapped file would kill the process.
     """
 
-    def __init__(self, path: Path, manifest: Manifest | None = None, *, mapped: bool) -> None:
+    def __init__(self, path: Path, manifest: Manifest, *, mapped: bool) -> None:
         self.path = path
-        self.manifest = read_manifest(path) if manifest is None else manifest
-        check_chunks(path, self.manifest)
+        self.manifest = manifest
+        check_chunks(path, manifest)
         self.mapped = mapped
         self._maps: list[mmap.mmap] = []
         self._descriptors = np.zeros(0, dtype=np.int32)

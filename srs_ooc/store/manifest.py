@@ -60,6 +60,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from srs_ooc.base.errors import StoreError
@@ -198,6 +199,11 @@ def read_manifest(path: Path) -> Manifest:
         raise StoreError(
             f"{path}: expected a store made by `srs-ooc ingest`, found {found}. "
             "Check the path, or ingest the table."
+        ) from None
+    except NotADirectoryError:
+        raise StoreError(
+            f"{path}: expected a store, which is a folder, found a file. If it is a table, ingest "
+            f"it first: srs-ooc ingest {quote(str(path))} {quote(str(path.with_suffix('.zarr')))}"
         ) from None
     except OSError as error:
         raise cannot_read(metadata, error) from error

@@ -1,15 +1,13 @@
 """All columns of a store from first to last, as numbers: for passes that look at each of them."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 from srs_ooc.trees.block import Block
 
@@ -26,10 +24,8 @@ class Scan:
 
     Parameters
     ----------
-    path : Path
-        The store.
-    manifest : Manifest
-        Its manifest.
+    store : Store
+        The store; it must be looked at again after the pass (:meth:`Store.unchanged`).
     block_columns : int
         Columns of a block.
     rows : int32 (n_kept,), optional
@@ -47,18 +43,17 @@ class Scan:
 
     def __init__(
         self,
-        path: Path,
-        manifest: Manifest,
+        store: Store,
         block_columns: int,
         *,
         rows: NDArray[np.int32] | None = None,
         excluded: NDArray[np.uint32] | None = None,
         values: bool = False,
     ) -> None:
-        self._path, self._manifest, self._size = path, manifest, block_columns
+        self._store, self._manifest, self._size = store, store.manifest, block_columns
         self._rows, self._excluded = rows, excluded
-        self._reader = ValuesReader(path, manifest) if values else None
-        self.n_rows = manifest.n_rows if rows is None else len(rows)
+        self._reader = store.values() if values else None
+        self.n_rows = store.n_rows if rows is None else len(rows)
 
     @property
     def nbytes(self) -> int:
@@ -92,9 +87,9 @@ class Scan:
     def _codes(self) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
         manifest = self._manifest
         block = Block(self._size, self.n_rows, manifest.code_nbytes, tiled=False)
-        with ColumnStore(self._path, manifest, mapped=False) as store:
+        with self._store.columns(mapped=False) as columns:
             for positions in self._positions():
-                store.gather(positions.astype(np.uint32), block, self._rows)
+                columns.gather(positions.astype(np.uint32), block, self._rows)
                 codes = block.as_columns(len(positions))
                 yield int(positions[0]), code_numbers(codes, manifest.missing_code)
 
@@ -108,8 +103,8 @@ class Scan:
             fill_with_means(some, np.isnan(some))
             if not np.abs(some).max() <= LARGEST:
                 raise UsageError(
-                    f"{self._path}: expected values of at most {LARGEST:g}, found larger ones, "
-                    "whose squares cannot be summed. Use the codes: --matrix codes."
+                    f"{self._store.path}: expected values of at most {LARGEST:g}, found larger "
+                    "ones, whose squares cannot be summed. Use the codes: --matrix codes."
                 )
             yield int(positions[0]), some
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.sizes import MB
 from srs_ooc.native import _native
+from srs_ooc.store.boundaries import code_ranges
 from srs_ooc.store.coding import max_codes
 from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.manifest import Manifest
@@ -72,9 +73,6 @@ class ValueTables:
             raise
 
     def _fill(self, path: Path, manifest: Manifest) -> None:
-        # Runs by rank do without the libraries that decode values, and their memory.
-        from srs_ooc.store.boundaries import code_ranges
-
         handle, size = self._file.fileno(), self._column_nbytes
         os.truncate(handle, self._n_features * size)
         features = np.flatnonzero(read_kinds(path, manifest) != CATEGORICAL)

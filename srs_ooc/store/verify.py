@@ -6,7 +6,7 @@ from pathlib import Path
 from srs_ooc.base.errors import StoreError
 from srs_ooc.store.check import check_files
 from srs_ooc.store.layout import COORDINATES, cannot_read, verify_file
-from srs_ooc.store.manifest import Manifest, canonical, parse, read_manifest
+from srs_ooc.store.manifest import Manifest, canonical, parse
 from srs_ooc.store.metadata import documents
 from srs_ooc.store.names import Names, length_of, verify_array
 from srs_ooc.store.reading import Categories
@@ -32,7 +32,7 @@ class Verified:
     knows_places: bool
 
 
-def verify_store(path: Path) -> Verified:
+def verify_store(path: Path, manifest: Manifest) -> Verified:
     """Read a whole store and compare it with its checksums, and its parts with each other.
 
     Raises
@@ -40,7 +40,6 @@ def verify_store(path: Path) -> Verified:
     StoreError
         Naming the first file that differs.
     """
-    manifest = read_manifest(path)
     check_files(path, manifest)
     files = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
     files["metadata"], nbytes = _verify_documents(path, manifest)

@@ -1,6 +1,6 @@
 """What a new part must pass: for a table format, :func:`check_table`.
 
-A format is one file in ``srs_ooc/store/formats`` with a class that has the shape of
+A format is one file in ``srs_ooc/ingestion/formats`` with a class that has the shape of
 :class:`srs_ooc.ingestion.formats.Table`, and a line in ``opening.py``. Its test makes a small table
 in the format and calls :func:`check_table` with what the table should hold.
 """

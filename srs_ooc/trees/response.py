@@ -72,7 +72,7 @@ class Response:
         channels = np.zeros((0, len(labels)), dtype=np.int32)
         if weights is not None:
             channels = whole_weights(weights)[None]
-        return Response(labels.astype(np.int32), n_classes, channels)
+        return Response(labels.astype(np.int32, copy=False), n_classes, channels)
 
     @staticmethod
     def targets(

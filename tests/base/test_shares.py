@@ -12,7 +12,7 @@ from srs_ooc.base.records import Outcome
 from srs_ooc.base.shares import exact_share, floor_share, share_text
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.theory.settings import Setting
 
 THOUSANDTHS = st.integers(0, 1000).map(lambda n: f"{n / 1000:.3f}")
@@ -26,8 +26,8 @@ def test_the_floor_is_that_of_integers(text, q):
 
 @given(text=THOUSANDTHS, q=st.integers(1, 999))
 def test_sampler_and_theory_hold_equally_many(text, q):
-    sampler = SequentialRandomSubspace(1000, q, text)
-    assert sampler.n_held == Setting.of("chain", 1000, q, 1, text).n_held_max
+    drawing = Drawing(1000, q, text)
+    assert drawing.n_held == Setting.of("chain", 1000, q, 1, text).n_held_max
 
 
 def test_floats_would_lose_a_place():

@@ -86,10 +86,14 @@ def test_closed_standard_streams_and_full_disks_are_said(folder):
 
 
 def test_an_interrupt_while_modules_load_is_one_message():
-    """The module that is being loaded interrupts its own process, as Ctrl-C would."""
+    """The module that is being loaded interrupts its own process, as Ctrl-C would.
+
+    A parent in the background may have had the signal ignored.
+    """
     for module in ("click", "numpy", "srs_ooc.planning.expect"):
         code = (
             "import os, runpy, signal, sys\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "class Finder:\n"
             "    def find_spec(self, name, path=None, target=None):\n"
             f"        if name == {module!r}:\n"

@@ -140,7 +140,7 @@ def test_the_second_of_two_pairs_of_row_ids_is_named(tmp_path, run):
         (["--strata", "a,"], ["names separated by commas", "'a,'"]),
         (["--strata", '"a,b"'], ["no such column 'a,b' (--strata)"]),
         (["--kind", "y=categorical"], ["--kind", "the target 'y'", "--task"]),
-        (["--memory-mb", "20", "--ignore", "id"], ["--memory-mb 20", "smallest cap"]),
+        (["--memory-mb", "20", "--ignore", "id"], ["--memory-mb 20 cannot hold", "at least"]),
     ],
 )
 def test_bad_options_are_refused_and_leave_nothing(tmp_path, run, options, fragments):
@@ -284,10 +284,13 @@ def test_a_pipe_is_refused_at_once_and_standard_input_is_named(tmp_path, run):
 
 def test_a_dry_run_says_what_it_takes_and_writes_nothing(tmp_path, run):
     source = make(tmp_path, "a,b,y\n" + "1.5,2,u\n3,4,v\n" * 500)
-    status, out, err = run("ingest", source, tmp_path / "t.zarr", "--dry-run", "--memory-mb", 40)
-    assert (status, err) == (0, "")
-    for text in ("columns: 3", "rows: about 1001", "scratch disk: about 24.0 kB", "40 is NOT"):
-        assert text in out
+    looked_at = "rows: about 1001", "scratch disk: about 24.0 kB", "4000 is enough"
+    too_small = "rows: about ", "40 is NOT enough"  # for a look at the rows too
+    for memory_mb, texts in ((4000, looked_at), (40, too_small)):
+        caps = ("--memory-mb", memory_mb)
+        status, out, err = run("ingest", source, tmp_path / "t.zarr", "--dry-run", *caps)
+        assert (status, err) == (0, "")
+        assert [text for text in ("columns: 3", *texts) if text not in out] == []
     assert listing(tmp_path) == ["t.csv"]
     assert_refused(run("ingest", "-", tmp_path / "t.zarr", "--dry-run"), "found standard input")
 

@@ -100,7 +100,7 @@ def test_blocks_larger_than_a_subspace_are_refused_and_the_size_is_the_runs_own(
     assert not run.exists()
     srs_ooc("run", store, "--out", run, *QUICK, "--draw-block", 10)
     assert json_of("status", run, "--json")["draw_block"] == 10
-    assert "drawn by blocks of 10" in srs_ooc("status", run).stdout
+    assert "draw-block 10" in srs_ooc("status", run).stdout
     assert "draw-block 10 (asked for: 9)" in error_of("run", store, "--out", run, "--draw-block", 9)
     for name in ("--draw-block", "--trees-per-subspace"):
         assert "expected a whole number" in error_of("run", store, "--out", "no.run", name, 0)

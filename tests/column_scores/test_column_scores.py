@@ -17,8 +17,8 @@ from srs_ooc.column_scores.norm import SquaredNorm
 from srs_ooc.column_scores.sketch import SketchedLeverage
 from srs_ooc.column_scores.weights import LARGEST, integer_weights
 from srs_ooc.ingestion.table import stored_positions
-from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.scan import Scan, code_numbers
+from srs_ooc.store.store import Store
 from srs_ooc.testing import check_score
 
 CENTRED = pytest.mark.parametrize("center", [True, False])
@@ -112,12 +112,12 @@ def test_a_decoy_scores_as_its_feature_does():
 
 def store_of(tmp_path, values, **form):
     store = make_store(tmp_path / "t.zarr", values, np.arange(values.shape[1]) % 2, **form)
-    return store, read_manifest(store)
+    return Store.open(store)
 
 
-def scanned(store, manifest, **how):
-    n_rows = manifest.n_rows if how.get("rows") is None else len(how["rows"])
-    scan = Scan(store, manifest, block_columns(n_rows), **how)
+def scanned(store, **how):
+    n_rows = store.n_rows if how.get("rows") is None else len(how["rows"])
+    scan = Scan(store, block_columns(n_rows), **how)
     return np.concatenate([block.copy() for _, block in scan.blocks()])
 
 
@@ -127,23 +127,23 @@ def test_a_scan_yields_all_columns_with_means_for_what_is_missing(tmp_path, code
     values = rng.integers(0, 50, (700, 30)) * 0.5
     values[rng.random(values.shape) < 0.05] = np.nan
     values[3] = np.nan
-    store, manifest = store_of(tmp_path, values, code_dtype=code_dtype)
+    store = store_of(tmp_path, values, code_dtype=code_dtype)
     rows, excluded = np.arange(1, 30, 2, dtype=np.int32), np.array([5, 600], np.uint32)
     with np.errstate(all="ignore"):
         for how in ({}, {"rows": rows}, {"excluded": excluded}):
-            found = scanned(store, manifest, values=True, **how)
-            ranks = scanned(store, manifest, **how)
+            found = scanned(store, values=True, **how)
+            ranks = scanned(store, **how)
             assert found.shape == ranks.shape == (700, len(how.get("rows", range(30))))
             left_out = how.get("excluded", np.zeros(0, int))
             assert not found[left_out].any()
             assert not ranks[left_out].any()
     stored = values[stored_positions(700)]
     known = ~np.isnan(stored)
-    np.testing.assert_array_equal(scanned(store, manifest, values=True)[known], stored[known])
+    np.testing.assert_array_equal(scanned(store, values=True)[known], stored[known])
     means = np.nan_to_num(
         [row[~np.isnan(row)].sum() / max(1, (~np.isnan(row)).sum()) for row in stored]
     )
-    filled = scanned(store, manifest, values=True)
+    filled = scanned(store, values=True)
     for i in range(700):
         np.testing.assert_allclose(filled[i][~known[i]], means[i])
 
@@ -156,9 +156,9 @@ def test_missing_codes_are_the_mean_to_a_256th_of_a_code():
 
 
 def test_values_too_large_to_square_are_refused(tmp_path):
-    store, manifest = store_of(tmp_path, np.array([[1.0, 2.0, 1e200, 0.0]]))
+    store = store_of(tmp_path, np.array([[1.0, 2.0, 1e200, 0.0]]))
     with pytest.raises(UsageError, match="--matrix codes"):
-        scanned(store, manifest, values=True)
+        scanned(store, values=True)
 
 
 def test_weights_are_whole_numbers_in_units_of_the_largest():
@@ -176,12 +176,12 @@ def test_what_is_printed_does_not_depend_on_the_threads_of_the_linear_algebra(tm
     values = rng.standard_normal((900, 300))
     values[:50] += 3 * rng.standard_normal(300)
     values[7, 3] = np.nan
-    store, _ = store_of(tmp_path, values)
+    store = store_of(tmp_path, values)
 
     def table(threads, *options):
         env = environment() | {"OPENBLAS_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
         done = subprocess.run(
-            command_line("scores", store, "--rank", 20, "--csv", *options),
+            command_line("scores", store.path, "--rank", 20, "--csv", *options),
             capture_output=True, env=env, check=True,
         )  # fmt: skip
         return done.stdout

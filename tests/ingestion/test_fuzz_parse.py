@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-SOURCES = TESTS.parent / "srs_ooc" / "kernel" / "src"
+SOURCES = TESTS.parent / "srs_ooc" / "native"
 SECONDS = float(os.environ.get("SRS_OOC_FUZZ_SECONDS", "3"))
 SEED = os.environ.get("SRS_OOC_FUZZ_SEED", "1")
 FLAGS = ["-std=c++17", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]

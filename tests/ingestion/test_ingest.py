@@ -21,7 +21,7 @@ from srs_ooc.store.coding import code_columns
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names, read_array
-from srs_ooc.store.verify import verify_store
+from srs_ooc.store.store import Store
 
 DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[2].parent / "shared" / "data"))
 
@@ -71,7 +71,7 @@ def assert_holds(store: Path, names: list[str], values: np.ndarray, labels: list
     raw = b"".join((store / chunk_file(i)).read_bytes() for i in range(manifest.n_chunks))
     assert raw[: codes.nbytes] == codes.tobytes()
     assert set(raw[codes.nbytes :]) <= {255}
-    verify_store(store)
+    Store.open(store).verify()
 
 
 @given(

@@ -15,13 +15,15 @@ from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
-from srs_ooc.runs.resources import plan_memory
-from srs_ooc.runs.session import Request, open_or_create, spec_of, work_on
+from srs_ooc.runs.memory import plan_memory
+from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options, Shape, settle
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
+from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 
 MEMORY = ("--memory-mb", 4000)
@@ -139,9 +141,9 @@ def begin_run(store, run, iterations, keep_going, *, save_trees=None, **options)
     request = Request(
         Options(**options), iterations=iterations, memory_mb=512, threads=1, save_trees=save_trees
     )
-    ledger = open_or_create(store, run, request)
+    ledger = open_or_create(Store.open(store), run, request)
     try:
-        work_on(ledger, store, request, keep_going)
+        work_on(ledger, Store.open(store), request, keep_going)
     finally:
         ledger.close()
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from stores import make_store, noise_table
 
+import srs_ooc
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.sizes import MB
@@ -17,6 +18,7 @@ from srs_ooc.planning.speed import measured_speed
 from srs_ooc.planning.subject import subject_of_numbers, subject_of_store
 from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options, fixed_nbytes, work_nbytes
+from srs_ooc.store.store import Store
 from srs_ooc.theory.settings import Setting
 from srs_ooc.theory.times import expected_time
 
@@ -173,7 +175,7 @@ def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     before = sorted(tmp_path.rglob("*"))
-    planned = subject_of_store(store, Request(Options(subspace_size="20"), threads=2))
+    planned = subject_of_store(Store.open(store), Request(Options(subspace_size="20"), threads=2))
     plan = make_plan(planned, Options(subspace_size="20"))
     assert sorted(tmp_path.rglob("*")) == before
     assert plan.speed.measured
@@ -184,12 +186,22 @@ def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
         assert one.total_seconds == one.iterations * one.speed.seconds
 
 
+def test_a_regression_has_no_classes_on_some_of_its_rows_either(tmp_path):
+    values, labels = noise_table(60, 150)
+    srs_ooc.ingest(values.T, tmp_path / "t.zarr", target=values[0] + labels, task="regression")
+    rows = tmp_path / "rows.txt"
+    rows.write_text("\n".join(map(str, range(1, 41))))
+    planned = subject_of_store(Store.open(tmp_path / "t.zarr"), Request(rows_file=rows))
+    assert planned.shape.n_rows == 40
+    assert planned.class_counts == ()
+
+
 def test_slow_iterations_are_not_waited_for_long(tmp_path, monkeypatch):
     """With no time to spend, as many iterations as there are subspaces ahead are timed."""
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
-    planned = subject_of_store(store, Request(threads=2))
+    planned = subject_of_store(Store.open(store), Request(threads=2))
     assert measured_speed(planned).how.startswith("3 real iterations")
 
 
@@ -197,7 +209,7 @@ def test_a_store_that_cannot_be_run_cannot_be_planned(tmp_path):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     with pytest.raises(UsageError, match="subspace-size"):
-        subject_of_store(store, Request(Options(subspace_size="151")))
+        subject_of_store(Store.open(store), Request(Options(subspace_size="151")))
 
 
 def test_the_values_are_json_ready():

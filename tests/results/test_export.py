@@ -13,6 +13,7 @@ from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
 from srs_ooc.results import export
 from srs_ooc.results.export import export_columns
+from srs_ooc.store.store import Store
 
 
 def listing(folder):
@@ -49,7 +50,7 @@ def test_real_values_in_the_order_asked_for(tmp_path, monkeypatch, integers, blo
     monkeypatch.setattr(export, "_BLOCK_NBYTES", block_nbytes)
     store, values = make_store(tmp_path, integers=integers)
     positions = np.array([29, 3, 0, 17, 3])
-    export_columns(store, positions, tmp_path / "out.csv")
+    export_columns(Store.open(store), positions, tmp_path / "out.csv")
     header, found, ids, labels = read_back(tmp_path / "out.csv")
     assert header == ["id", *(f'f,"{j}"' for j in positions), "y"]
     np.testing.assert_array_equal(found, values[:, positions])
@@ -62,9 +63,9 @@ def test_no_columns_and_numbered_rows(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("row_id,y\n7,u\n8,v\n")
     ingest_csv(path, tmp_path / "t.zarr")
-    export_columns(tmp_path / "t.zarr", np.array([0]), tmp_path / "one.csv")
+    export_columns(Store.open(tmp_path / "t.zarr"), np.array([0]), tmp_path / "one.csv")
     assert (tmp_path / "one.csv").read_text() == "_row_id,row_id,y\n1,7,u\n2,8,v\n"
-    export_columns(tmp_path / "t.zarr", np.array([], int), tmp_path / "none.csv")
+    export_columns(Store.open(tmp_path / "t.zarr"), np.array([], int), tmp_path / "none.csv")
     assert (tmp_path / "none.csv").read_text() == "row_id,y\n1,u\n2,v\n"
 
 
@@ -72,12 +73,12 @@ def test_what_is_in_the_way_or_not_there_is_refused(tmp_path):
     store, _ = make_store(tmp_path)
     out = tmp_path / "out.csv"
     with pytest.raises(UsageError, match=r"positions in 0 \.\. 29, found 5 \.\. 30"):
-        export_columns(store, np.array([5, 30]), out)
+        export_columns(Store.open(store), np.array([5, 30]), out)
     with pytest.raises(StoreError, match="cannot be written"):
-        export_columns(store, np.array([5]), tmp_path / "none" / "out.csv")
+        export_columns(Store.open(store), np.array([5]), tmp_path / "none" / "out.csv")
     out.write_text("mine")
     with pytest.raises(UsageError, match="free"):
-        export_columns(store, np.array([5]), out)
+        export_columns(Store.open(store), np.array([5]), out)
     assert out.read_text() == "mine"
 
 
@@ -85,14 +86,14 @@ def test_damage_leaves_no_file(tmp_path):
     store, _ = make_store(tmp_path)
     (store / "values" / "c" / "0" / "0").unlink()
     with pytest.raises(StoreError, match="values/c/0/0"):
-        export_columns(store, np.array([5]), tmp_path / "out.csv")
+        export_columns(Store.open(store), np.array([5]), tmp_path / "out.csv")
     assert listing(tmp_path) == ["t.csv", "t.zarr"]
 
 
 def test_a_store_of_codes_only_says_so(tmp_path):
     store, _ = make_store(tmp_path, keep_values=False)
     with pytest.raises(StoreError, match="keeps only codes"):
-        export_columns(store, np.array([5]), tmp_path / "out.csv")
+        export_columns(Store.open(store), np.array([5]), tmp_path / "out.csv")
 
 
 KILLED = """
@@ -100,8 +101,9 @@ import os, signal, sys
 import numpy as np
 from pathlib import Path
 from srs_ooc.results import export
+from srs_ooc.store.store import Store
 export._row_blocks = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-export.export_columns(Path(sys.argv[1]), np.array([0, 1]), Path(sys.argv[2]))
+export.export_columns(Store.open(Path(sys.argv[1])), np.array([0, 1]), Path(sys.argv[2]))
 """
 
 
@@ -112,7 +114,7 @@ def test_what_a_killed_export_left_is_cleared_by_the_next(tmp_path):
         done = subprocess.run([sys.executable, "-c", KILLED, store, out], check=False)
         assert done.returncode == -signal.SIGKILL
     assert len(listing(tmp_path)) == 3  # what two of them left is one file
-    export_columns(store, np.array([0, 1]), out)
+    export_columns(Store.open(store), np.array([0, 1]), out)
     assert listing(tmp_path) == ["out.csv", "t.csv", "t.zarr"]
     np.testing.assert_array_equal(read_back(out)[1], values[:, [0, 1]])
 
@@ -127,6 +129,6 @@ def test_a_file_made_while_columns_are_exported_is_not_written_over(tmp_path, mo
 
     monkeypatch.setattr(export, "_gather", gather_and_make)
     with pytest.raises(UsageError, match="free"):
-        export_columns(store, np.array([5]), out)
+        export_columns(Store.open(store), np.array([5]), out)
     assert out.read_text() == "mine"
     assert listing(tmp_path) == ["out.csv", "t.csv", "t.zarr"]

@@ -15,6 +15,7 @@ from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.distinct_reference import draw_blocks
 from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.store.store import Store
 from srs_ooc.trees.reference import draw_distinct, grow_on, shuffled
 from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
@@ -93,13 +94,12 @@ def run_state(run):
 
 
 def run_to(store, run, n_iterations, *, threads=1, memory_mb=4000, **options):
-    common = {"probe_min_draws": 3, "probe_min_wins": "0.8", "subspace_size": "20"}
-    request = Request(
-        Options(**common | options), iterations=n_iterations, threads=threads, memory_mb=memory_mb
-    )
-    ledger = open_or_create(store, run, request)
+    test = {"probe_min_draws": 3, "probe_min_wins": "0.8"} if options["judge"] == "probe" else {}
+    asked = Options(subspace_size="20", **test | options)
+    request = Request(asked, iterations=n_iterations, threads=threads, memory_mb=memory_mb)
+    ledger = open_or_create(Store.open(store), run, request)
     try:
-        work_on(ledger, store, request)
+        work_on(ledger, Store.open(store), request)
     finally:
         ledger.close()
     return run_state(run)

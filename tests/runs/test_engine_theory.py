@@ -10,9 +10,12 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.table import stored_positions
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import engine_parts, shape_of
+from srs_ooc.runs.memory import shape_of
+from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.spec import Options, settle
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.runs.task import Task
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
 from srs_ooc.theory import examples
@@ -23,15 +26,17 @@ KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}
 
 
 def times_to_find_all(store, alpha, relevant):
-    manifest, inputs = read_manifest(store), Inputs()
+    opened, inputs = Store.open(store), Inputs()
     options = Options(alpha=alpha, subspace_size="12", judge="positive")
-    spec = settle(options, shape_of(manifest, inputs), manifest.fingerprint, 1000 * MB)
-    times = []
-    with engine_parts(spec, store, inputs, 1000 * MB, threads=1) as parts:
+    spec = settle(options, shape_of(opened.manifest, inputs), opened.fingerprint, 1000 * MB)
+    task, times = Task.of_run(spec, opened, inputs), []
+    with resources_of(spec, opened, task, 1000 * MB, threads=1) as resources:
         for seed in range(N_RUNS):
-            engine = parts.search(TransientLedger(), seed).engine
-            engine.advance(10**6, lambda: engine.sampler.n_kept < len(relevant))  # noqa: B023
-            assert set(engine.sampler.kept.features.tolist()) == relevant
+            engine = resources.search(TransientLedger(), seed).engine
+            sampler = engine.sampler
+            assert isinstance(sampler, SequentialRandomSubspace)
+            engine.advance(10**6, lambda: sampler.n_kept < len(relevant))  # noqa: B023
+            assert set(sampler.kept.features.tolist()) == relevant
             times.append(engine.iteration)
     return np.array(times)
 

@@ -10,6 +10,7 @@ from srs_ooc.runs.item_weights import STAGE, WEIGHTS, ItemWeights
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options
+from srs_ooc.store.store import Store
 
 N_FEATURES = 400
 STRONG = range(20, 30)
@@ -32,8 +33,9 @@ def options(**more):
 def work(store, run, request, stops=()):
     """Work on a run, stopping wherever ``stops`` says, until it is done; return what it holds."""
     for stop in [*stops, lambda _: False]:
-        ledger = open_or_create(store, run, request)
-        work_on(ledger, store, request, lambda step, stop=stop: not stop(step))
+        opened = Store.open(store)
+        ledger = open_or_create(opened, run, request)
+        work_on(ledger, opened, request, lambda step, stop=stop: not stop(step))
         done = is_done(ledger, request.iterations)
         ledger.close()
     assert done

@@ -12,11 +12,13 @@ from srs_ooc.ensemble import tables
 from srs_ooc.ensemble.predict import predict
 from srs_ooc.results import export
 from srs_ooc.results.export import export_columns
+from srs_ooc.runs import verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, open_or_create, work_on
-from srs_ooc.runs.session import verdict as conclusion
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.survey import survey
 from srs_ooc.runs.verdict import BESTS, VERDICT
+from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, ITERATIONS = 120, 150, 300
 
@@ -60,9 +62,9 @@ def request(**given):
 
 
 def work(store, run, asked, watch=lambda _: True):
-    ledger = open_or_create(store, run, asked)
+    ledger = open_or_create(Store.open(store), run, asked)
     try:
-        work_on(ledger, store, asked, watch)
+        work_on(ledger, Store.open(store), asked, watch)
     finally:
         ledger.close()
 
@@ -125,7 +127,7 @@ def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, k
 
 def test_a_store_replaced_during_the_survey_gives_no_verdict(stores, tmp_path, monkeypatch):
     store, other = stores
-    swap, survey = Swap(store, other), conclusion.survey
+    swap = Swap(store, other)
 
     def swapped(*arguments):
         swap.swap()
@@ -153,7 +155,7 @@ def test_a_wrong_store_is_not_noted_as_the_place_of_a_run(stores, tmp_path):
     ledger = Ledger(run, writable=True)
     before = ledger.meta("store")
     with pytest.raises(RunError, match="another store"):
-        work_on(ledger, other, Request(iterations=ITERATIONS + 50))
+        work_on(ledger, Store.open(other), Request(iterations=ITERATIONS + 50))
     assert ledger.meta("store") == before
     assert ledger.meta("iterations") == ITERATIONS
     ledger.close()
@@ -237,7 +239,7 @@ def test_no_columns_are_exported_of_a_store_replaced_meanwhile(stores, tmp_path,
 
     monkeypatch.setattr(export, "_gather", gather_and_swap)
     with pytest.raises((StoreError, UsageError), match="was replaced"):
-        export_columns(store, np.arange(3), tmp_path / "o.csv")
+        export_columns(Store.open(store), np.arange(3), tmp_path / "o.csv")
     assert not list(tmp_path.glob("*o.csv*"))
 
 

@@ -123,7 +123,7 @@ def test_all_trees_of_a_subspace_are_kept_and_counted(store, tmp_path):
     assert trees[::3] == list(records(one))
     assert len(set(trees)) == 75
     assert json_of("predict", whole, store, tmp_path / "p.csv", "--json")["n_trees"] == 75
-    assert "trees on each subspace: 3" in srs_ooc("status", whole).stdout
+    assert "trees-per-subspace 3" in srs_ooc("status", whole).stdout
     assert json_of("status", whole, "--json")["trees_per_subspace"] == 3
 
 

@@ -13,12 +13,13 @@ from srs_ooc.evidence.marginal import class_p_values, rank_correlation_p_values,
 from srs_ooc.ingestion.table import stored_positions
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import engine_parts
+from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.session import Request, open_or_create, settle_new, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import _strongest
+from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import CONCLUSION, VERDICT
-from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, SEED = 90, 70, 3
 
@@ -29,8 +30,8 @@ def asked(**given):
 
 def conclude(store, run, **given):
     request = Request(asked(**given), iterations=300, memory_mb=4000)
-    ledger = open_or_create(store, run, request)
-    work_on(ledger, store, request, lambda _: True)
+    ledger = open_or_create(Store.open(store), run, request)
+    work_on(ledger, Store.open(store), request, lambda _: True)
     verdict, facts = ledger.read_arrays(VERDICT), ledger.meta(CONCLUSION)
     ledger.close()
     return verdict, facts
@@ -42,9 +43,11 @@ def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
     target = labels if task == "classification" else values[0] + values[1]
     store = tmp_path / "t.zarr"
     srs_ooc.ingest(values.T, store, target=target, task=task)
-    spec, _, inputs, _ = settle_new(store, Request(asked(decoys=2), iterations=1, memory_mb=4000))
-    with engine_parts(spec, store, inputs, 1 << 32, 1) as parts:
-        found = MarginalTests(parts, store, read_manifest(store)).of_all()
+    opened, request = Store.open(store), Request(asked(decoys=2), iterations=1, memory_mb=4000)
+    spec, _, inputs, _ = settle_new(opened, request)
+    task = Task.of_run(spec, opened, inputs)
+    with resources_of(spec, opened, task, 1 << 32, 1) as resources:
+        found = MarginalTests(resources).of_all()
     first = values[stored_positions(N_FEATURES)]
     rows = [involution(key_of(SEED, Purpose.DECOYS, m), N_ROWS) for m in range(2)]
     whole = np.concatenate([first, *(first[:, r] for r in rows)])

@@ -15,6 +15,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import CONCLUSION, VERDICT
+from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 80, 150
 
@@ -24,9 +25,9 @@ def options(**given):
 
 
 def run_to(store, run, request, watch=lambda _: True):
-    ledger = open_or_create(store, run, request)
+    ledger = open_or_create(Store.open(store), run, request)
     try:
-        work_on(ledger, store, request, watch)
+        work_on(ledger, Store.open(store), request, watch)
     finally:
         ledger.close()
 
@@ -95,7 +96,7 @@ CASES = {
 def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
     store, _, _ = table
     asked = options(**CASES[name])
-    n_items = (1 + (0 if asked.replays else asked.decoys or 1)) * N_FEATURES
+    n_items = (1 + (0 if asked.get("replays") else asked.get("decoys", 1))) * N_FEATURES
     request = Request(asked, iterations=250, threads=1, memory_mb=4000)
     run_to(store, tmp_path / "whole.run", request)
     stopped = tmp_path / "stopped.run"
@@ -242,8 +243,8 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     ("given", "message"),
     [
         (("--judge", "probe", "--fdr", 0.1), "--judge decoy only"),
-        (("--judge", "decoy", "--decoys", 1, "--replays", 9), "decoys or replays"),
-        (("--judge", "decoy", "--decoys", 0), "decoys or replays"),
+        (("--judge", "decoy", "--decoys", 1, "--replays", 9), "decoys or permutation runs"),
+        (("--judge", "decoy", "--decoys", 0), "decoys or permutation runs"),
         (("--judge", "decoy", "--replays", 8), "at least 9 for --fdr 0.1"),
         (("--judge", "decoy", "--fdr", 0), "between 0 and 1"),
         (("--judge", "decoy", "--save-trees"), "split on decoys too"),

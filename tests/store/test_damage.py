@@ -12,12 +12,11 @@ import pytest
 from srs_ooc.base.errors import StoreError
 from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
 from srs_ooc.store.check import check_files
-from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
+from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
-from srs_ooc.store.verify import verify_store
 
 
 @pytest.fixture
@@ -55,7 +54,7 @@ def test_a_changed_byte_fails_the_checksum(store, name):
     data[0] ^= 1
     file.write_bytes(data)
     with pytest.raises(StoreError):  # by its size where the byte is an offset, else by its sum
-        verify_store(store)
+        Store.open(store).verify()
 
 
 def test_a_lost_or_damaged_chunk_of_values_is_not_read_as_missing(store):
@@ -100,7 +99,7 @@ def test_a_disk_that_cannot_read_is_not_called_damage(store, name, monkeypatch):
 
     monkeypatch.setattr(io, "open", fails)
     with pytest.raises(StoreError, match=f"{name}: could not be read: Input/output") as raised:
-        verify_store(store)
+        Store.open(store).verify()
     assert "try again" in str(raised.value)
     assert "is damaged" not in str(raised.value)
 
@@ -111,6 +110,6 @@ def test_a_file_that_cannot_be_mapped_is_named_with_a_remedy(store, monkeypatch)
 
     monkeypatch.setattr(mmap, "mmap", fails)
     with pytest.raises(StoreError, match=r"codes/c/0/0: .*mapped.*No such device.*local"):
-        ColumnStore(store, mapped=True)
+        Store.open(store).columns(mapped=True)
     with pytest.raises(StoreError, match=r"kinds/c/0: could not be read: No such device.*again"):
         read_array(store, read_manifest(store), "kinds")

@@ -8,7 +8,7 @@ import pytest
 from command import json_of, srs_ooc
 
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.verify import verify_store
+from srs_ooc.store.store import Store
 
 PACKED = Path(__file__).parents[1] / "fixtures" / "format2.tar.gz"
 FINGERPRINTS = {
@@ -28,7 +28,7 @@ def folder(tmp_path):
 def test_a_store_of_format_2_keeps_its_fingerprint_and_is_whole(folder, name):
     manifest = read_manifest(folder / name)
     assert (manifest.format, manifest.fingerprint) == (2, FINGERPRINTS[name])
-    verify_store(folder / name)
+    Store.open(folder / name).verify()
 
 
 def test_its_half_done_run_goes_on_to_the_result_of_the_finished_one(folder):

@@ -12,9 +12,9 @@ import pytest
 from stores import make_store, noise_table
 
 from srs_ooc.store import read_ahead
-from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.read_ahead import MOST_WAITING, SAMPLE, ReadAhead
+from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 5000, 400
 
@@ -30,7 +30,7 @@ def features(*places):
 
 
 def test_neighbours_share_a_request(store):
-    with ColumnStore(store, mapped=False) as columns:
+    with Store.open(store).columns(mapped=False) as columns:
         assert columns.advise(features(3)) == 1
         assert columns.advise(features(3, 4, 5, 6)) == 1
         assert columns.advise(features(3, 5)) == 2  # a column of 5,000 bytes between them
@@ -42,7 +42,9 @@ def test_neighbours_share_a_request(store):
 
 def test_columns_less_than_a_page_apart_share_a_request(tmp_path):
     values, labels = noise_table(50, 500)
-    with ColumnStore(make_store(tmp_path / "t.zarr", values, labels), mapped=False) as columns:
+    with Store.open(make_store(tmp_path / "t.zarr", values, labels)).columns(
+        mapped=False
+    ) as columns:
         assert columns.advise(features(0, 50, 100)) == 1
         assert columns.advise(features(0, 200, 400)) == 3
 
@@ -100,7 +102,7 @@ def test_decoys_are_read_from_the_columns_of_their_features():
 
 
 def test_a_mapped_store_is_not_asked(store):
-    with ColumnStore(store, mapped=True) as columns, ReadAhead(columns) as ahead:
+    with Store.open(store).columns(mapped=True) as columns, ReadAhead(columns) as ahead:
         assert ahead.depth == 0
         ahead.ask(features(1, 2))
 
@@ -129,7 +131,7 @@ def test_what_is_asked_for_comes_into_the_page_cache(store, tmp_path):
     if cached_pages(file).any():
         pytest.skip("this file system keeps its pages")
     wanted = features(10, 11, 12, 300)
-    with ColumnStore(store, mapped=False) as columns, ReadAhead(columns) as ahead:
+    with Store.open(store).columns(mapped=False) as columns, ReadAhead(columns) as ahead:
         ahead.ask(wanted)
     pages = np.unique(
         [byte // mmap.PAGESIZE for f in wanted for byte in range(f * N_ROWS, (f + 1) * N_ROWS)]

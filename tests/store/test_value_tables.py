@@ -5,8 +5,8 @@ import pytest
 from stores import make_store
 
 from srs_ooc import ingest
-from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
 from srs_ooc.store.value_tables import ValueTables, n_values_of
 from srs_ooc.trees.block import Block
 
@@ -21,7 +21,7 @@ def block_with(store, features):
         tiled=False,
         n_values=n_values_of(manifest),
     )
-    with ColumnStore(store, mapped=False) as columns, ValueTables(store, manifest) as tables:
+    with Store.open(store).columns(mapped=False) as columns, ValueTables(store, manifest) as tables:
         columns.gather(features, block)
         tables.gather(features, block)
     return block

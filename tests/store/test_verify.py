@@ -19,7 +19,7 @@ from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import SHA256, read_manifest, sha256_of
 from srs_ooc.store.names import Names, read_array
 from srs_ooc.store.reading import Categories
-from srs_ooc.store.verify import verify_store
+from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 6, 5
 CSV = "id,a,b,c,d,e,w,s,g,y\n" + "".join(
@@ -91,19 +91,19 @@ def test_every_byte_of_every_file_is_covered(store):
             changed = data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
             file.write_bytes(changed)
             try:
-                verify_store(store)
+                Store.open(store).verify()
             except StoreError:
                 continue
             assert meaning is not None, (file, at, bit)
             assert json.loads(changed) == meaning, (file, at, bit)
         file.write_bytes(data)
-    verify_store(store)
+    Store.open(store).verify()
 
 
 @pytest.mark.parametrize("keep_values", [True, False])
 def test_chunks_that_traded_places_are_found(tmp_path, monkeypatch, keep_values):
     store = many_chunks(tmp_path, monkeypatch, keep_values=keep_values)
-    verify_store(store)
+    Store.open(store).verify()
     name = "values" if keep_values else "code_lows"
     one, other = (store / name / "c" / str(i) / "0" for i in (1, 2))
     exchange(one, other)
@@ -112,10 +112,10 @@ def test_chunks_that_traded_places_are_found(tmp_path, monkeypatch, keep_values)
     assert message in error_of("inspect", store, "--verify")
     if keep_values:
         with pytest.raises(StoreError, match="written elsewhere"):
-            export_columns(store, np.arange(4), tmp_path / "out.csv")
+            export_columns(Store.open(store), np.arange(4), tmp_path / "out.csv")
         assert not (tmp_path / "out.csv").exists()
     exchange(one, other)
-    verify_store(store)
+    Store.open(store).verify()
 
 
 def test_the_metadata_of_an_array_and_arrays_of_others_are_found(store):
@@ -137,7 +137,7 @@ def test_a_chunk_that_unpacks_to_more_than_its_place_holds_is_refused_unread(sto
     kept = file.read_bytes()
     file.write_bytes(b"".join(encode(np.zeros(1 << 22))))
     with pytest.raises(StoreError, match=r"values/c/0/0: .* found"):
-        verify_store(store)
+        Store.open(store).verify()
     file.write_bytes(kept)
 
 
@@ -152,7 +152,7 @@ def use(store):
     """Read what the commands read."""
     manifest = read_manifest(store)
     check_files(store, manifest)
-    verify_store(store)
+    Store.open(store).verify()
     return manifest
 
 
@@ -224,7 +224,7 @@ def read_all(store, out):
     for name in manifest.small_arrays:
         read_array(store, manifest, name)
     out.unlink(missing_ok=True)
-    export_columns(store, np.arange(manifest.n_features), out)
+    export_columns(Store.open(store), np.arange(manifest.n_features), out)
 
 
 def sealed(store, name, garbage):
@@ -270,7 +270,7 @@ def test_sealed_items_that_cannot_be_are_named(store, tmp_path, name, at, item, 
     try:
         sealed(store, name, items.tobytes())
         with pytest.raises(StoreError, match=rf"{name}/c/0: .*{found}|values/c/0/0: .*{found}"):
-            verify_store(store)
+            Store.open(store).verify()
         with pytest.raises(StoreError):
             read_all(store, tmp_path / "out.csv")
     finally:

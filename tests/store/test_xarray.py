@@ -8,7 +8,7 @@ from stores import make_store
 from srs_ooc.ingestion.text_tables import IngestOptions, ingest_csv
 from srs_ooc.store import coordinates
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.verify import verify_store
+from srs_ooc.store.store import Store
 
 N_FEATURES, N_ROWS = 23, 7
 
@@ -61,7 +61,7 @@ def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, mon
         for module in ("layout", "metadata"):
             monkeypatch.setattr(f"srs_ooc.store.{module}.COORDINATE_CHUNK", 5)
         ingest_csv(path, out, IngestOptions(row_ids="id"))
-        verify_store(out)
+        Store.open(out).verify()
         group = zarr.open_group(out, mode="r")
         found.append(group["feature"][:].tolist())
         assert group["row"][:].tolist() == [f"r{i}" for i in range(6)]
@@ -74,7 +74,7 @@ def test_a_store_of_codes_alone_opens_too(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,c,y\n1,5,x,u\n2,6,y,v\n2,7,x,u\n")
     ingest_csv(path, tmp_path / "t.zarr", IngestOptions(keep_values=False))
-    verify_store(tmp_path / "t.zarr")
+    Store.open(tmp_path / "t.zarr").verify()
     table = xarray.open_zarr(tmp_path / "t.zarr", consolidated=False, chunks=None)
     assert table.code_lows.sel(feature="b").values.tolist() == [5, 6, 7]
     assert table.codes.sel(feature="a").values.tolist() == [0, 1, 1]

@@ -10,7 +10,7 @@ import pytest
 
 from srs_ooc.base.seeds import derive
 from srs_ooc.samplers.distinct_reference import items_from
-from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.theory.pairs import mean_across_chance, neighbour_chance, pair_chance
 
 NONE = np.zeros(0, dtype=np.uint32)
@@ -36,10 +36,10 @@ def test_the_formula_is_what_enumeration_gives(n, g):
 
 @pytest.mark.parametrize(("p", "q", "g"), [(203, 40, 8), (60, 30, 16)])
 def test_the_sampler_draws_pairs_as_often_as_the_formula_says(p, q, g):
-    sampler, n_draws = SequentialRandomSubspace(p, q, "0", draw_block=g), 8000
+    drawing, n_draws = Drawing(p, q, "0", draw_block=g), 8000
     together = np.zeros((p, p))
     for key in range(n_draws):
-        drawn = sampler.propose(NONE, derive(17, key))
+        drawn = drawing.draw(NONE, derive(17, key))
         together[np.ix_(drawn, drawn)] += 1
     together /= n_draws
     for i, j in [(0, 1), (10, 11), (10, 10 + g // 2), (10, 10 + g), (0, p - 1), (p - 2, p - 1)]:

@@ -1,19 +1,26 @@
 """Closing stages: how the survivors of a screen are ranked among themselves."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import floor
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from srs_ooc.evidence.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
 
 from designs_parts.measures import Measure, rows_by_node
-from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import derive, derive_array
-from srs_ooc.runs.executors import tree_key
-from srs_ooc.runs.resources import EngineParts
+from srs_ooc.learners.base import Columns
+from srs_ooc.learners.trees import tree_key
+from srs_ooc.runs.engine import Engine
+from srs_ooc.runs.executors import ThreadExecutor, fit_iteration
+from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.survey import largest_decoy_group
+from srs_ooc.samplers.base import IMPORTANCE
+from srs_ooc.samplers.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
+from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest import Trees, decode_trees
 from srs_ooc.trees.grow import grow_tree
@@ -67,13 +74,13 @@ class Closing:
     measure: Measure | None = None
 
     def run(
-        self, parts: EngineParts, survivors: NDArray[np.uint32], key: int
+        self, resources: Resources, survivors: NDArray[np.uint32], key: int
     ) -> dict[str, NDArray[Any]]:
         """Close, and return what is kept of it.
 
         Parameters
         ----------
-        parts : EngineParts
+        resources : Resources
             Of the screen.
         survivors : uint32 (n,)
             Its best items, best first.
@@ -86,17 +93,20 @@ class Closing:
             ``items``, uint32 (n,), by rank; ``largest``, the c; and ``scores``, float64 (n,), in
             the last of the ``rounds``, uint8 (n,), each was in.
         """
-        most = min(parts.spec.subspace_size, SURVIVORS)
+        most = min(resources.spec.subspace_size, SURVIVORS)
         stage = Elimination(survivors[: self.n_survivors], key, self.manner, most)
         if self.sizes:
             stage.sizes = [min(size, len(stage.items)) for size in self.sizes]
-        grower = Grower(self, parts)
-        while not stage.is_over:
-            is_late = stage.round >= len(stage.sizes) - self.k_rounds
-            k_share = self.k_share if is_late else 1.0
-            for tree in range(TREES):
-                stage.add(grower.grow(stage.subspace(tree), k_share))
-        largest = largest_decoy_group(parts, stage.items, 0, parts.source.store.manifest)
+        block, grower = resources.blocks[0], Grower(self, resources, len(stage.sizes))
+        block.use_tiles()
+        with ReadAhead(resources.source.columns) as ahead:
+            executor = ThreadExecutor(
+                partial(fit_iteration, resources.source, grower), [block], ahead
+            )
+            engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
+            engine.advance(stage.n_trees)
+            executor.close()
+        largest = largest_decoy_group(resources, stage.items, 0)
         return {
             "items": stage.items,
             "largest": np.array(largest),
@@ -106,44 +116,50 @@ class Closing:
 
 
 class Grower:
-    """Grows the trees of a closing stage in the block of its engine, which must be at rest.
+    """The learner of a closing stage; for one thread.
 
     Parameters
     ----------
     closing : Closing
         How.
-    parts : EngineParts
+    resources : Resources
         Where columns and rows come from.
+    n_rounds : int
+        Rounds of the stage.
     """
 
-    def __init__(self, closing: Closing, parts: EngineParts) -> None:
-        self._closing, self._source, self._rows = closing, parts.source, parts.learner.rows
-        self._block = parts.blocks[0]
-        self._block.use_tiles()
-        self._columns = Block(parts.spec.subspace_size, parts.n_rows, 1, tiled=False)
-        leaf = max(parts.spec.min_samples_leaf, floor(closing.manner.leaf_share * parts.n_rows))
-        limits = replace(parts.spec.limits, max_features=ALL, min_samples_leaf=leaf)
+    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+
+    def __init__(self, closing: Closing, resources: Resources, n_rounds: int) -> None:
+        self._closing, self._source, self._rows = closing, resources.source, resources.learner.rows
+        self._first_late = n_rounds - closing.k_rounds
+        self._columns = Block(resources.spec.subspace_size, resources.n_rows, 1, tiled=False)
+        spec, leaf = resources.spec, floor(closing.manner.leaf_share * resources.n_rows)
+        leaf = max(spec.learner.min_samples_leaf, leaf)
+        limits = replace(spec.limits, max_features=ALL, min_samples_leaf=leaf)
         self._limits = limits
         if closing.max_depth is not None:
             self._limits = replace(limits, max_depth=closing.max_depth)
 
-    def grow(self, subspace: Subspace, k_share: float) -> Outcome:
-        """Grow the trees of a subspace and return what they taught."""
-        features = subspace.features
-        self._source.gather(features, self._block)
-        limits = self._limits
-        if k_share < 1:
+    def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
+        """Grow the trees of an iteration and return what they taught."""
+        features, limits = columns.features, self._limits
+        k_share, is_late = self._closing.k_share, iteration.number // TREES >= self._first_late
+        if is_late and k_share < 1:
             limits = replace(limits, max_features=max(1, floor(k_share * len(features))))
         importance = np.zeros(len(features), np.int64)
         for number in range(self._closing.trees):
-            importance += self._one(features, tree_key(subspace.tree_key, number), limits)
-        return Outcome(features, importance, None)
+            key = tree_key(iteration.tree_key, number)
+            importance += self._one(block, features, key, limits)
+        return Outcome(features, importance)
 
-    def _one(self, features: NDArray[np.uint32], key: int, limits: TreeLimits) -> NDArray[np.int64]:
+    def _one(
+        self, block: Block, features: NDArray[np.uint32], key: int, limits: TreeLimits
+    ) -> NDArray[np.int64]:
         closing = self._closing
         rows = half_of(self._rows, key) if closing.half else self._rows
         records = closing.measure is not None
-        grown = grow_tree(self._block, features, rows, key, limits, record=records)
+        grown = grow_tree(block, features, rows, key, limits, record=records)
         if closing.measure is None:
             return grown.importance
         record = grown.record or b""

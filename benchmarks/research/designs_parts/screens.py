@@ -16,11 +16,16 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.ranking import best_items, mean_importance
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.planning.iterations import DRAWS_TO_VERDICT, MIN_ITERATIONS
+from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import EngineParts, engine_parts
+from srs_ooc.runs.resources import Resources, resources_of
+from srs_ooc.runs.search import TALLY
 from srs_ooc.runs.session import Request, settle_new
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.task import Task
+from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.leaders import Leaders
+from srs_ooc.store.store import Store
 
 MEMORY_MB = 4000
 SURVIVORS = 2000
@@ -35,13 +40,8 @@ BOTH, PLAIN, LED = "both", "plain", "led"
 class AlwaysHeld(Leaders):
     """The leading items held in every round: the SRS lane alone."""
 
-    def retainable(self, iteration: int) -> NDArray[np.uint32]:
-        """Return what R may be drawn from: the leaders."""
-        return self.items
-
-    def token(self, iteration: int) -> int:
-        """Return a number that is equal whenever what may be retained is."""
-        return self.since
+    def _holds(self, iteration: int) -> bool:
+        return True
 
 
 class FadingTally(Tally):
@@ -57,14 +57,13 @@ class FadingTally(Tally):
 
     def __init__(self, n_items: int, n_iterations: int) -> None:
         super().__init__(n_items, wins=False)
-        self._n_iterations, self._n_added = n_iterations, 0
+        self._n_iterations = n_iterations
 
-    def add(self, outcome: Outcome) -> None:
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Add one iteration by its weight."""
-        weight = round(FIRST_WEIGHT * 2 ** (DOUBLINGS * self._n_added / self._n_iterations))
+        weight = round(FIRST_WEIGHT * 2 ** (DOUBLINGS * iteration / self._n_iterations))
         self.importance[outcome.features] += weight * outcome.importance
         self.n_drawn[outcome.features] += np.uint32(weight)
-        self._n_added += 1
 
 
 @dataclass(frozen=True)
@@ -119,34 +118,36 @@ class Screen:
             seed=self.seed(table_seed),
         )
 
-    def n_iterations(self, parts: EngineParts) -> int:
+    def n_iterations(self, resources: Resources) -> int:
         """Return T as the program settles it for two lanes, fewer by the trees of a subspace."""
-        draws = ceil(DRAWS_TO_VERDICT * parts.n_candidates / parts.spec.subspace_size)
+        draws = ceil(DRAWS_TO_VERDICT * resources.n_candidates / resources.spec.subspace_size)
         return ceil(max(2 * draws, MIN_ITERATIONS) / self.trees)
 
     @contextmanager
-    def parts(self, store: Path, table_seed: int) -> Iterator[EngineParts]:
-        """Yield the parts of an engine with one worker."""
+    def resources(self, store: Path, table_seed: int) -> Iterator[Resources]:
+        """Yield the resources of a run with one worker."""
         request = Request(self.options(table_seed), memory_mb=MEMORY_MB)
-        spec, _, inputs, memory_mb = settle_new(store, request)
-        with engine_parts(spec, store, inputs, memory_mb * MB, 1) as parts:
-            yield parts
+        opened = Store.open(store)
+        spec, _, inputs, memory_mb = settle_new(opened, request)
+        task = Task.of_run(spec, opened, inputs)
+        with resources_of(spec, opened, task, memory_mb * MB, 1) as resources:
+            yield resources
 
-    def closing_key(self, parts: EngineParts) -> int:
+    def closing_key(self, resources: Resources) -> int:
         """Return the key of a closing stage after this screen."""
-        return key_of(parts.spec.seed, Purpose.CLOSING, self.n_iterations(parts))
+        return key_of(resources.spec.seed, Purpose.CLOSING, self.n_iterations(resources))
 
-    def tie_key(self, parts: EngineParts) -> int:
+    def tie_key(self, resources: Resources) -> int:
         """Return the key that breaks ties of marginal tests after this screen."""
-        return key_of(parts.spec.seed, Purpose.RANK_TIE, self.n_iterations(parts))
+        return key_of(resources.spec.seed, Purpose.RANK_TIE, self.n_iterations(resources))
 
-    def run(self, parts: EngineParts, relevant: NDArray[np.uint32]) -> dict[str, NDArray[Any]]:
+    def run(self, resources: Resources, relevant: NDArray[np.uint32]) -> dict[str, NDArray[Any]]:
         """Screen, and return what is kept of it.
 
         Parameters
         ----------
-        parts : EngineParts
-            Of :meth:`parts`.
+        resources : Resources
+            Of :meth:`resources`.
         relevant : uint32 (r,)
             Stored positions of the relevant features.
 
@@ -156,16 +157,33 @@ class Screen:
             ``survivors``, uint32 (at most SURVIVORS,), best first; ``ranks``, int64 (r,): items
             with a larger mean importance than each relevant feature.
         """
-        engine = parts.engine(TransientLedger())
-        leaders = engine.state.leaders
-        if self.lanes == LED and leaders is not None:
-            engine.state.leaders = AlwaysHeld(leaders.count, parts.spec.round_size)
-        if self.fades:
-            n_items = len(engine.state.tally.n_drawn)
-            engine.state.tally = FadingTally(n_items, self.n_iterations(parts))
-        engine.advance(self.n_iterations(parts))
-        tally, count = engine.state.tally, min(SURVIVORS, parts.n_candidates)
+        tally = self._advanced(resources)
+        count = min(SURVIVORS, resources.n_candidates)
         means = mean_importance(tally, slice(None))
         ranks = [np.count_nonzero(means > mean) for mean in means[relevant]]
-        survivors = best_items(tally, count, self.closing_key(parts))
+        survivors = best_items(tally, count, self.closing_key(resources))
         return {"survivors": survivors, "ranks": np.array(ranks, np.int64)}
+
+    def _advanced(self, resources: Resources) -> Tally:
+        """Return what all iterations of the screen taught."""
+        spec, n_iterations = resources.spec, self.n_iterations(resources)
+        n_items, key = spec.n_items(resources.n_features), key_of(spec.seed, Purpose.RANK_TIE)
+        tally = FadingTally(n_items, n_iterations) if self.fades else Tally(n_items, wins=False)
+        drawing = Drawing(
+            resources.n_candidates,
+            spec.subspace_size,
+            spec.alpha,
+            resources.candidates,
+            spec.draw_block,
+        )
+        lanes = AlwaysHeld if self.lanes == LED else Leaders
+        engine = Engine(
+            lanes(drawing, tally, spec.keep, spec.round_size, key),
+            resources.executor,
+            TransientLedger(),
+            seed=spec.seed,
+            round_size=spec.round_size,
+            observers={TALLY: tally},
+        )
+        engine.advance(n_iterations)
+        return tally

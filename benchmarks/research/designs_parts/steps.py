@@ -15,10 +15,9 @@ from srs_ooc.evidence.marginal import largest_passing, strength
 from srs_ooc.evidence.promotion import passing_level
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.runs.item_tests import MarginalTests
-from srs_ooc.runs.resources import EngineParts
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.survey import largest_decoy_group
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.store import Store
 
 FACTS, MARGINAL = "facts", "marginal"
 
@@ -26,8 +25,7 @@ FACTS, MARGINAL = "facts", "marginal"
 def facts(table: Table) -> Arrays:
     """Return ``relevant``, uint32 (r,): stored positions; and ``units``, int64 (r,), of each."""
     units = table.truth().units
-    store = table.store()
-    positions = np.asarray(read_array(store, read_manifest(store), "positions"), np.int64)
+    positions = np.asarray(Store.open(table.store()).array("positions"), np.int64)
     stored = np.argsort(positions)
     members = np.array([feature for unit in units for feature in unit], np.int64)
     numbers = np.repeat(np.arange(len(units)), [len(unit) for unit in units])
@@ -51,12 +49,12 @@ def outstanding(tests: MarginalTests, promotion: Promotion, n_families: int, key
     return {"items": passing[order], "p_values": exact[order]}
 
 
-def promote(parts: EngineParts, promotion: Promotion, first: Arrays, closed: Arrays) -> Arrays:
+def promote(resources: Resources, promotion: Promotion, first: Arrays, closed: Arrays) -> Arrays:
     """Return a closed ranking with the items of ``first`` before the rest of it."""
     rest = ~np.isin(closed["items"], first["items"])
     items = np.concatenate([first["items"], closed["items"][rest]])
-    expected = np.zeros(0) if promotion.counted else parts.n_features * first["p_values"]
-    largest = largest_decoy_group(parts, items, len(expected), parts.source.store.manifest)
+    expected = np.zeros(0) if promotion.counted else resources.n_features * first["p_values"]
+    largest = largest_decoy_group(resources, items, len(expected))
     return {
         "items": items,
         "largest": np.array(largest),
@@ -95,24 +93,25 @@ class TableWork:
         """Do what is missing, one step at a time; yields the name of each as it is done."""
         yield from self._step(FACTS, facts, table)
         for screen, rankings in self._by_screen.items():
-            store = table.store()
-            with screen.parts(store, self.key.seed) as parts:
-                tests = MarginalTests(parts, store, parts.source.store.manifest)
-                yield from self._step(MARGINAL, marginal, tests, parts.n_features)
-                yield from self._step(screen.name, screen.run, parts, self._get(FACTS)["relevant"])
+            with screen.resources(table.store(), self.key.seed) as resources:
+                tests = MarginalTests(resources)
+                yield from self._step(MARGINAL, marginal, tests, resources.n_features)
+                yield from self._step(
+                    screen.name, screen.run, resources, self._get(FACTS)["relevant"]
+                )
                 for ranked in rankings:
-                    yield from self._rank(ranked, parts, tests)
+                    yield from self._rank(ranked, resources, tests)
 
-    def _rank(self, ranked: Ranked, parts: EngineParts, tests: MarginalTests) -> Iterator[str]:
+    def _rank(self, ranked: Ranked, resources: Resources, tests: MarginalTests) -> Iterator[str]:
         screen, closed = ranked.screen, replace(ranked, promotion=None)
-        survivors, key = self._get(screen.name)["survivors"], screen.closing_key(parts)
-        yield from self._step(closed.name, closed.closing.run, parts, survivors, key)
+        survivors, key = self._get(screen.name)["survivors"], screen.closing_key(resources)
+        yield from self._step(closed.name, closed.closing.run, resources, survivors, key)
         promotion = ranked.promotion
         if promotion is not None:
-            alone, tie_key = f"{screen.name}-{promotion.name}", screen.tie_key(parts)
+            alone, tie_key = f"{screen.name}-{promotion.name}", screen.tie_key(resources)
             yield from self._step(alone, outstanding, tests, promotion, screen.families, tie_key)
             first, others = self._get(alone), self._get(closed.name)
-            yield from self._step(ranked.name, promote, parts, promotion, first, others)
+            yield from self._step(ranked.name, promote, resources, promotion, first, others)
 
     def _get(self, step: str) -> Arrays:
         return self._cache.get(self.key, step)

@@ -8,13 +8,13 @@ from statistics import mean
 import numpy as np
 from selection_parts.report import standard_error
 from selection_parts.scores import Scores, Truth, score
-from srs_ooc.evidence.elimination import SURVIVORS
 
 from designs_parts.cache import ArrayCache, TableKey
 from designs_parts.catalogue import Design, Group, Ranked
 from designs_parts.cuts import LEVEL, Ranking
 from designs_parts.screens import Screen
 from designs_parts.steps import FACTS, MARGINAL
+from srs_ooc.samplers.elimination import SURVIVORS
 
 MORE = "mean", "power gained over the first"
 MARGINAL_LABEL = "rank-sum test, Benjamini and Hochberg"

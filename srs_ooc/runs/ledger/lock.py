@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path
+from shlex import quote
 
 from srs_ooc.base.atomic import try_lock
 from srs_ooc.base.errors import RunError
@@ -33,5 +34,5 @@ def hold(run: Path) -> int:
         time.sleep(0.02)
     raise RunError(
         f"{run} is being worked on by another process. Wait for it, or stop it; "
-        f"`srs-ooc status {run}` shows it."
+        f"`srs-ooc status {quote(str(run))}` shows it."
     )

@@ -13,6 +13,7 @@ import os
 import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 
 from srs_ooc.base.errors import RunError
 
@@ -159,5 +160,5 @@ def check_note(
 def _way_on(resumed: Path) -> str:
     return (
         "Put the run's folder back from a copy, or go on from what is left with "
-        f"`srs-ooc resume {resumed} --accept-loss`."
+        f"`srs-ooc resume {quote(str(resumed))} --accept-loss`."
     )

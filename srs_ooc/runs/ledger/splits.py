@@ -24,11 +24,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.atomic import published_file
 from srs_ooc.base.errors import RunError
 from srs_ooc.runs.ledger.trees import TreeReader
-from srs_ooc.store.boundaries import boundaries
-from srs_ooc.store.identity import read_same
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import Names, read_array
-from srs_ooc.store.reading import Categories
+from srs_ooc.store.store import Store
 from srs_ooc.trees.forest import Trees
 from srs_ooc.trees.forest_reference import ALL_CODES, How
 
@@ -137,15 +133,14 @@ def _damaged(file: Path, found: str) -> RunError:
 def make_splits(
     run: Path,
     trees: TreeReader,
-    store: Path,
-    manifest: Manifest,
+    store: Store,
     center: float | None = None,
     scale: float | None = None,
 ) -> SplitTable:
     """Look the thresholds of a run's trees up in its store, and keep them in its folder.
 
     The folder is left as it is if it cannot be written. ``center`` and ``scale`` are those of
-    :class:`srs_ooc.trees.response.Response`; ``manifest`` is the store's.
+    :class:`srs_ooc.trees.response.Response`.
 
     Raises
     ------
@@ -153,9 +148,9 @@ def make_splits(
         If trees or store are damaged, or the store was replaced meanwhile.
     """
     keys, features, facts = _used_keys(trees)
-    thresholds = boundaries(store, manifest, keys >> CODE_BITS, keys & ((1 << CODE_BITS) - 1))
-    positions, names = read_array(store, manifest, "positions"), Names(store, manifest)
-    categories = Categories(store, manifest)
+    thresholds = store.boundaries(keys >> CODE_BITS, keys & ((1 << CODE_BITS) - 1))
+    positions, names = store.array("positions"), store.names
+    categories, manifest = store.categories(), store.manifest
     facts |= {
         "code_nbytes": manifest.code_nbytes,
         "categories": [categories.of(feature) for feature in features.tolist()],
@@ -167,19 +162,19 @@ def make_splits(
     }
     found = tuple(names[int(positions[feature])] for feature in features.tolist())
     table = SplitTable(features, found, keys, thresholds, facts)
-    read_same(store, manifest.fingerprint)
+    store.check_unchanged()
     with suppress(OSError):
         _write(run / SPLITS_FILE, table)
     return table
 
 
-def most_splits(trees: TreeReader, store: Path, manifest: Manifest) -> tuple[int, int]:
+def most_splits(trees: TreeReader, store: Store) -> tuple[int, int]:
     """Return bounds on the different splits of a run's trees and on the features they use.
 
     A split takes at least 6 bytes of the trees, its share of leaves included; and there are no
     more different ones than codes in the store.
     """
-    n_codes = read_array(store, manifest, "n_codes")
+    n_codes = store.array("n_codes")
     n_keys = min(trees.nbytes // SPLIT_NBYTES, int(np.sum(n_codes, dtype=np.int64)))
     return n_keys, min(n_keys, len(n_codes))
 

@@ -21,7 +21,10 @@ from selection_parts.ours import read_selection
 from selection_parts.scores import Scores
 
 from srs_ooc.base.records import Outcome
+from srs_ooc.evidence.tally import Tally
 from srs_ooc.evidence.verdict import CLEAR
+from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.samplers.leaders import EVERY
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import read_array
 from srs_ooc.trees.block import Block
@@ -73,11 +76,11 @@ def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):
 
 def test_a_fading_tally_weighs_the_last_iterations_most():
     tally, features = FadingTally(3, 300), np.array([0, 2], np.uint32)
-    for _ in range(300):
-        tally.add(Outcome(features, np.array([1, 5], np.int64), None))
+    for iteration in range(300):
+        tally.absorb(iteration, Outcome(features, np.array([1, 5], np.int64)))
     assert tally.importance.tolist() == [tally.n_drawn[0], 0, 5 * tally.n_drawn[2]]
     plain = FadingTally(1, 1)
-    plain.add(Outcome(np.array([0], np.uint32), np.array([7], np.int64), None))
+    plain.absorb(0, Outcome(np.array([0], np.uint32), np.array([7], np.int64)))
     assert (plain.importance.tolist(), plain.n_drawn.tolist()) == ([7 * 16], [16])
     mean_weight = tally.n_drawn[0] / 300
     assert mean_weight == pytest.approx(16 * 7 / (3 * np.log(2)), rel=0.01)
@@ -230,7 +233,11 @@ def test_one_run_by_e_values_is_that_run_cut_at_its_level():
 
 
 def test_leaders_that_are_always_held():
-    held = AlwaysHeld(2, 1)
-    held.choose(np.array([4, 9], np.uint32), 100)
-    assert [held.retainable(i).tolist() for i in (0, 1)] == [[4, 9]] * 2
-    assert [held.token(i) for i in (0, 1)] == [100, 100]
+    tally = Tally(50, wins=False)
+    outcome = Outcome(np.array([4, 9, 20], np.uint32), np.array([7, 5, 0], np.int64))
+    tally.absorb(EVERY - 1, outcome)
+    held = AlwaysHeld(Drawing(50, 6, "0.5"), tally, 2, 1, 0)
+    held.absorb(EVERY - 1, outcome)
+    for iteration in range(EVERY, EVERY + 20):
+        assert {4, 9} < set(held.propose(iteration, iteration).features.tolist())
+        assert held.version(iteration) == EVERY

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
+from srs_ooc.base.state import touch
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.runs.ledger.note import NOTE_FILE, Noted, NoteWriter, check_note, read_note
@@ -20,6 +21,7 @@ from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import BESTS
 from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.store.store import Store
 
 N_FEATURES = 300
 LOG, INDEX = "ledger.sqlite-wal", "ledger.sqlite-shm"
@@ -28,7 +30,9 @@ LOG, INDEX = "ledger.sqlite-wal", "ledger.sqlite-shm"
 def commit(ledger, iteration):
     tally, kept = Tally(N_FEATURES), KeptSet(N_FEATURES)
     tally.n_drawn[:] = iteration
-    ledger.commit(Progress(iteration, 0, 0.0, 0), tally, np.arange(1), kept, 0)
+    states = {"tally": tally.state(), "kept": kept.state()}
+    touch(states["tally"].pages["n_drawn"].changed, np.arange(N_FEATURES))
+    ledger.commit(Progress(iteration, 0, 0.0, 0), states, 0)
 
 
 @pytest.fixture(scope="module")
@@ -192,8 +196,8 @@ def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
     values, labels = noise_table(60, N_FEATURES)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
     asked = Request(Options(judge="probe", subspace_size="20"), iterations=50, memory_mb=4000)
-    ledger = open_or_create(store, run, asked)
-    work_on(ledger, store, asked)
+    ledger = open_or_create(Store.open(store), run, asked)
+    work_on(ledger, Store.open(store), asked)
     shutil.copytree(run, tmp_path / "k.run")
     ledger.close()
     killed = tmp_path / "k.run"
@@ -217,9 +221,9 @@ def test_a_loss_in_a_replay_names_the_run_and_is_accepted_with_it(tmp_path):
 
     def work(watch=lambda _: True, **how):
         ledger = Ledger(run, writable=True, **how) if run.exists() else None
-        ledger = ledger or open_or_create(store, run, asked)
+        ledger = ledger or open_or_create(Store.open(store), run, asked)
         try:
-            work_on(ledger, store, asked, watch)
+            work_on(ledger, Store.open(store), asked, watch)
             return ledger.read_arrays(BESTS)
         finally:
             ledger.close()

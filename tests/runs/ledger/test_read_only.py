@@ -11,6 +11,7 @@ from stores import make_store
 
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
+from srs_ooc.store.store import Store
 
 LOG, INDEX = "ledger.sqlite-wal", "ledger.sqlite-shm"
 UNPRIVILEGED = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
@@ -26,7 +27,7 @@ def as_reader(*arguments, cwd):
         text=True,
         cwd=cwd,
         env=environment(),
-        timeout=120,
+        timeout=3600,
         check=False,
     )
 
@@ -112,8 +113,8 @@ def killed_copy(run, name="k.run"):
     """A copy of a run with commits in its write-ahead file, as a kill leaves it."""
     store, other = run.with_name("t.zarr"), run.with_name("b.run")
     asked = Request(Options(judge="probe", subspace_size="20"), iterations=50, memory_mb=4000)
-    ledger = open_or_create(store, other, asked)
-    work_on(ledger, store, asked)
+    ledger = open_or_create(Store.open(store), other, asked)
+    work_on(ledger, Store.open(store), asked)
     killed = shutil.copytree(other, run.with_name(name))
     ledger.close()
     return killed

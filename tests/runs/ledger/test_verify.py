@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
+from srs_ooc.base.state import PAGE_ITEMS
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.pages import PAGE_ITEMS
 from srs_ooc.runs.ledger.verify import verify_run
 from srs_ooc.runs.session import Request, open_or_create, work_on
 from srs_ooc.runs.spec import Options
+from srs_ooc.store.store import Store
 
 N_FEATURES = PAGE_ITEMS + 700
 FILE = "ledger.sqlite"
@@ -136,8 +137,8 @@ def test_replays_under_way_are_checked_too(store, tmp_path):
     small, run = make_store(tmp_path / "s.zarr", values, labels), tmp_path / "r.run"
     options = Options(judge="decoy", subspace_size="20", replays=9)
     asked = Request(options, iterations=60, memory_mb=4000)
-    ledger = open_or_create(small, run, asked)
-    work_on(ledger, small, asked, lambda step: step.stage != "replay 3 of 9, closing")
+    ledger = open_or_create(Store.open(small), run, asked)
+    work_on(ledger, Store.open(small), asked, lambda step: step.stage != "replay 3 of 9, closing")
     ledger.close()
     n_whole = len(list(verify_run(run)))
     replay = run / "replays" / "3" / FILE

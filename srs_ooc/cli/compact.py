@@ -1,0 +1,160 @@
+"""``srs-ooc compact``."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from srs_ooc.base.records import Step
+from srs_ooc.base.sizes import counted
+from srs_ooc.cli.output import echo_json, stream_csv, stream_table
+from srs_ooc.cli.progress import RunProgress
+from srs_ooc.cli.run import work_signals
+from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, Compacted, compact
+from srs_ooc.compaction.fold_runs import Site
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import find_store
+from srs_ooc.store.store import Store
+
+SHOWN = 3
+"""Stand-ins named in a table."""
+_CURVE_COLUMNS = {"features": 8, "score": 8, "error": 8, "chosen": 6}
+_SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
+
+
+@dataclass(frozen=True)
+class SizeRecord:
+    """One size: mean score on rows held out, its standard error, and whether it is chosen."""
+
+    features: int
+    score: float
+    error: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class MemberRecord:
+    """One feature of the chosen set, and those that can stand in for it."""
+
+    rank: int
+    name: str
+    n_stand_ins: int
+    stand_ins: str
+
+
+@click.command("compact")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--store", type=click.Path(path_type=Path), help="The run's store, if it was moved.")
+@click.option("--max-features", type=click.IntRange(1), metavar="K",
+              help="The best set of exactly K features, or of all there are.  [default: as few as "
+              "are within one standard error of the best]")  # fmt: skip
+@click.option("--folds", type=click.IntRange(2), default=N_FOLDS, show_default=True,
+              help="Parts of the rows, each held out once.")  # fmt: skip
+@click.option("--repeats", type=click.IntRange(1), default=N_REPEATS, show_default=True,
+              help="How often the rows are parted anew.")  # fmt: skip
+@click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
+              help="Cap on the peak resident memory of the whole process.  "
+              "[default: the run's]")  # fmt: skip
+@click.option("--threads", type=click.IntRange(1), metavar="N",
+              help="Workers; results do not depend on it.  "
+              "[default: the cores there are]")  # fmt: skip
+@click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")
+@click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
+def compact_command(
+    run: Path,
+    store: Path | None,
+    max_features: int | None,
+    folds: int,
+    repeats: int,
+    memory_mb: int | None,
+    threads: int | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """Find a small set of features that predicts about as well as any.
+
+    From the selected features of RUN (and the best-ranked others, where few are selected) one is
+    kept of each cluster of features that can stand in for one another; sets of them, each inside
+    the next larger one, predict rows that were held out. The whole selection is repeated without
+    those rows. The same command again goes on where it was interrupted.
+    """
+    ledger = Ledger(run, writable=True)
+    try:
+        place = find_store(ledger, store)
+        megabytes = memory_mb or int(ledger.meta("memory_mb"))
+        progress = RunProgress(megabytes)
+        with work_signals() as signals:
+
+            def watch(step: Step) -> bool:
+                progress.show(step)
+                return signals.received is None
+
+            site = Site(place, megabytes, threads, watch)
+            try:
+                found = compact(ledger, site, folds, repeats, max_features)
+            finally:
+                progress.close()
+    finally:
+        ledger.close()
+    if found is None:
+        click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
+        raise SystemExit(128 + (signals.received or 0))
+    chosen = found.chosen(max_features)
+    members = _members(found, place, chosen)
+    if as_json:
+        echo_json(_as_json(found, members, chosen))
+    elif as_csv:
+        stream_csv(MemberRecord, members)
+    else:
+        _show(found, members, chosen)
+
+
+def _members(found: Compacted, store: Store, chosen: int) -> list[MemberRecord]:
+    positions, names = store.array("positions"), store.names
+
+    def name(stored: int) -> str:
+        return names[int(positions[stored])]
+
+    return [
+        MemberRecord(rank, name(feature), len(others), " ".join(map(name, others)))
+        for rank, (feature, others) in enumerate(
+            zip(found.order[:chosen], found.stand_ins, strict=False), 1
+        )
+    ]
+
+
+def _sizes(found: Compacted, chosen: int) -> list[SizeRecord]:
+    curve = found.curve
+    values = zip(curve.sizes, curve.means.tolist(), curve.errors.tolist(), strict=True)
+    return [SizeRecord(size, mean, error, size == chosen) for size, mean, error in values]
+
+
+def _as_json(found: Compacted, members: list[MemberRecord], chosen: int) -> dict[str, object]:
+    return {
+        "n_selected": found.n_selected,
+        "n_selected_within": found.n_selected_within,
+        "chosen": chosen,
+        "curve": [vars(size) for size in _sizes(found, chosen)],
+        "features": [vars(m) | {"stand_ins": m.stand_ins.split()} for m in members],
+    }
+
+
+def _show(found: Compacted, members: list[MemberRecord], chosen: int) -> None:
+    n_folds = len(found.n_selected_within)
+    click.echo(
+        f"{counted(found.n_selected, 'feature')} selected from all rows, "
+        f"{min(found.n_selected_within)} to {max(found.n_selected_within)} without those of one of "
+        f"{counted(n_folds, 'fold')}. Scores are of the rows held out."
+    )
+    stream_table(_CURVE_COLUMNS, _sizes(found, chosen))
+    best = found.curve.sizes[found.curve.best]
+    click.echo(f"\n{counted(chosen, 'feature')} chosen (the best score is that of {best}):")
+    shown = [
+        MemberRecord(m.rank, m.name, m.n_stand_ins, _first(m.stand_ins.split())) for m in members
+    ]
+    stream_table(_SET_COLUMNS, shown)
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return " ".join(names[:SHOWN]) + more

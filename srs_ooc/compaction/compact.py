@@ -1,0 +1,195 @@
+"""Compacting a run: nested small sets, and what they are worth on rows held out."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from shlex import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import RunError
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.compaction.curve import Curve, sizes_up_to
+from srs_ooc.compaction.fold_runs import (
+    HeldRows,
+    Site,
+    nest_run,
+    room_for,
+    score_sizes,
+    select_within,
+)
+from srs_ooc.compaction.folds import deal_folds
+from srs_ooc.compaction.records import FoldRecord, Records, WholeRecord
+from srs_ooc.runs.inputs import Inputs, inputs_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import check_store, spec_of
+from srs_ooc.runs.session import is_done
+from srs_ooc.runs.task import Task
+
+N_FOLDS, N_REPEATS = 5, 2
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """Nested sets of a run, and their curve.
+
+    Attributes
+    ----------
+    order : list of int
+        Stored positions: the set of k features is the first k.
+    stand_ins : list of list of int
+        Of each of the order, those that can stand in for it, the most important first.
+    n_selected : int
+        Features the run selected.
+    n_selected_within : list of int
+        Features selected without the rows of each fold.
+    curve : Curve
+        Of scores on the rows of each fold.
+    """
+
+    order: list[int]
+    stand_ins: list[list[int]]
+    n_selected: int
+    n_selected_within: list[int]
+    curve: Curve
+
+    def chosen(self, max_features: int | None = None) -> int:
+        """Return the size of the chosen set: the smallest that is enough, or as many as asked."""
+        if max_features is None:
+            return self.curve.smallest()
+        return min(max_features, len(self.order))
+
+
+def compact(
+    ledger: Ledger,
+    site: Site,
+    n_folds: int = N_FOLDS,
+    n_repeats: int = N_REPEATS,
+    max_features: int | None = None,
+) -> Compacted | None:
+    """Compact a run that is done; None if ``site.watch`` says no, to be gone on with later.
+
+    The whole procedure is repeated without the rows of each fold: selection, closing stage,
+    clusters and elimination. So scores are of rows that nothing has seen.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of the run, open for writing: its lock is held meanwhile.
+    site : Site
+        The store, memory, workers, and who watches.
+    n_folds, n_repeats : int
+        Rows are held out in so many parts, so many times.
+    max_features : int, optional
+        A size to try besides those of :data:`srs_ooc.compaction.curve.SIZES`.
+
+    Raises
+    ------
+    RunError
+        If the run is not done, or is one on another store.
+    UsageError, BudgetError
+        If rows cannot be dealt into folds, or the cap cannot hold the work.
+    """
+    check_store(ledger, site.store)
+    manifest = site.store.manifest
+    n_iterations = ledger.progress().iteration
+    if not n_iterations or not is_done(ledger, int(ledger.meta("iterations"))):
+        raise RunError(
+            f"{ledger.run}: expected a run that is done, found one after {n_iterations} "
+            f"iterations. Bring it to its end with `srs-ooc resume {quote(str(ledger.run))}`."
+        )
+    records = Records(Records.folder_of(ledger.run, n_iterations, n_folds))
+    whole = _whole(ledger, site, records)
+    if whole is None:
+        return None
+    room = room_for(spec_of(ledger), inputs_of(ledger), manifest)
+    most = min(len(whole.order), room)
+    sizes = sizes_up_to(most, *([max_features] if max_features else []))
+    done: list[FoldRecord] = []
+    for repeat, fold, train, held in _splits(ledger, site, n_folds, n_repeats):
+        here = site.named(f"fold {len(done) + 1} of {n_folds * n_repeats}")
+        record = _fold(ledger, here, records, (repeat, fold), train)
+        if record is None:
+            return None
+        within = [size for size in sizes if size <= len(record.order)]
+        finished = score_sizes(spec_of(ledger), record, train, held, within, here)
+        records.keep_fold(record)
+        if not finished:
+            return None
+        done.append(record)
+    return _compacted(whole, done)
+
+
+def _whole(ledger: Ledger, site: Site, records: Records) -> WholeRecord | None:
+    found = records.whole()
+    if found is not None:
+        return found
+    nested = nest_run(ledger, site)
+    if nested is None:
+        return None
+    candidates, sets = nested
+    order = [int(feature) for feature in sets.order]
+    stand_ins = {str(feature): sets.stand_ins(feature) for feature in order}
+    record = WholeRecord(candidates.n_selected, order, stand_ins)
+    records.keep_whole(record)
+    return record
+
+
+def _splits(
+    ledger: Ledger, site: Site, n_folds: int, n_repeats: int
+) -> Iterator[tuple[int, int, Inputs, HeldRows]]:
+    """Yield repeat, fold, what is trained on and what is held out."""
+    inputs, seed = inputs_of(ledger), spec_of(ledger).seed
+    rows = np.arange(site.store.manifest.n_rows, dtype=np.int32)
+    rows = rows if inputs.rows is None else inputs.rows
+    task = Task.of(site.store, inputs, exchanges=True)
+    target, strata, groups = task.target, task.strata, task.groups
+    for repeat in range(n_repeats):
+        key = key_of(seed, Purpose.COMPACT, repeat)
+        fold_of: NDArray[np.intp] = deal_folds(key, n_folds, target, strata, groups)
+        for fold in range(n_folds):
+            out = fold_of == fold
+            train = Inputs(inputs.excluded, rows[~out])
+            yield repeat, fold, train, HeldRows(rows[out], target[out])
+
+
+def _fold(
+    ledger: Ledger, site: Site, records: Records, which: tuple[int, int], train: Inputs
+) -> FoldRecord | None:
+    """Return the record of a fold, with the scores it has; None if stopped."""
+    repeat, fold = which
+    record = records.fold(repeat, fold)
+    if record is not None:
+        return record
+    folder = records.folder / f"repeat-{repeat + 1}-fold-{fold + 1}.run"
+    assert train.rows is not None
+    if not select_within(ledger, train.rows, folder, site):
+        return None
+    within = Ledger(folder, writable=False)
+    try:
+        nested = nest_run(within, site)
+    finally:
+        within.close()
+    if nested is None:
+        return None
+    candidates, sets = nested
+    order = [int(feature) for feature in sets.order]
+    record = FoldRecord(repeat, fold, candidates.n_selected, order)
+    records.keep_fold(record)
+    shutil.rmtree(folder, ignore_errors=True)
+    return record
+
+
+def _compacted(whole: WholeRecord, done: list[FoldRecord]) -> Compacted:
+    """Put the records together; sizes are those that every fold reached."""
+    common = set.intersection(*(set(record.scores) for record in done))
+    sizes = sorted(int(size) for size in common if int(size) <= len(whole.order))
+    scores = np.array([[record.scores[str(size)] for size in sizes] for record in done])
+    return Compacted(
+        whole.order,
+        [whole.stand_ins[str(feature)] for feature in whole.order],
+        whole.n_selected,
+        [record.n_selected for record in done],
+        Curve(sizes, scores),
+    )

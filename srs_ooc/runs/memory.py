@@ -1,0 +1,115 @@
+"""Fitting a run under its memory cap: its budget, its workers, and the threads of each."""
+
+import os
+
+from srs_ooc.base.budget import Budget
+from srs_ooc.learners.params import RANK, UNWEIGHTED
+from srs_ooc.learners.trees import thread_nbytes
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.responses import n_channels_of
+from srs_ooc.runs.spec import RunSpec, Shape, extra_nbytes, fixed_nbytes, work_nbytes
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.value_tables import n_values_of
+
+_HAS_AFFINITY = hasattr(os, "sched_getaffinity")
+
+
+def shape_of(
+    manifest: Manifest, inputs: Inputs, class_weight: str = UNWEIGHTED, thresholds: str = RANK
+) -> Shape:
+    """Return what of the store, as trained on, bounds a run."""
+    n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
+    return Shape(
+        n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
+        n_candidates=manifest.n_features - n_excluded,
+        n_features=manifest.n_features,
+        n_classes=max(1, len(manifest.classes)),
+        code_nbytes=manifest.code_nbytes,
+        n_channels=n_channels_of(manifest, class_weight),
+        n_values=0 if thresholds == RANK else n_values_of(manifest),
+        n_stored_rows=manifest.n_rows,
+    )
+
+
+def plan_memory(
+    spec: RunSpec,
+    shape: Shape,
+    cap_nbytes: int,
+    process_nbytes: int | None = None,
+    *,
+    saves: bool = False,
+    beside_nbytes: int = 0,
+    other_nbytes: int = 0,
+) -> Budget:
+    """Return the budget of a run with one worker granted; ``saves``: trees are kept.
+
+    ``beside_nbytes`` are what a stage needs besides; ``other_nbytes`` what another stage needs,
+    which a cap that is named holds too.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold it.
+    """
+    budget = Budget(cap_nbytes, process_nbytes, other_nbytes)
+    for purpose, n_bytes in fixed_nbytes(
+        shape,
+        spec.learner.impurity,
+        spec.decoys,
+        concludes=spec.concludes,
+        item_nbytes=spec.item_nbytes,
+    ):
+        budget.grant(purpose, n_bytes)
+    if beside_nbytes:
+        budget.grant("what the stage looks at besides", beside_nbytes)
+    n_columns = spec.n_columns
+    n_bytes = worker_nbytes(spec, shape, saves=saves)
+    budget.grant(f"a block of {n_columns} columns and its tree", n_bytes)
+    budget.check()
+    return budget
+
+
+def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
+    """Return the bytes of a worker: its block and its tree; ``saves``: trees are kept."""
+    n_columns = spec.n_columns
+    extra = extra_nbytes(
+        shape,
+        spec.limits,
+        spec.learner.trees_per_subspace,
+        bootstrap=spec.learner.bootstrap,
+        saves_trees=saves,
+    )
+    return work_nbytes(shape, n_columns, extra)
+
+
+def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
+    """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
+    n_workers = 1
+    while n_workers < (threads or _n_cores()) and budget.fits(worker_nbytes):
+        budget.grant("another worker", worker_nbytes)
+        n_workers += 1
+    return n_workers
+
+
+def grant_threads(
+    budget: Budget, spec: RunSpec, shape: Shape, n_workers: int, threads: int | None
+) -> int:
+    """Grant each worker's tree more threads while cores and cap allow; return how many it has."""
+    n_columns = spec.n_columns
+    one = thread_nbytes(
+        shape.n_rows,
+        n_columns,
+        shape.n_classes,
+        shape.code_nbytes,
+        shape.n_channels,
+        spec.learner.splitter,
+    )
+    n_threads = 1
+    while (n_threads + 1) * n_workers <= (threads or _n_cores()) and budget.fits(n_workers * one):
+        budget.grant("another thread for each tree", n_workers * one)
+        n_threads += 1
+    return n_threads
+
+
+def _n_cores() -> int:
+    return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1

@@ -1,0 +1,186 @@
+"""A store, opened once and handed on: what it says of itself, and everything that is read of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import StoreError
+from srs_ooc.store import reading
+from srs_ooc.store.boundaries import boundaries
+from srs_ooc.store.check import check_files
+from srs_ooc.store.columns import ColumnStore
+from srs_ooc.store.manifest import Manifest, read_manifest
+from srs_ooc.store.names import Names, array_pieces, read_array
+from srs_ooc.store.value_tables import ValueTables
+from srs_ooc.store.values import ValuesReader
+from srs_ooc.store.verify import Verified, verify_store
+
+
+class Store:
+    """A store on disk, known by its fingerprint: another may come to lie at its path.
+
+    Small arrays are compared with the checksums of the manifest whenever they are read. What else
+    is opened by path is this store's only if it is still there afterwards: see :meth:`unchanged`.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder.
+    manifest : Manifest
+        What it says of itself; :meth:`open` reads it.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path, self.manifest = path, manifest
+
+    @classmethod
+    def open(cls, path: Path, fingerprint: str | None = None) -> "Store":
+        """Read and check the manifest of the store at ``path``, and nothing else.
+
+        Raises
+        ------
+        StoreError
+            If there is no store, or its manifest is damaged, or it is not the one with this
+            ``fingerprint``.
+        """
+        store = cls(path, read_manifest(path))
+        if fingerprint is not None:
+            store.check_is(fingerprint)
+        return store
+
+    def check_is(self, fingerprint: str) -> None:
+        """Check that this is the store with that fingerprint.
+
+        Raises
+        ------
+        StoreError
+            If it is not.
+        """
+        if self.fingerprint != fingerprint:
+            raise StoreError(
+                f"{self.path}: expected the store with fingerprint {fingerprint[:16]}, found "
+                f"another store there, with fingerprint {self.fingerprint[:16]}: it was replaced. "
+                "Put the store back, or name its new place, and repeat the command; nothing read "
+                "since was kept."
+            )
+
+    def check_unchanged(self) -> None:
+        """Look again whether the store at the path is still this one.
+
+        Raises
+        ------
+        StoreError
+            If it is another, or there is none.
+        """
+        Store.open(self.path, self.fingerprint)
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Have the store at the path be this one when the block begins and when it ends.
+
+        Raises
+        ------
+        StoreError
+            If it is another; also in place of damage that the block found, where that comes of the
+            store having been replaced.
+        """
+        self.check_unchanged()
+        try:
+            yield
+        except StoreError:
+            self.check_unchanged()
+            raise
+        self.check_unchanged()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the manifest: the identity of the store."""
+        return self.manifest.fingerprint
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return self.manifest.n_rows
+
+    @property
+    def n_features(self) -> int:
+        """Features of the table."""
+        return self.manifest.n_features
+
+    @cached_property
+    def names(self) -> Names:
+        """Names of the features, in source order; opened when first asked for."""
+        return Names(self.path, self.manifest, "names")
+
+    @cached_property
+    def row_ids(self) -> Names:
+        """Ids of the rows; opened when first asked for."""
+        return Names(self.path, self.manifest, "row_ids")
+
+    def array(self, name: str) -> NDArray[np.generic]:
+        """Map a small array, checked: a key of :data:`srs_ooc.store.layout.SMALL_ARRAYS`.
+
+        Raises
+        ------
+        StoreError
+            If the store is damaged; so do all methods that read.
+        """
+        return read_array(self.path, self.manifest, name)
+
+    def pieces(self, name: str) -> Iterator[tuple[int, NDArray[np.generic]]]:
+        """Yield (first item, items) of a small array, some at a time, in bounded memory."""
+        return array_pieces(self.path, self.manifest, name)
+
+    def target(self) -> NDArray[np.int32] | NDArray[np.float64]:
+        """Return the target of each row: int32 (n_rows,) classes, or float64 of a regression."""
+        return reading.read_target(self.path, self.manifest)
+
+    def weights(self) -> NDArray[np.float64] | None:
+        """Return the weight of each row, float64 (n_rows,); None if the store has none."""
+        return reading.read_weights(self.path, self.manifest)
+
+    def strata(self) -> NDArray[np.int32] | None:
+        """Return the stratum of each row, int32 (n_rows,) from 0; None if the store has none."""
+        return reading.read_strata(self.path, self.manifest)
+
+    def groups(self) -> NDArray[np.int32] | None:
+        """Return the group of each row, int32 (n_rows,) from 0; None if the store has none."""
+        return reading.read_groups(self.path, self.manifest)
+
+    def kinds(self) -> NDArray[np.uint8]:
+        """Return the kind of each stored feature, uint8 (n_features,)."""
+        return reading.read_kinds(self.path, self.manifest)
+
+    def categories(self) -> reading.Categories:
+        """Return what gives the categories of a stored feature."""
+        return reading.Categories(self.path, self.manifest)
+
+    def columns(self, *, mapped: bool) -> ColumnStore:
+        """Open the codes, mapped into memory or to be read; to be closed."""
+        return ColumnStore(self.path, self.manifest, mapped=mapped)
+
+    def value_tables(self) -> ValueTables:
+        """Make the tables of the values of codes; to be closed."""
+        return ValueTables(self.path, self.manifest)
+
+    def values(self, array: str = "values") -> ValuesReader:
+        """Return what reads the values, or ``code_lows`` or ``code_highs`` where none are kept."""
+        return ValuesReader(self.path, self.manifest, array)
+
+    def boundaries(
+        self, features: NDArray[np.int64], codes: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the values that separate codes: :func:`srs_ooc.store.boundaries.boundaries`."""
+        return boundaries(self.path, self.manifest, features, codes)
+
+    def check_files(self) -> None:
+        """Check that every file is there, with its full size; reads no data."""
+        check_files(self.path, self.manifest)
+
+    def verify(self) -> Verified:
+        """Read all of it, and compare it with its checksums and its parts with each other."""
+        return verify_store(self.path, self.manifest)
