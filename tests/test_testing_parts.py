@@ -11,12 +11,14 @@ from stores import make_store, noise_table
 from srs_ooc.base.records import Outcome, Subspace
 from srs_ooc.base.seeds import key_of
 from srs_ooc.base.state import State
+from srs_ooc.column_scores.norm import SquaredNorm
+from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.executors import ThreadExecutor
 from srs_ooc.samplers.elimination import COUNTING, Elimination
 from srs_ooc.samplers.method import Ground, methods
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.testing import check_executor, check_learner, check_sampler
+from srs_ooc.testing import check_executor, check_learner, check_sampler, check_score
 from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import TreeLimits
@@ -234,3 +236,60 @@ def test_a_run_whose_method_is_not_installed_says_so(installed, tmp_path, monkey
     message = error_of("status", run)
     assert "--method: expected one of" in message
     assert "dealt" in message
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+@pytest.mark.parametrize("judge", [None, PositiveJudge()])
+def test_less_passes_with_weights_that_differ(replacement, judge):
+    weights = (np.arange(400, dtype=np.uint32) % 7) ** 9
+    method = dict(methods())["less"]
+    params = method.params(**vars(defaults(method)) | {"replacement": replacement})
+
+    def make(ground):
+        return method.make(params, Ground(**vars(ground) | {"weights": weights, "judge": judge}))
+
+    check_sampler(make, candidates=np.flatnonzero(weights).astype(np.uint32))
+
+
+class ByPlace(SquaredNorm):
+    def update(self, first, columns):
+        super().update(first, columns)
+        self._scores[first] += 1.0 if first else 0.0
+
+
+class Grows(SquaredNorm):
+    def update(self, first, columns):
+        columns += 1
+        super().update(first, columns)
+
+
+class Negative(SquaredNorm):
+    def scores(self):
+        return -super().scores()
+
+
+class Shares(SquaredNorm):
+    def scores(self):
+        return super().scores() / self._n_columns
+
+
+class Floats(SquaredNorm):
+    def scores(self):
+        return super().scores().astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (ByPlace, "in other blocks"),
+        (Grows, "changed the columns"),
+        (Negative, "from 0 on"),
+        (Shares, "a column of zeros changed others"),
+        (Floats, "dtype float32"),
+    ],
+)
+def test_scores_that_break_a_rule_are_seen(kind, words):
+    columns = np.random.default_rng(0).integers(1, 200, (50, 30)).astype(np.float32)
+    check_score(lambda n, d: SquaredNorm(n, d, center=True), columns)
+    with pytest.raises(AssertionError, match=words):
+        check_score(lambda n, d: kind(n, d, center=True), columns)

@@ -80,6 +80,18 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class WordOrFile:
+    """One of a few words, or a file: the identity then has a digest of what is in it."""
+
+    takes: ClassVar[tuple[type, ...]] = (str,)
+    words: tuple[str, ...] = ()
+
+    def canonical(self, name: str, value: Any) -> str:
+        """Return the word, or the digest."""
+        return str(value)
+
+
+@dataclass(frozen=True)
 class Flag:
     """Yes or no: ``--name`` or ``--no-name``."""
 

@@ -41,6 +41,8 @@ class Purpose(IntEnum):
     CATEGORIES = 21
     BOOTSTRAP = 22
     COMPACT = 23
+    WEIGHTED = 25
+    SKETCH = 26
 
 
 def mix64(x: int) -> int:

@@ -19,6 +19,7 @@ COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
     "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
     "verify": ("srs_ooc.cli.verify", "Read all of a store or a run; find damage."),
+    "scores": ("srs_ooc.cli.scores", "Score columns by leverage or norm."),
     "plan": ("srs_ooc.cli.plan", "What a run would need, cost and find."),
     "run": ("srs_ooc.cli.run", "Select features of a store; start, or go on."),
     "resume": ("srs_ooc.cli.run", "Go on with a run, or to more iterations."),

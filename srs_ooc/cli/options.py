@@ -23,7 +23,7 @@ INPUT_OPTIONS: list[Decorator] = [
 
 def identity_options() -> list[Decorator]:
     """Return an option for each that a run's identity may have."""
-    return [_option(name, option) for name, option in declared().items()]
+    return [option_of(name, option, owner_of(name)) for name, option in declared().items()]
 
 
 def with_options(options: list[Decorator]) -> Decorator:
@@ -37,10 +37,10 @@ def with_options(options: list[Decorator]) -> Decorator:
     return decorate
 
 
-def _option(name: str, option: Option) -> Decorator:
+def option_of(name: str, option: Option, owner: str = "") -> Decorator:
+    """Return the click option of one that is declared; ``owner`` are the choices it goes with."""
     flag = "--" + name.replace("_", "-")
     spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
-    owner = owner_of(name)
     whose = f"With {owner}: " if owner else ""
     return click.option(
         *spellings,

@@ -123,6 +123,12 @@ def _memory_lines(plan: Plan) -> list[str]:
     ]
 
 
+_WEIGHED = [
+    "  (if all were drawn alike: this method draws features with low scores far less often, and "
+    "some hardly ever; `srs-ooc scores` shows which)",
+]
+
+
 def _time_lines(plan: Plan) -> list[str]:
     kind = "measured" if plan.speed.measured else "an ESTIMATE"
     draws, alpha = plan.draws, plan.subject.spec.alpha
@@ -139,6 +145,7 @@ def _time_lines(plan: Plan) -> list[str]:
         f"(alpha {alpha}, R full)",
         f"  a feature         {one}",
         f"  every feature     {every}",
+        *(_WEIGHED if plan.subject.spec.draws_by_weight else []),
     ]
 
 

@@ -55,9 +55,10 @@ def _iterations_to_verdict(subject: Subject) -> tuple[int, str]:
     count = n_lanes * ceil(DRAWS_TO_VERDICT * subject.n_items / spec.subspace_size)
     beside = ", with and without the leading ones" if n_lanes == 2 else ""
     what = "feature and decoy" if spec.decoys else "feature"
-    return max(count, MIN_ITERATIONS), (
-        f"every {what} is drawn about {DRAWS_TO_VERDICT} times{beside}; the closing stage follows"
-    )
+    drawn = f"every {what} is drawn about {DRAWS_TO_VERDICT} times{beside}"
+    if spec.draws_by_weight:
+        drawn = f"a {what} of mean weight is drawn about {DRAWS_TO_VERDICT} times"
+    return max(count, MIN_ITERATIONS), f"{drawn}; the closing stage follows"
 
 
 def share_short(subject: Subject, n_iterations: int) -> float:

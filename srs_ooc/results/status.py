@@ -10,7 +10,7 @@ from srs_ooc.runs.ledger import Ledger, is_held
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.session import is_done
-from srs_ooc.runs.spec import RunSpec, declared
+from srs_ooc.runs.spec import RunSpec, declared, is_of_a_method
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,12 @@ def _numbers(params: Params) -> dict[str, Any]:
 
 
 def values_of(status: Status) -> dict[str, Any]:
-    """Return a status as JSON-ready values: every option that runs may have, null where not."""
+    """Return a status as JSON-ready values.
+
+    Every option that runs of its method may have is there, null where it does not; options of other
+    methods are left out.
+    """
     values = {name: value for name, value in vars(status).items() if name != "parts"}
     held = {name: value for part in status.parts.values() for name, value in part.items()}
-    return values | {name: held.get(name) for name in declared()}
+    names = [name for name in declared() if name in held or not is_of_a_method(name)]
+    return values | {name: held.get(name) for name in names}

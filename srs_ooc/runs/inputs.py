@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.score_files import read_weights
 from srs_ooc.runs.side_files import find_all
 from srs_ooc.store.names import PIECE_ITEMS
 from srs_ooc.store.store import Store
 
+WEIGHTS = "weights"
+"""Name of weights in a ledger: what a file of scores said, or what was computed."""
 _Position = TypeVar("_Position", np.int32, np.uint32)
 
 
@@ -27,10 +30,14 @@ class Inputs:
         Stored positions, ascending; None if nothing is excluded.
     rows : int32 (n_rows,) or None
         Rows of the store, ascending; None for all.
+    weights : uint32 (n,) or None
+        How often features are to be drawn relative to others, by stored position, from a file of
+        scores; of a run that is worked on, of all its items, whatever they come from.
     """
 
     excluded: NDArray[np.uint32] | None = None
     rows: NDArray[np.int32] | None = None
+    weights: NDArray[np.uint32] | None = None
 
     def candidates(self, n_features: int) -> NDArray[np.uint32] | None:
         """Return V as stored positions, or None where it is every feature."""
@@ -42,8 +49,12 @@ class Inputs:
 
 
 def inputs_of(ledger: Ledger) -> Inputs:
-    """Return the features left out and the training rows of a run that was made."""
-    return Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
+    """Return what the files of options said when a run was made."""
+    return Inputs(
+        ledger.input("excluded", "<u4"),
+        ledger.input("rows", "<i4"),
+        ledger.input(WEIGHTS, "<u4"),
+    )
 
 
 def resolve(
@@ -53,8 +64,9 @@ def resolve(
     *,
     exclude_missing: bool,
     room_nbytes: int = 0,
+    scores_file: Path | None = None,
 ) -> Inputs:
-    """Read the files of ``--exclude`` and ``--rows`` against a store.
+    """Read the files of ``--exclude``, ``--rows`` and ``--scores`` against a store.
 
     With more ``room_nbytes`` of memory the files are read fewer times; what is found is the same.
 
@@ -79,7 +91,11 @@ def resolve(
         found = find_all(rows_file, store.row_ids, "row id", room_nbytes)
         rows = _positions(found, np.int32)
     stored = _positions(excluded, np.uint32)
-    return Inputs(stored if len(stored) else None, rows)
+    weights = None
+    if scores_file is not None:
+        weights = read_weights(scores_file, store, room_nbytes)
+        weights[stored] = 0
+    return Inputs(stored if len(stored) else None, rows, weights)
 
 
 def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:

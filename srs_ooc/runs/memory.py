@@ -39,19 +39,25 @@ def plan_memory(
     *,
     saves: bool = False,
     beside_nbytes: int = 0,
+    other_nbytes: int = 0,
 ) -> Budget:
     """Return the budget of a run with one worker granted; ``saves``: trees are kept.
 
-    ``beside_nbytes`` are what a stage needs besides.
+    ``beside_nbytes`` are what a stage needs besides; ``other_nbytes`` what another stage needs,
+    which a cap that is named holds too.
 
     Raises
     ------
     BudgetError
         If the cap cannot hold it.
     """
-    budget = Budget(cap_nbytes, process_nbytes)
+    budget = Budget(cap_nbytes, process_nbytes, other_nbytes)
     for purpose, n_bytes in fixed_nbytes(
-        shape, spec.learner.impurity, spec.decoys, concludes=spec.concludes
+        shape,
+        spec.learner.impurity,
+        spec.decoys,
+        concludes=spec.concludes,
+        item_nbytes=spec.item_nbytes,
     ):
         budget.grant(purpose, n_bytes)
     if beside_nbytes:

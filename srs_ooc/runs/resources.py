@@ -84,7 +84,14 @@ class Resources:
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
         return Search(
-            spec, self.n_features, self.n_candidates, self.candidates, self.executor, book, trees
+            spec,
+            self.n_features,
+            self.n_candidates,
+            self.candidates,
+            self.executor,
+            book,
+            trees,
+            self.task.inputs.weights,
         )
 
     @contextmanager

@@ -37,6 +37,8 @@ class Search:
         Where it is committed to.
     trees : TreeWriter, optional
         Where trees are kept, if the executor returns them.
+    weights : uint32 (n_items,), optional
+        How often items are to be drawn, where the method has columns scored.
 
     Attributes
     ----------
@@ -57,6 +59,7 @@ class Search:
         executor: Executor,
         book: Book,
         trees: TreeWriter | None = None,
+        weights: NDArray[np.uint32] | None = None,
     ) -> None:
         self.spec = spec
         self.tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
@@ -77,6 +80,7 @@ class Search:
             self.tally,
             judge,
             spec.keep,
+            weights,
         )
         self.engine = Engine(
             method_of(spec.run.method).make(spec.sampler, ground),

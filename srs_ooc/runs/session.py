@@ -7,10 +7,12 @@ from pathlib import Path
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.params import WordOrFile
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK, UNWEIGHTED
-from srs_ooc.runs.inputs import Inputs, digest, inputs_of, resolve
+from srs_ooc.runs.inputs import WEIGHTS, Inputs, digest, inputs_of, resolve
+from srs_ooc.runs.item_weights import check_leases, needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger, TreeWriter, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.memory import plan_memory, shape_of
@@ -18,7 +20,7 @@ from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
 from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.screening import Setting, Watch
-from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, settle
+from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, declared, settle
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import conclude, is_concluded
@@ -127,7 +129,7 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
         UNTIL_STABLE: request.until_stable,
     }
     meta[VALID] = 0 if request.save_trees else None
-    arrays = {"excluded": asked.excluded, "rows": asked.rows}
+    arrays = {"excluded": asked.excluded, "rows": asked.rows, WEIGHTS: asked.weights}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
 
@@ -154,9 +156,19 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
         request.rows_file,
         exclude_missing=request.exclude_missing,
         room_nbytes=cap_mb * MB - process_nbytes() - LEDGER_NBYTES,
+        scores_file=_scores_file(request.options),
     )
     digests = {"excluded": digest(asked.excluded, "features"), "rows": digest(asked.rows, "rows")}
+    if asked.weights is not None:
+        digests["scores"] = digest(asked.weights, WEIGHTS)
     return asked, request.options.also(**digests)
+
+
+def _scores_file(options: Options) -> Path | None:
+    """Return the file of scores that options name, if they name one."""
+    kind, given = declared()["scores"].kind, options.get("scores")
+    assert isinstance(kind, WordOrFile)
+    return None if given is None or given in kind.words else Path(given)
 
 
 def _settled(
@@ -173,7 +185,12 @@ def _settled(
     training_response(task)
     if spec.concludes:
         task.check_exchangeable()
-    plan_memory(spec, shape, memory_mb * MB, saves=saves)
+    scoring = needs_of(spec, store, task)
+    before = sum(n_bytes for _, n_bytes in scoring)
+    budget = plan_memory(spec, shape, memory_mb * MB, saves=saves, other_nbytes=before)
+    if scoring:
+        after = sum(lease.n_bytes for lease in budget.leases[1:])
+        check_leases(memory_mb * MB, scoring, other_nbytes=after)
     return spec, shape, memory_mb
 
 
@@ -216,7 +233,10 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     spec, cap_nbytes = spec_of(ledger), int(ledger.meta("memory_mb")) * MB
     with store.unchanged():
         task = Task.of_run(spec, store, inputs_of(ledger))
-    setting = Setting(store, task, cap_nbytes, request.threads)
+    weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
+    if weighted is None:
+        return
+    setting = Setting(store, weighted, cap_nbytes, request.threads)
     with _tree_writer(ledger) as trees:
         if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))

@@ -22,7 +22,8 @@ NAME_NBYTES = 40
 """Memory of a name that is looked at: its hash twice while sorted, its place, its mark."""
 LOOKING_NBYTES = 5 * MB
 """Memory of reading lines and names, and of the fewest names."""
-_LINES = 1 << 14
+LINES = 1 << 14
+"""Lines looked up together."""
 
 
 def read_lines(file: Path, what: str) -> Iterator[bytes]:
@@ -67,16 +68,10 @@ def find_all(file: Path, names: Names, what: str, room_nbytes: int) -> NDArray[n
     """
     n_lines = _count(file, names, what)
     marked, found = np.zeros(len(names), np.bool_), np.zeros(n_lines, np.bool_)
-    size = max(FEWEST, (room_nbytes - LOOKING_NBYTES - 3 * n_lines) // NAME_NBYTES)
-    texts = names.texts()
-    for first in range(0, len(names), size):
-        some = islice(texts, size)
-        hashes = np.fromiter((hash_text(text) for text in some), np.uint64)
-        order = np.argsort(hashes)
-        hashes = hashes[order]
+    for hashed in hashed_names(names, room_nbytes - 3 * n_lines):
         start, lines = 0, read_lines(file, what)
-        while block := list(islice(lines, _LINES)):
-            places = _look_up(block, hashes, order, first, names)
+        while block := list(islice(lines, LINES)):
+            places = hashed.places(block)
             marked[places[places >= 0]] = True
             found[start : start + len(block)] |= places >= 0
             start += len(block)
@@ -85,23 +80,34 @@ def find_all(file: Path, names: Names, what: str, room_nbytes: int) -> NDArray[n
     return marked
 
 
-def _look_up(
-    block: list[bytes],
-    hashes: NDArray[np.uint64],
-    order: NDArray[np.intp],
-    first: int,
-    names: Names,
-) -> NDArray[np.int64]:
-    """Return the position of each line among the names of sorted ``hashes``; -1 if in none."""
-    wanted = np.fromiter(map(hash_text, block), np.uint64, len(block))
-    out = np.full(len(block), -1, np.int64)
-    low = np.searchsorted(hashes, wanted)
-    high = np.searchsorted(hashes, wanted, side="right")
-    for i in np.flatnonzero(high > low).tolist():
-        for place in order[low[i] : high[i]].tolist():
-            if names.encoded(first + place) == block[i]:
-                out[i] = first + place
-    return out
+class HashedNames:
+    """Some neighbouring texts of a store, looked up by their hashes."""
+
+    def __init__(self, names: Names, first: int, hashes: NDArray[np.uint64]) -> None:
+        self._names, self._first = names, first
+        self._order = np.argsort(hashes)
+        self._hashes = hashes[self._order]
+
+    def places(self, texts: list[bytes]) -> NDArray[np.int64]:
+        """Return the position of each text among the names of the store; -1 if not in these."""
+        wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
+        out = np.full(len(texts), -1, np.int64)
+        low = np.searchsorted(self._hashes, wanted)
+        high = np.searchsorted(self._hashes, wanted, side="right")
+        for i in np.flatnonzero(high > low).tolist():
+            for place in self._order[low[i] : high[i]].tolist():
+                if self._names.encoded(self._first + place) == texts[i]:
+                    out[i] = self._first + place
+        return out
+
+
+def hashed_names(names: Names, room_nbytes: int) -> Iterator[HashedNames]:
+    """Yield all texts of a store, as many together as ``room_nbytes`` of memory hold."""
+    size = max(FEWEST, (room_nbytes - LOOKING_NBYTES) // NAME_NBYTES)
+    texts = names.texts()
+    for first in range(0, len(names), size):
+        some = islice(texts, size)
+        yield HashedNames(names, first, np.fromiter((hash_text(text) for text in some), np.uint64))
 
 
 def _count(file: Path, names: Names, what: str) -> int:

@@ -1,11 +1,31 @@
 """How a subspace is drawn from kept features and all others (Algorithm 1, step 2a)."""
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.shares import floor_share
 from srs_ooc.samplers.distinct import draw_blocks, draw_distinct
+
+
+class SubspaceDraw(Protocol):
+    """How the subspace of an iteration is drawn."""
+
+    @property
+    def subspace_size(self) -> int:
+        """The most features a subspace has."""
+
+    @property
+    def n_held(self) -> int:
+        """Places of a subspace that kept features may take."""
+
+    def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+        """Return the subspace of the iteration with ``key``; uint32, distinct, ascending.
+
+        ``kept`` is F as the iteration's round found it, in the order its members entered.
+        """
 
 
 class Drawing:

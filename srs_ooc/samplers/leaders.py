@@ -10,7 +10,7 @@ from srs_ooc.base.state import Saved, State
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import IMPORTANCE, Unbounded
-from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.samplers.drawing import SubspaceDraw
 
 EVERY = 100
 """Iterations after which the leaders are chosen again, at the end of a round."""
@@ -24,7 +24,7 @@ class Leaders(Unbounded):
 
     Parameters
     ----------
-    drawing : Drawing
+    drawing : SubspaceDraw
         How a subspace is drawn.
     tally : Tally
         What the items are ranked by; it has absorbed an outcome before this sampler does.
@@ -40,7 +40,7 @@ class Leaders(Unbounded):
     needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
 
     def __init__(
-        self, drawing: Drawing, tally: Tally, count: int, round_size: int, key: int
+        self, drawing: SubspaceDraw, tally: Tally, count: int, round_size: int, key: int
     ) -> None:
         self._drawing, self._tally, self._key = drawing, tally, key
         self._count, self._round_size = count, round_size

@@ -16,12 +16,19 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Params
+from srs_ooc.column_scores.base import ColumnScore
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import Sampler
 
 GROUP = "srs_ooc.samplers"
-_OWN = {"srs": "srs_ooc.samplers.methods:SRS", "rs": "srs_ooc.samplers.methods:RS"}
+CODES, VALUES = "codes", "values"
+"""What of a store columns are scored on: the option ``matrix`` of a method that has them scored."""
+_OWN = {
+    "srs": "srs_ooc.samplers.methods:SRS",
+    "rs": "srs_ooc.samplers.methods:RS",
+    "less": "srs_ooc.samplers.less:LESS",
+}
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,9 @@ class Ground:
         The relevance test by which features enter F; None where the verdict comes last.
     n_leaders : int
         Leading items to hold where the verdict comes last.
+    weights : uint32 (n_items,) or None
+        How often each item is to be drawn relative to others, 0 for those not in V, where the
+        method has columns scored or a file gives scores; None where all weigh alike.
     """
 
     n_items: int
@@ -59,6 +69,29 @@ class Ground:
     tally: Tally
     judge: Judge | None = None
     n_leaders: int = 0
+    weights: NDArray[np.uint32] | None = None
+
+
+@dataclass(frozen=True)
+class ScoreGround:
+    """What columns are scored for.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows trained on.
+    n_items : int
+        Columns to score: features and their decoys, each by its own column.
+    n_copies : int
+        Columns that there are of each feature: 1, and one for each family of decoys.
+    key : int
+        64-bit key for what the score draws by chance.
+    """
+
+    n_rows: int
+    n_items: int
+    n_copies: int
+    key: int
 
 
 @dataclass(frozen=True)
@@ -75,12 +108,24 @@ class Method:
         ``make(params, ground) -> Sampler``.
     judges : tuple of str
         The relevance tests it can run under.
+    score : callable or None
+        ``score(params, ground) -> ColumnScore``: what all columns are scored by before the first
+        iteration, or None where a file gives the scores. The ledger keeps what came out, as whole
+        numbers; :attr:`Ground.weights` has them.
+    item_nbytes : float
+        Memory that the sampler takes for each item.
+    default_subspace : callable or None
+        ``default_subspace(n_candidates)``: q where it is not given, unless the cap holds less; None
+        for 5% of the features.
     """
 
     summary: str
     params: type[Params]
     make: Callable[[Params, Ground], Sampler]
     judges: tuple[str, ...] = ("decoy",)
+    score: Callable[[Params, ScoreGround], ColumnScore | None] | None = None
+    item_nbytes: float = 0.0
+    default_subspace: Callable[[int], int] | None = None
 
 
 @cache

@@ -7,7 +7,7 @@ from srs_ooc.base.state import Saved, State
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import IMPORTANCE, Unbounded
-from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.samplers.drawing import SubspaceDraw
 from srs_ooc.samplers.kept import KeptSet
 
 
@@ -16,7 +16,7 @@ class SequentialRandomSubspace(Unbounded):
 
     Parameters
     ----------
-    drawing : Drawing
+    drawing : SubspaceDraw
         How a subspace is drawn.
     judge : Judge
         The relevance test of step 2c.
@@ -32,7 +32,7 @@ class SequentialRandomSubspace(Unbounded):
     needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
 
     def __init__(
-        self, drawing: Drawing, judge: Judge, tally: Tally, n_features: int, round_size: int
+        self, drawing: SubspaceDraw, judge: Judge, tally: Tally, n_features: int, round_size: int
     ) -> None:
         self._drawing, self._judge, self._tally = drawing, judge, tally
         self._round_size = round_size

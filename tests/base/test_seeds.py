@@ -118,6 +118,7 @@ def test_purposes_never_change() -> None:
     assert len(Purpose) == len(Purpose.__members__)  # no two are the same
     assert (Purpose.SEQUENCE, Purpose.TIE, Purpose.STORE_ORDER) == (1, 7, 11)
     assert (Purpose.CATEGORIES, Purpose.BOOTSTRAP) == (21, 22)
+    assert (Purpose.WEIGHTED, Purpose.SKETCH) == (25, 26)
 
 
 @given(WORD64)

@@ -130,7 +130,7 @@ def _pages(ledger: Ledger, database: sqlite3.Connection) -> Checked:
 
 
 def _history(ledger: Ledger) -> Checked:
-    done, last, count = ledger.progress().iteration, 0, 0
+    done, last, count = ledger.progress().iteration, -1, 0
     for iteration, *_ in ledger.history():
         if not last < iteration <= done:
             raise _damaged(

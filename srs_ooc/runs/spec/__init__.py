@@ -9,7 +9,7 @@ from srs_ooc.runs.spec.needs import (
     recording_nbytes,
     work_nbytes,
 )
-from srs_ooc.runs.spec.settling import check_same, declared, owner_of, settle
+from srs_ooc.runs.spec.settling import check_same, declared, is_of_a_method, owner_of, settle
 
 __all__ = [
     "JUDGES",
@@ -20,6 +20,7 @@ __all__ = [
     "declared",
     "extra_nbytes",
     "fixed_nbytes",
+    "is_of_a_method",
     "largest_subspace",
     "owner_of",
     "recording_nbytes",

@@ -58,7 +58,8 @@ class RunParams(Params):
         Text(),
         "Features paged in at a time, or 'max' for all the cap holds.",
         default=0,
-        default_text="5% of the features, at least 100, within the cap",
+        default_text="5% of the features, at least 100, within the cap; with --method less twice "
+        "their square root",
         metavar="Q",
         flags=("--q",),
     )
@@ -190,6 +191,16 @@ class RunSpec:
     def draw_block(self) -> int:
         """Neighbours on disk that are drawn together; 1 for a method that draws one by one."""
         return int(getattr(self.sampler, "draw_block", 1))
+
+    @property
+    def item_nbytes(self) -> float:
+        """Memory that the method takes for each item."""
+        return method_of(self.run.method).item_nbytes
+
+    @property
+    def draws_by_weight(self) -> bool:
+        """Whether some features are drawn more often than others, by scores of their columns."""
+        return method_of(self.run.method).score is not None
 
     @property
     def min_draws(self) -> int:

@@ -1,6 +1,7 @@
 """What memory a run needs, from published allowances and the shape of its table."""
 
 from dataclasses import dataclass
+from math import ceil
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.sizes import MB
@@ -94,11 +95,17 @@ def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
 
 
 def fixed_nbytes(
-    shape: Shape, impurity: str, n_families: int = 0, *, concludes: bool = False
+    shape: Shape,
+    impurity: str,
+    n_families: int = 0,
+    *,
+    concludes: bool = False,
+    item_nbytes: float = 0.0,
 ) -> list[tuple[str, int]]:
     """Return what a run needs besides its workers and its process: (purpose, bytes).
 
-    ``n_families`` families of decoys, and a final verdict where it ``concludes`` with one.
+    ``n_families`` families of decoys, a final verdict where it ``concludes`` with one, and
+    ``item_nbytes`` of its method for each feature and each decoy.
     """
     more = DECOY_NBYTES * max(n_families - 1, 0)
     judging = [
@@ -110,6 +117,8 @@ def fixed_nbytes(
         )
     ]
     making = [("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * shape.n_stored_rows)]
+    n_items = (1 + n_families) * shape.n_features
+    weighing = [(f"the method's memory of {n_items} items", ceil(item_nbytes * n_items))]
     return [
         (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
         (
@@ -119,6 +128,7 @@ def fixed_nbytes(
         ("ledger", LEDGER_NBYTES),
         *(judging if concludes else []),
         *(making if shape.n_values else []),
+        *(weighing if item_nbytes else []),
     ]
 
 
@@ -130,12 +140,13 @@ def largest_subspace(
     n_families: int = 0,
     *,
     concludes: bool = False,
+    item_nbytes: float = 0.0,
 ) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
     """
-    leases = fixed_nbytes(shape, impurity, n_families, concludes=concludes)
+    leases = fixed_nbytes(shape, impurity, n_families, concludes=concludes, item_nbytes=item_nbytes)
     fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in leases)
     low, high = 0, shape.n_candidates
     while low < high:

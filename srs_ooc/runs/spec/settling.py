@@ -1,5 +1,6 @@
 """How options become the identity of a run, and how they are compared with one that is."""
 
+from collections.abc import Callable
 from math import ceil
 from typing import Any
 
@@ -65,8 +66,10 @@ def settle(
             "--save-trees: expected trees of features only, found --judge decoy, whose trees split "
             "on decoys too. Use --replays, or another judge, or leave it out."
         )
-    largest = _largest(shape, cap_nbytes, learner, judging, saves_trees=saves_trees)
-    size = _settle_subspace(sizes["subspace_size"], shape, largest)
+    largest = _largest(
+        shape, cap_nbytes, learner, judging, method.item_nbytes, saves_trees=saves_trees
+    )
+    size = _settle_subspace(sizes["subspace_size"], shape, largest, method.default_subspace)
     sampler = method.params.settle(given, shape)
     _check_draw_block(sampler, size if largest else None)
     return RunSpec(
@@ -81,7 +84,13 @@ def settle(
 
 
 def _largest(
-    shape: Shape, cap_nbytes: int, learner: TreeParams, judging: Params, *, saves_trees: bool
+    shape: Shape,
+    cap_nbytes: int,
+    learner: TreeParams,
+    judging: Params,
+    item_nbytes: float,
+    *,
+    saves_trees: bool,
 ) -> int:
     """Return the largest q that the cap holds."""
     extra = extra_nbytes(
@@ -94,7 +103,13 @@ def _largest(
     n_families = judging.decoys if isinstance(judging, DecoyParams) else 0
     concludes = isinstance(judging, DecoyParams)
     return largest_subspace(
-        shape, cap_nbytes, learner.impurity, extra, n_families, concludes=concludes
+        shape,
+        cap_nbytes,
+        learner.impurity,
+        extra,
+        n_families,
+        concludes=concludes,
+        item_nbytes=item_nbytes,
     )
 
 
@@ -112,7 +127,7 @@ def _check_belong(options: Options, run: RunParams, method: type[Params]) -> Non
     for name in options:
         if name not in chosen:
             whose, found = owner_of(name), run.judge
-            if whose.startswith("--method"):
+            if is_of_a_method(name):
                 found = run.method
             raise UsageError(
                 f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
@@ -127,6 +142,11 @@ def owner_of(name: str) -> str:
         return f"--judge {' or '.join(judges)}"
     of_methods = [called for called, method in methods() if name in method.params.options()]
     return f"--method {' or '.join(of_methods)}" if of_methods else ""
+
+
+def is_of_a_method(name: str) -> bool:
+    """Return whether an option belongs to some methods only."""
+    return owner_of(name).startswith("--method")
 
 
 def check_same(options: Options, spec: RunSpec, run: str) -> None:
@@ -162,11 +182,17 @@ def _canonical(name: str, value: Any, option: Option, spec: RunSpec) -> Any:
     return option.settle(name, value)
 
 
-def _settle_subspace(asked: str | int | None, shape: Shape, largest: int) -> int:
+def _default_subspace(n_candidates: int) -> int:
+    return max(ceil(n_candidates / 20), min(100, n_candidates))
+
+
+def _settle_subspace(
+    asked: str | int | None, shape: Shape, largest: int, default: Callable[[int], int] | None
+) -> int:
     p = shape.n_candidates
     if asked is None:
         # With a cap too small for anything the budget refuses, with its numbers.
-        return max(1, min(max(ceil(p / 20), min(100, p)), largest))
+        return max(1, min((default or _default_subspace)(p), largest))
     text = str(asked)
     if text == "max":
         return max(1, largest)

@@ -1,0 +1,1 @@
+"""Scores of columns, computed in streaming passes over a table that does not fit in memory."""

@@ -1,0 +1,220 @@
+"""What items are drawn by: scores of their columns, computed once and kept in the ledger."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Budget, resident_nbytes
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.records import Step
+from srs_ooc.base.state import Pages, Saved, State, n_pages
+from srs_ooc.column_scores.base import (
+    Columns,
+    ColumnScore,
+    block_columns,
+    n_blocks,
+    score_columns,
+)
+from srs_ooc.column_scores.weights import integer_weights
+from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.runs.inputs import WEIGHTS, Inputs
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import decoy_families
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.runs.task import Task
+from srs_ooc.samplers.method import CODES, VALUES, ScoreGround, method_of
+from srs_ooc.store.scan import Scan
+from srs_ooc.store.store import Store
+
+STAGE = "scoring columns"
+WEIGHT_NBYTES = 4
+
+
+@dataclass
+class ItemWeights:
+    """The weights of all items, as a ledger commits them; uint32 (n_items,)."""
+
+    weights: NDArray[np.uint32]
+
+    def state(self) -> State:
+        """Return all pages: they are written once."""
+        changed = np.ones(n_pages(len(self.weights)), np.bool_)
+        return State({WEIGHTS: Pages(self.weights, changed)})
+
+    def restore(self, saved: Saved) -> None:
+        """Take the weights back; none where they were not committed yet."""
+        self.weights = np.zeros(saved.length(WEIGHTS), np.uint32)
+        saved.fill(WEIGHTS, self.weights)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """The passes over a store that score the columns of all items of a run.
+
+    Attributes
+    ----------
+    score : ColumnScore
+        As new.
+    scan : Scan
+        The columns of features.
+    n_features : int
+        Features of the store.
+    families : int32 (n_families, n_rows) or None
+        The row that a decoy of each family takes at each row.
+    """
+
+    score: ColumnScore
+    scan: Scan
+    n_features: int
+    families: NDArray[np.int32] | None = None
+
+    def blocks(self) -> Iterator[tuple[int, Columns]]:
+        """Yield the columns of one pass: those of features, each block with its decoys."""
+        for first, columns in self.scan.blocks():
+            yield first, columns
+            for number, rows in enumerate(() if self.families is None else self.families, 1):
+                yield first + number * self.n_features, np.take(columns, rows, axis=1)
+
+    @property
+    def n_steps(self) -> int:
+        """Blocks of all passes."""
+        n_copies = 1 if self.families is None else 1 + len(self.families)
+        return self.score.n_passes * n_copies * n_blocks(self.n_features, self.scan.n_rows)
+
+    def run(self, keep_going: Callable[[int], bool]) -> NDArray[np.float64] | None:
+        """Return the scores; None if stopped. ``keep_going`` is told how many blocks are done."""
+        done = 0
+
+        def going() -> bool:
+            nonlocal done
+            done += 1
+            return keep_going(done)
+
+        return score_columns(self.score, self.blocks, going)
+
+
+def with_weights(
+    ledger: Ledger,
+    spec: RunSpec,
+    store: Store,
+    task: Task,
+    cap_nbytes: int,
+    watch: Callable[[Step], bool],
+) -> Task | None:
+    """Return the task of a run with the weights of its items; None if ``watch`` said no.
+
+    Of a method that has columns scored: from the ledger, or computed and committed there.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the passes.
+    StoreError
+        If the store is replaced meanwhile.
+    """
+    if method_of(spec.run.method).score is None or task.inputs.weights is not None:
+        return task
+    part = ItemWeights(np.zeros(0, np.uint32))
+    progress = ledger.load({WEIGHTS: part})
+    if not len(part.weights):
+        scores = _scored(spec, store, task, cap_nbytes, watch)
+        if scores is None:
+            return None
+        part = ItemWeights(integer_weights(scores))
+        ledger.commit(progress, {WEIGHTS: part.state()}, resident_nbytes())
+    return replace(task, inputs=replace(task.inputs, weights=part.weights))
+
+
+def _scored(
+    spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Callable[[Step], bool]
+) -> NDArray[np.float64] | None:
+    with store.unchanged():
+        check_leases(cap_nbytes, needs_of(spec, store, task))
+        score, scan = _parts_of(spec, store, task)
+        assert score is not None
+        assert scan is not None
+        scoring = Scoring(score, scan, store.n_features, decoy_families(spec, task))
+        n_steps = scoring.n_steps
+        return scoring.run(lambda done: watch(Step(STAGE, done, n_steps, unit="blocks")))
+
+
+def needs_of(spec: RunSpec, store: Store, task: Task) -> list[tuple[str, int]]:
+    """Return what scoring the columns of a run needs besides the process: (purpose, bytes).
+
+    Raises
+    ------
+    UsageError
+        If the store keeps no values and they are to be scored.
+    """
+    score, scan = _parts_of(spec, store, task)
+    if score is None or scan is None:
+        return []
+    return scoring_leases(score, scan, store.n_features, spec.decoys)
+
+
+def _parts_of(
+    spec: RunSpec, store: Store, task: Task
+) -> tuple[ColumnScore, Scan] | tuple[None, None]:
+    make = method_of(spec.run.method).score
+    if make is None:
+        return None, None
+    ground = ScoreGround(task.n_rows, spec.n_items(store.n_features), 1 + spec.decoys, spec.seed)
+    score = make(spec.sampler, ground)
+    if score is None:
+        return None, None
+    return score, scan_of(store, task.inputs, getattr(spec.sampler, "matrix", CODES))
+
+
+def scan_of(store: Store, inputs: Inputs, matrix: str) -> Scan:
+    """Return the scan of the training rows of a store.
+
+    Raises
+    ------
+    UsageError
+        If the store keeps no values and they are to be scored.
+    """
+    if matrix == VALUES and store.manifest.values_dtype is None:
+        raise UsageError(
+            f"--matrix values: expected a store that keeps the values, found {store.path}, which "
+            "keeps only codes. Score the codes with --matrix codes, or ingest without --no-values."
+        )
+    n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
+    return Scan(
+        store,
+        block_columns(n_rows),
+        rows=inputs.rows,
+        excluded=inputs.excluded,
+        values=matrix == VALUES,
+    )
+
+
+def scoring_leases(
+    score: ColumnScore, scan: Scan, n_features: int, n_families: int = 0
+) -> list[tuple[str, int]]:
+    """Return what passes need besides the process: (purpose, bytes)."""
+    n_items = (1 + n_families) * n_features
+    making = Exchangeability.nbytes(scan.n_rows) + 4 * n_families * scan.n_rows
+    return [
+        ("scoring columns", score.nbytes),
+        ("a block of columns", scan.nbytes),
+        (f"weights of {n_items} items", WEIGHT_NBYTES * n_items),
+        ("ledger", LEDGER_NBYTES),
+        *([("decoys", making)] if n_families else []),
+    ]
+
+
+def check_leases(cap_nbytes: int, leases: list[tuple[str, int]], other_nbytes: int = 0) -> None:
+    """Check that a cap holds some leases.
+
+    Raises
+    ------
+    BudgetError
+        If it cannot; the cap that is named holds ``other_nbytes`` in their place, too.
+    """
+    budget = Budget(cap_nbytes, other_nbytes=other_nbytes)
+    for purpose, nbytes in leases:
+        budget.grant(purpose, nbytes)
+    budget.check()

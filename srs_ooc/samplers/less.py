@@ -1,0 +1,149 @@
+"""LESS (Algorithm 1 of Kyrillidis and Zouzias 2014): features drawn by their columns' scores."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.params import Choice, Flag, Params, Whole, WordOrFile, option
+from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.column_scores.base import ColumnScore
+from srs_ooc.column_scores.leverage import MOST_ROWS, Leverage
+from srs_ooc.column_scores.norm import SquaredNorm
+from srs_ooc.column_scores.sketch import SketchedLeverage
+from srs_ooc.samplers.base import Sampler
+from srs_ooc.samplers.leaders import Leaders
+from srs_ooc.samplers.method import CODES, VALUES, Ground, Method, ScoreGround
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.samplers.weighted import ITEM_NBYTES, WeightedDrawing
+
+LEVERAGE, NORM = "leverage", "norm"
+MOST_RANK = 10_000
+MOST_POWER_PASSES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreParams(Params):
+    """What columns are scored by."""
+
+    scores: str = option(
+        WordOrFile((LEVERAGE, NORM)),
+        "What features are drawn by: leverage scores, squared norms, or a CSV file with columns "
+        "name and score, as `srs-ooc scores --csv` writes it.",
+        default=LEVERAGE,
+        metavar="leverage|norm|FILE",
+    )
+    rank: int = option(
+        Whole(1, MOST_RANK),
+        "Singular vectors that leverage scores sum over. At full rank they say nothing.",
+        default=50,
+        metavar="R",
+    )
+    center: bool = option(Flag(), "Take each column's mean off before.", default=True)
+    matrix: str = option(
+        Choice((CODES, VALUES)),
+        "Score the codes of the store, or the values that it keeps.",
+        default_text="codes for leverage, values for norm",
+        metavar="codes|values",
+    )
+    power_passes: int = option(
+        Whole(0, MOST_POWER_PASSES),
+        f"Passes that make leverage scores of more than {MOST_ROWS} rows, which are approximate, "
+        "more exact.",
+        default=2,
+        metavar="N",
+    )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle what is scored."""
+        by_values = given.get("scores") == NORM
+        return super().settle({"matrix": VALUES if by_values else CODES} | dict(given), table)
+
+    def score(self, ground: ScoreGround) -> ColumnScore | None:
+        """Return what scores the columns; None where a file has the scores."""
+        n_rows, n_items = ground.n_rows, ground.n_items
+        if self.scores == NORM:
+            return SquaredNorm(n_rows, n_items, center=self.center)
+        if self.scores != LEVERAGE:
+            return None
+        # Each direction of the features has a copy in every family of decoys.
+        rank = self.rank * ground.n_copies
+        if n_rows <= MOST_ROWS:
+            return Leverage(n_rows, n_items, rank, center=self.center)
+        return SketchedLeverage(
+            n_rows,
+            n_items,
+            rank,
+            center=self.center,
+            power_passes=self.power_passes,
+            key=derive(ground.key, Purpose.SKETCH),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LessParams(ScoreParams):
+    """Options of LESS."""
+
+    replacement: bool = option(
+        Flag(),
+        "Draw the features of a subspace with replacement; it then has up to --subspace-size.",
+        default=False,
+    )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle what is scored, and refuse a verdict on scores of unknown origin."""
+        params = super().settle(given, table)
+        if params.scores not in (LEVERAGE, NORM) and given.get("judge") == "decoy":
+            raise UsageError(
+                "--scores FILE: expected --judge probe or positive, found --judge decoy. Scores "
+                "that were made with the target favour features that go with it by chance, and no "
+                "decoy; a verdict would not hold. Name another judge, or score by leverage or norm."
+            )
+        return params
+
+
+def default_subspace(n_candidates: int) -> int:
+    """Return k = 2 sqrt(d), the upper end of what the paper advises (Section 6)."""
+    return max(1, min(n_candidates, ceil(2 * sqrt(n_candidates))))
+
+
+def _score(params: Params, ground: ScoreGround) -> ColumnScore | None:
+    assert isinstance(params, ScoreParams)
+    return params.score(ground)
+
+
+def _make(params: Params, ground: Ground) -> Sampler:
+    """Return the sampler, which tells what passes a relevance test where one is on the way."""
+    assert isinstance(params, LessParams)
+    weights = _alike(ground) if ground.weights is None else ground.weights
+    drawing = WeightedDrawing(weights, ground.subspace_size, replacement=params.replacement)
+    if ground.judge is None:
+        return Leaders(drawing, ground.tally, 0, ground.round_size, ground.key)
+    return SequentialRandomSubspace(
+        drawing, ground.judge, ground.tally, ground.n_items, ground.round_size
+    )
+
+
+def _alike(ground: Ground) -> NDArray[np.uint32]:
+    if ground.candidates is None:
+        return np.ones(ground.n_items, np.uint32)
+    weights = np.zeros(ground.n_items, np.uint32)
+    weights[ground.candidates] = 1
+    return weights
+
+
+LESS = Method(
+    "Random Subspace by leverage scores or norms of the columns",
+    LessParams,
+    _make,
+    ("decoy", "probe", "positive"),
+    score=_score,
+    item_nbytes=ITEM_NBYTES,
+    default_subspace=default_subspace,
+)
