@@ -40,6 +40,8 @@ class Purpose(IntEnum):
     RANK_TIE = 16
     CATEGORIES = 21
     BOOTSTRAP = 22
+    SUBSETS = 31
+    FOLDS = 32
 
 
 def mix64(x: int) -> int:

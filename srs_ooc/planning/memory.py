@@ -60,5 +60,6 @@ def memory_plan(subject: Subject) -> MemoryPlan:
             spec.learner.impurity,
             n_families=spec.decoys,
             concludes=spec.concludes,
+            state=spec.sampler.state_nbytes(shape.n_rows, shape.n_features),
         ),
     )

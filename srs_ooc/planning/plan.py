@@ -179,6 +179,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "alpha": spec.alpha,
         "degrees": [vars(time) for time in plan.degrees],
         "sight": vars(plan.sight),
+        "notes": list(spec.sampler.notes(shape.n_candidates)),
         "advice": [vars(advice) for advice in plan.advice],
         "iterations": plan.iterations,
         "total_seconds": plan.total_seconds,

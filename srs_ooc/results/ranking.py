@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
-from srs_ooc.base.state import Stateful
+from srs_ooc.base.state import Saved, State, Stateful
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.results.verdict import VerdictReading, explain
 from srs_ooc.runs.ledger import Ledger
@@ -19,6 +19,7 @@ from srs_ooc.runs.search import TALLY
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.method import method_of
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names, array_pieces
@@ -44,7 +45,8 @@ class FeatureRecord:
     ``p_better`` the share of them in which it beat the probe, over all trees of the subspace,
     ``entered`` the iteration after which it entered F, counted from 1. The rest is of the final
     verdict, for features that reached its closing stage
-    (:class:`srs_ooc.results.verdict.Standing`); these rank first, by it.
+    (:class:`srs_ooc.results.verdict.Standing`); these rank first, by it. A method that ranks by
+    scores of its own gives each feature its ``score``, and ``rank`` follows that.
     """
 
     name: str
@@ -63,6 +65,19 @@ class FeatureRecord:
     group: int | None
     p_value: float | None
     passes_alone: bool | None
+
+
+class _Scores:
+    """What a method ranks features by, where it is not their importance."""
+
+    def __init__(self, n_features: int) -> None:
+        self.array = np.zeros(n_features)
+
+    def state(self) -> State:
+        return State()
+
+    def restore(self, saved: Saved) -> None:
+        saved.fill("score", self.array)
 
 
 class Reading:
@@ -108,6 +123,11 @@ class Reading:
         self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
         self._kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}
+        self.ranks_only = spec.judge == "none"
+        scored = method_of(spec.run.method).scores
+        self._scores = _Scores(manifest.n_features) if scored else None
+        if self._scores is not None:
+            parts[scored] = self._scores
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
@@ -206,7 +226,9 @@ class Reading:
         return members[by_rank]
 
     def _importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return total MDI / trees it could be in, -1 where never drawn."""
+        """Return total MDI / trees it could be in, -1 where never drawn; or the method's scores."""
+        if self._scores is not None:
+            return self._scores.array[features]
         n_drawn = self._tally.n_drawn[features]
         total = self._tally.importance[features] / self._unit
         out = np.full(len(n_drawn), -1.0)
@@ -266,12 +288,15 @@ class Reading:
             entered=entered,
             tier=None if standing is None else standing.tier,
             q_value=None if standing is None else standing.q_value,
-            score=None if standing is None else standing.score,
+            score=self._score(stored) if standing is None else standing.score,
             stability=None if standing is None else standing.stability,
             group=None if standing is None else standing.group,
             p_value=None if standing is None else standing.p_value,
             passes_alone=None if standing is None else standing.passes_alone,
         )
+
+    def _score(self, stored: int) -> float | None:
+        return None if self._scores is None else float(self._scores.array[stored])
 
     def explain(self, name: str) -> str:
         """Say in one plain sentence why the feature called ``name`` is in or out.
@@ -310,7 +335,8 @@ def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) ->
     n, n_kept = manifest.n_features, ledger.progress().n_kept
     budget = Budget(cap_nbytes)
     tally = (12 if spec.concludes else 16) * spec.n_items(n)
-    budget.grant(f"tallies of {n} features", tally + 6 * n + _KEPT_NBYTES * n_kept)
+    scores = 8 * n if method_of(spec.run.method).scores else 0
+    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + _KEPT_NBYTES * n_kept)
     budget.grant("ledger", LEDGER_NBYTES)
     verdict = READING_NBYTES if spec.concludes else 0
     budget.grant("verdict and order", verdict + LEAST_BATCH * _PLACE_NBYTES)

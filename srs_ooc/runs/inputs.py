@@ -26,10 +26,19 @@ class Inputs:
         Stored positions, ascending; None if nothing is excluded.
     rows : int32 (n_rows,) or None
         Rows of the store, ascending; None for all.
+    validation : int32 or None
+        Those of them that are held out, ascending; None where the method chooses them.
     """
 
     excluded: NDArray[np.uint32] | None = None
     rows: NDArray[np.int32] | None = None
+    validation: NDArray[np.int32] | None = None
+
+    def validation_places(self) -> NDArray[np.int32] | None:
+        """Return the places among the rows of those that are held out."""
+        if self.validation is None or self.rows is None:
+            return self.validation
+        return np.searchsorted(self.rows, self.validation).astype(np.int32)
 
     def candidates(self, n_features: int) -> NDArray[np.uint32] | None:
         """Return V as stored positions, or None where it is every feature."""
@@ -47,9 +56,10 @@ def resolve(
     rows_file: Path | None,
     *,
     exclude_missing: bool,
+    validation_file: Path | None = None,
     room_nbytes: int = 0,
 ) -> Inputs:
-    """Read the files of ``--exclude`` and ``--rows`` against the store at ``path``.
+    """Read the files of ``--exclude``, ``--rows`` and ``--validation-rows`` against a store.
 
     With more ``room_nbytes`` of memory the files are read fewer times; what is found is the same.
 
@@ -69,12 +79,22 @@ def resolve(
             excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
     if excluded.all():
         raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
-    rows = None
-    if rows_file is not None:
-        found = find_all(rows_file, Names(path, manifest, "row_ids"), "row id", room_nbytes)
-        rows = _positions(found, np.int32)
+    rows, validation = (
+        None if file is None else _rows_of(path, manifest, file, room_nbytes)
+        for file in (rows_file, validation_file)
+    )
+    if rows is not None and validation is not None and not np.isin(validation, rows).all():
+        raise UsageError(
+            "--validation-rows: expected rows that --rows names, found others. The rows of "
+            "--validation-rows are held out of those of --rows: name them in both."
+        )
     stored = _positions(excluded, np.uint32)
-    return Inputs(stored if len(stored) else None, rows)
+    return Inputs(stored if len(stored) else None, rows, validation)
+
+
+def _rows_of(path: Path, manifest: Manifest, file: Path, room_nbytes: int) -> NDArray[np.int32]:
+    found = find_all(file, Names(path, manifest, "row_ids"), "row id", room_nbytes)
+    return _positions(found, np.int32)
 
 
 def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:

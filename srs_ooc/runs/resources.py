@@ -16,7 +16,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.learners.trees import TreeLearner, thread_nbytes
-from srs_ooc.runs.engine import Book
+from srs_ooc.runs.engine import Book, check_needs
 from srs_ooc.runs.executors import Executor, Source, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TreeWriter
@@ -79,7 +79,11 @@ def plan_memory(
     """
     budget = Budget(cap_nbytes, process_nbytes)
     for purpose, n_bytes in fixed_nbytes(
-        shape, spec.learner.impurity, spec.decoys, concludes=spec.concludes
+        shape,
+        spec.learner.impurity,
+        spec.decoys,
+        concludes=spec.concludes,
+        state=spec.sampler.state_nbytes(shape.n_rows, shape.n_features),
     ):
         budget.grant(purpose, n_bytes)
     n_columns = spec.n_columns
@@ -97,6 +101,7 @@ def _worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
         spec.learner.trees_per_subspace,
         bootstrap=spec.learner.bootstrap,
         saves_trees=saves,
+        splits_rows=spec.sampler.splits_rows,
     )
     return work_nbytes(shape, n_columns, extra)
 
@@ -107,7 +112,7 @@ class EngineParts:
 
     ``candidates``, uint32 (n_candidates,), are the items that may be drawn, None where all may;
     ``manifest`` is of the run's store; ``target_order``, int32 (n_rows,), is how a replay permutes
-    the target.
+    the target; ``validation``, int32, are the places of rows held out.
     """
 
     spec: RunSpec
@@ -119,6 +124,7 @@ class EngineParts:
     learner: TreeLearner
     blocks: list[Block]
     target_order: NDArray[np.int32] | None = None
+    validation: NDArray[np.int32] | None = None
 
     @property
     def n_features(self) -> int:
@@ -138,9 +144,19 @@ class EngineParts:
         ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
-        return Search(
-            spec, self.n_features, self.n_candidates, self.candidates, self.executor, book, trees
+        search = Search(
+            spec,
+            self.n_features,
+            self.n_candidates,
+            self.candidates,
+            self.executor,
+            book,
+            trees,
+            response=self.learner.rows.response,
+            validation=self.validation,
         )
+        check_needs(search.engine.sampler, self.learner.provides, "trees")
+        return search
 
     @contextmanager
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
@@ -253,6 +269,7 @@ def _parts_of(
         learner,
         blocks,
         order,
+        inputs.validation_places(),
     )
 
 

@@ -13,6 +13,7 @@ from srs_ooc.runs.ledger import TreeWriter
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.method import Ground, method_of
+from srs_ooc.trees.response import Response
 
 TALLY, STEADINESS = "tally", "steadiness"
 """Names under which a ledger keeps what was learnt of each item, and whether that is stable."""
@@ -37,6 +38,10 @@ class Search:
         Where it is committed to.
     trees : TreeWriter, optional
         Where trees are kept, if the executor returns them.
+    response : Response, optional
+        What the rows say.
+    validation : int32, optional
+        Places of the rows held out, where they were given.
 
     Attributes
     ----------
@@ -57,6 +62,9 @@ class Search:
         executor: Executor,
         book: Book,
         trees: TreeWriter | None = None,
+        *,
+        response: Response | None = None,
+        validation: NDArray[np.int32] | None = None,
     ) -> None:
         self.spec = spec
         self.tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
@@ -77,6 +85,8 @@ class Search:
             self.tally,
             judge,
             spec.keep,
+            response,
+            validation,
         )
         self.engine = Engine(
             method_of(spec.run.method).make(spec.sampler, ground),

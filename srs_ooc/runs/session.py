@@ -42,8 +42,8 @@ class Request:
     ----------
     options : Options
         Fields of the identity that were given.
-    exclude_file, rows_file : Path or None
-        Files of feature names to leave out, and of row ids to train on.
+    exclude_file, rows_file, validation_file : Path or None
+        Files of feature names to leave out, of row ids to train on, and of those held out.
     exclude_missing : bool
         Leave out features with missing values.
     iterations : int or None
@@ -67,6 +67,7 @@ class Request:
     threads: int | None = None
     save_trees: bool | None = None
     until_stable: bool = False
+    validation_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         request.exclude_file,
         request.rows_file,
         exclude_missing=request.exclude_missing,
+        validation_file=request.validation_file,
         room_nbytes=_room_nbytes(request),
     )
     options = _with_digests(request.options, asked)
@@ -141,7 +143,7 @@ def open_or_create(store: Path, run: Path, request: Request, plan: Plan | None =
         UNTIL_STABLE: request.until_stable,
     }
     meta[VALID] = 0 if saves else None
-    arrays = {"excluded": asked.excluded, "rows": asked.rows}
+    arrays = {"excluded": asked.excluded, "rows": asked.rows, "validation": asked.validation}
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
 
@@ -161,6 +163,7 @@ def settle_new(store: Path, request: Request) -> tuple[RunSpec, Shape, Inputs, i
         request.exclude_file,
         request.rows_file,
         exclude_missing=request.exclude_missing,
+        validation_file=request.validation_file,
         room_nbytes=_room_nbytes(request),
     )
     options = _with_digests(request.options, asked)
@@ -236,7 +239,11 @@ def work_on(
     until = max(int(ledger.meta("iterations")), ledger.progress().iteration)
     if is_done(ledger, until):
         return
-    inputs = Inputs(ledger.input("excluded", "<u4"), ledger.input("rows", "<i4"))
+    inputs = Inputs(
+        ledger.input("excluded", "<u4"),
+        ledger.input("rows", "<i4"),
+        ledger.input("validation", "<i4"),
+    )
     cap_nbytes = int(ledger.meta("memory_mb")) * MB
     setting = Setting(store, inputs, cap_nbytes, request.threads)
     with _tree_writer(ledger) as trees:
@@ -294,9 +301,13 @@ def _screen(
         engine = parts.search(ledger, trees=trees).engine
         kept = engine.sampler
         engine.advance(until, lambda: watch(Step("", engine.iteration, until, kept.n_kept)))
+        if engine.is_over:
+            ledger.set_meta("iterations", engine.iteration)
 
 
 def _with_digests(options: Options, inputs: Inputs) -> Options:
     return options.also(
-        excluded=digest(inputs.excluded, "features"), rows=digest(inputs.rows, "rows")
+        excluded=digest(inputs.excluded, "features"),
+        rows=digest(inputs.rows, "rows"),
+        validation=digest(inputs.validation, "rows"),
     )

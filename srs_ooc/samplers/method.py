@@ -5,11 +5,12 @@ A package adds a method through an entry point of the group :data:`GROUP` that n
 run's identity.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,43 @@ from srs_ooc.base.params import Params
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import Sampler
+from srs_ooc.trees.response import Response
 
 GROUP = "srs_ooc.samplers"
-_OWN = {"srs": "srs_ooc.samplers.methods:SRS", "rs": "srs_ooc.samplers.methods:RS"}
+_OWN = {
+    "srs": "srs_ooc.samplers.methods:SRS",
+    "rs": "srs_ooc.samplers.methods:RS",
+    "prs": "srs_ooc.samplers.prs_params:PRS",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodParams(Params):
+    """Options of a method, and what follows from them for a run before it starts."""
+
+    @property
+    def splits_rows(self) -> bool:
+        """Whether models are fitted on some rows and predict others."""
+        return False
+
+    def default_subspace(self, n_candidates: int) -> int | None:
+        """Return q where it is not given; None for the default of all methods."""
+        return None
+
+    def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
+        """Raise ``UsageError`` if the method cannot work on such a table with such a q."""
+
+    def state_nbytes(self, n_rows: int, n_features: int) -> int:
+        """Return what the sampler needs besides the bytes of a feature that every run may keep."""
+        return 0
+
+    def most_iterations(self) -> tuple[int, str] | None:
+        """Return at how many iterations the method has ended by itself, and why; None if never."""
+        return None
+
+    def notes(self, n_candidates: int) -> tuple[str, ...]:
+        """Return sentences that are worth saying before such a run starts."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -48,6 +83,10 @@ class Ground:
         The relevance test by which features enter F; None where the verdict comes last.
     n_leaders : int
         Leading items to hold where the verdict comes last.
+    response : Response or None
+        What the rows say, for a method that learns from predictions.
+    validation : int32 or None
+        Places among the rows of those held out, ascending; None where the method chooses them.
     """
 
     n_items: int
@@ -59,6 +98,8 @@ class Ground:
     tally: Tally
     judge: Judge | None = None
     n_leaders: int = 0
+    response: Response | None = None
+    validation: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,18 +110,25 @@ class Method:
     ----------
     summary : str
         One line for the help.
-    params : type of Params
+    params : type of MethodParams
         Its options.
     make : callable
         ``make(params, ground) -> Sampler``.
     judges : tuple of str
-        The relevance tests it can run under.
+        The relevance tests it can run under; the first where decoys are not among them.
+    learner : mapping
+        Options of the learner where they are not given, other than the learner's own.
+    scores : str
+        The part of the ledger that has a large array ``score``, float64 (n_features,), by which the
+        method ranks; empty for a method that ranks by importance.
     """
 
     summary: str
-    params: type[Params]
-    make: Callable[[Params, Ground], Sampler]
+    params: type[MethodParams]
+    make: Callable[[Any, Ground], Sampler]
     judges: tuple[str, ...] = ("decoy",)
+    learner: Mapping[str, Any] = field(default_factory=dict)
+    scores: str = ""
 
 
 @cache

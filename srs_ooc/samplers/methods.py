@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from srs_ooc.base.params import Params, Share, Whole, option
+from srs_ooc.base.params import Share, Whole, option
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.leaders import Leaders
-from srs_ooc.samplers.method import Ground, Method
+from srs_ooc.samplers.method import Ground, Method, MethodParams
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 
 PAPERS_JUDGES = ("decoy", "probe", "positive")
@@ -14,7 +14,7 @@ NOTHING_HELD = "0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomSubspaceParams(Params):
+class RandomSubspaceParams(MethodParams):
     """Options of Random Subspace."""
 
     draw_block: int = option(
@@ -39,9 +39,8 @@ class SrsParams(RandomSubspaceParams):
     )
 
 
-def _make(params: Params, ground: Ground) -> Sampler:
+def _make(params: RandomSubspaceParams, ground: Ground) -> Sampler:
     """Return the sampler: F by a relevance test, or the leaders where the verdict comes last."""
-    assert isinstance(params, RandomSubspaceParams)
     alpha = params.alpha if isinstance(params, SrsParams) else NOTHING_HELD
     drawing = Drawing(
         ground.n_candidates, ground.subspace_size, alpha, ground.candidates, params.draw_block

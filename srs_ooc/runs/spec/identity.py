@@ -7,20 +7,27 @@ from typing import Any, Self, TypeVar
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.params import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
-from srs_ooc.evidence.params import DecoyParams, PositiveParams, ProbeParams
+from srs_ooc.evidence.params import (
+    DecoyParams,
+    NoJudgeParams,
+    PositiveParams,
+    ProbeParams,
+)
 from srs_ooc.learners.params import TreeParams
-from srs_ooc.samplers.method import method_names, method_of
+from srs_ooc.samplers.method import MethodParams, method_names, method_of
 from srs_ooc.trees.tree import TreeLimits
 
 JUDGES: dict[str, type[Params]] = {
     "probe": ProbeParams,
     "positive": PositiveParams,
     "decoy": DecoyParams,
+    "none": NoJudgeParams,
 }
 """The options of each judge, by its name."""
 _P = TypeVar("_P", bound=Params)
-INPUTS = ("excluded", "rows")
+INPUTS = ("excluded", "rows", "validation")
 """Options that name files; the identity holds digests of what is in them."""
+NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none"}
 
 
 class Options(Mapping[str, Any]):
@@ -59,8 +66,8 @@ class RunParams(Params):
     judge: str = option(
         Choice(tuple(JUDGES)),
         "Test of relevance: the paper's probe, any positive importance, or decoys with a final "
-        "verdict (docs/evidence.md).",
-        default_text="decoy; probe with its own options or --save-trees",
+        "verdict (docs/evidence.md); none for a method that only ranks.",
+        default_text="decoy; probe with its own options or --save-trees; none with --method prs",
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
@@ -81,8 +88,8 @@ class RunSpec:
     ----------
     store : str
         Fingerprint of the store.
-    excluded, rows : str
-        Digests of the excluded features and the training rows.
+    excluded, rows, validation : str
+        Digests of the excluded features, of the rows, and of those that are held out.
     run : RunParams
         What every run has.
     sampler, learner, judging : Params
@@ -93,13 +100,16 @@ class RunSpec:
     excluded: str
     rows: str
     run: RunParams
-    sampler: Params
+    sampler: MethodParams
     learner: TreeParams
     judging: Params
+    validation: str = NOT_GIVEN["validation"]
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as JSON-ready values, all options side by side."""
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
+        if self.validation != NOT_GIVEN["validation"]:
+            own["validation"] = self.validation
         return own | self.values()
 
     def values(self) -> dict[str, Any]:
@@ -121,7 +131,10 @@ class RunSpec:
         try:
             run = _restored(RunParams, record)
             return cls(
-                **{name: record[name] for name in ("store", *INPUTS)},
+                store=record["store"],
+                excluded=record["excluded"],
+                rows=record["rows"],
+                validation=record.get("validation", NOT_GIVEN["validation"]),
                 run=run,
                 sampler=_restored(method_of(run.method).params, record),
                 learner=_restored(TreeParams, record),
@@ -217,10 +230,10 @@ class RunSpec:
         return self.subspace_size + isinstance(self.judging, ProbeParams)
 
     def make_judge(self) -> Judge | None:
-        """Return the relevance test by which features enter F; None for a run that concludes."""
+        """Return the relevance test by which features enter F; None where it has none."""
         if isinstance(self.judging, ProbeParams):
             return ProbeJudge(self.judging.probe_min_draws, self.judging.probe_min_wins)
-        return None if self.concludes else PositiveJudge()
+        return PositiveJudge() if isinstance(self.judging, PositiveParams) else None
 
 
 def _restored(kind: type[_P], record: Mapping[str, Any]) -> _P:
