@@ -77,7 +77,8 @@ class Number:
             number = -1.0
         if not 0 <= number <= LARGEST:
             raise UsageError(
-                f"--{_flag(name)}: expected a number from 0 to {LARGEST}, found {str(value)[:40]!r}."
+                f"--{_flag(name)}: expected a number from 0 to {LARGEST}, found "
+                f"{str(value)[:40]!r}."
             )
         return repr(number)
 

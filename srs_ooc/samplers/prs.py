@@ -156,7 +156,7 @@ class ParametricRandomSubspace:
         return self._descent.n_models * (1 if self.phase == FINAL else self.n_folds)
 
     def propose(self, iteration: int, key: int) -> Subspace:
-        """Return the subset of the model of ``iteration``: T of the first fold, T of the next ..."""
+        """Return the subset of a model: T of the first fold come first, then T of the next."""
         fold, t = divmod((iteration - self._first) % self.n_wanted, self._descent.n_models)
         split = self._folds.whole if self.phase == FINAL else self._folds.splits[fold]
         return Subspace(self._subsets.draw(fold, t), split=split)
@@ -186,8 +186,9 @@ class ParametricRandomSubspace:
     def _votes_of(self, fold: int) -> NDArray[np.float32]:
         """Return the votes of a fold's models, (T, n_predicted); a view."""
         n_models, most = self._descent.n_models, self._folds.most_predicted
-        votes = self._votes.reshape(self.n_folds, n_models, most)[fold]
-        return votes[:, : len(self._folds.splits[fold].predicted)]
+        votes = self._votes.reshape(self.n_folds, n_models, most)
+        of_fold: NDArray[np.float32] = votes[fold, :, : len(self._folds.splits[fold].predicted)]
+        return of_fold
 
     def step(self) -> bool:
         """Take one step by one fold's rows; after the last fold look at what it came to."""

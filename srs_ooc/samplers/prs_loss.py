@@ -63,10 +63,12 @@ class Truth:
         self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """Return the derivative of the mean loss of ``rows`` by each row's mean vote."""
-        weights = self.weights[rows] / self.weights[rows].sum()
+        weights: NDArray[np.float64] = self.weights[rows] / self.weights[rows].sum()
+        slopes = -1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0)
         if self.numbers is not None:
-            return weights * (2.0 * (mean_votes - self.numbers[rows]))
-        return weights / -np.clip(mean_votes, LEAST_SHARE, 1.0)
+            slopes = 2.0 * (mean_votes - self.numbers[rows])
+        weights *= slopes
+        return weights
 
     def loss(self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]) -> float:
         """Return the mean loss of ``rows``: squared error, or cross-entropy."""

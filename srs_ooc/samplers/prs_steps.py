@@ -46,8 +46,9 @@ class Adam:
 
 
 def projected(beta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how far beta goes within [0, 1] when it goes down the gradient."""
-    return beta - np.clip(beta - gradient, 0.0, 1.0)
+    """Return the gradient without what points out of [0, 1]: there beta cannot go."""
+    outward = ((beta <= 0.0) & (gradient > 0.0)) | ((beta >= 1.0) & (gradient < 0.0))
+    return np.where(outward, 0.0, gradient)
 
 
 def feasible(
