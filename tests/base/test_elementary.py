@@ -32,5 +32,10 @@ def test_a_power_beyond_the_range_is_its_end():
     assert exp(np.array([1e9, -1e9])).tolist() == exp(np.array([700.0, -700.0])).tolist()
 
 
-LOGS = ['0x0.0p+0', '-0x1.7f7427b73e391p+1', '0x1.193ea7aad030bp+0', '-0x1.144f69ff9ffc4p+7']
-POWERS_OF_E = ['0x1.0000000000000p+0', '0x1.5bf0a8b14576ap+1', '0x1.9511fc6871044p-6', '0x1.e103201f299b3p+165']
+LOGS = ["0x0.0p+0", "-0x1.7f7427b73e391p+1", "0x1.193ea7aad030bp+0", "-0x1.144f69ff9ffc4p+7"]
+POWERS_OF_E = [
+    "0x1.0000000000000p+0",
+    "0x1.5bf0a8b14576ap+1",
+    "0x1.9511fc6871044p-6",
+    "0x1.e103201f299b3p+165",
+]

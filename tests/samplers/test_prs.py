@@ -208,9 +208,7 @@ def test_folds_share_out_every_row_evenly_by_class(n_folds, seed, share):
     strata = np.random.default_rng(seed).integers(0, 3, 80)
     folds = make_folds(strata, n_folds, seed, share=share)
     assert sorted([*folds.training, *folds.validation]) == list(range(80))
-    own = [
-        split.predicted[places] for split, places in zip(folds.splits, folds.own, strict=True)
-    ]
+    own = [split.predicted[places] for split, places in zip(folds.splits, folds.own, strict=True)]
     assert sorted(np.concatenate(own)) == folds.training.tolist()
     for split, rows, places in zip(folds.splits, own, folds.held_out, strict=True):
         assert split.predicted[places].tolist() == folds.validation.tolist()

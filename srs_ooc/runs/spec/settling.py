@@ -68,6 +68,11 @@ def settle(
             "on decoys too. Use --replays, or another judge, or leave it out."
         )
     sampler = method.params.settle(given, shape)
+    if saves_trees and sampler.splits_rows:
+        raise UsageError(
+            f"--save-trees: expected a method whose trees are one ensemble, found --method "
+            f"{run.method}: most of its trees only serve to learn. Leave it out."
+        )
     largest = _largest(shape, cap_nbytes, learner, judging, sampler, saves_trees=saves_trees)
     default = sampler.default_subspace(shape.n_candidates)
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
