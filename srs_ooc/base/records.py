@@ -128,9 +128,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Step:
-    """Where work on a run stands: ``done`` of ``total`` trees or iterations of a stage, and |F|."""
+    """Where work on a run stands: ``done`` of ``total`` units of a stage, and |F|."""
 
     stage: str
     done: int
     total: int
     n_kept: int = 0
+    unit: str = "iterations"

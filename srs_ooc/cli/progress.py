@@ -34,8 +34,9 @@ class RunProgress:
     def show(self, step: Step) -> None:
         """Show where the run stands, if it is time to."""
         now = time.monotonic()
-        if self._stage != step.stage:
-            self._stage, self._begun = step.stage, (now, step.done)
+        stage = step.stage if step.unit == "iterations" else step.unit
+        if self._stage != stage:
+            self._stage, self._begun = stage, (now, step.done)
         if now < self._next and step.done < step.total:
             return
         on_terminal = sys.stderr.isatty()
@@ -51,7 +52,7 @@ class RunProgress:
         left = f"{(step.total - step.done) / speed:.0f} s left" if speed else "starting"
         what = f"{step.n_kept} in F" if not step.stage else step.stage
         return (
-            f"{step.done}/{step.total} iterations, {speed:.0f}/s, {what}, {left}, "
+            f"{step.done}/{step.total} {step.unit}, {speed:.3g}/s, {what}, {left}, "
             f"{resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
         )
 

@@ -157,7 +157,8 @@ def plan_values(plan: Plan) -> dict[str, Any]:
     """Return the plan as JSON-ready values; sizes in MB of 10**6 bytes."""
     subject, memory = plan.subject, plan.memory
     shape, spec = subject.shape, subject.spec
-    return {
+    notes = spec.sampler.notes(shape.n_candidates)
+    return ({"notes": list(notes)} if notes else {}) | {
         "n_rows": shape.n_rows,
         "n_features": shape.n_candidates,
         "class_counts": list(subject.class_counts),
@@ -179,7 +180,6 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "alpha": spec.alpha,
         "degrees": [vars(time) for time in plan.degrees],
         "sight": vars(plan.sight),
-        "notes": list(spec.sampler.notes(shape.n_candidates)),
         "advice": [vars(advice) for advice in plan.advice],
         "iterations": plan.iterations,
         "total_seconds": plan.total_seconds,

@@ -11,6 +11,7 @@ from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.session import is_done
 from srs_ooc.runs.spec import RunSpec, declared
+from srs_ooc.samplers.method import method_of, methods
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,22 @@ def _numbers(params: Params) -> dict[str, Any]:
 
 
 def values_of(status: Status) -> dict[str, Any]:
-    """Return a status as JSON-ready values: every option that runs may have, null where not."""
+    """Return a status as JSON-ready values.
+
+    Of options, every one that runs by its method or its kin may have, null where this one has not;
+    a method that is added to the program changes no other's.
+    """
     values = {name: value for name, value in vars(status).items() if name != "parts"}
     held = {name: value for part in status.parts.values() for name, value in part.items()}
-    return values | {name: held.get(name) for name in declared()}
+    foreign = _options_of_other_methods(str(status.parts["run"]["method"]))
+    return values | {name: held.get(name) for name in declared() if name not in foreign}
+
+
+def _options_of_other_methods(name: str) -> set[str]:
+    own = method_of(name).params
+    kin: set[str] = set(own.options())
+    others: set[str] = set()
+    for _, other in methods():
+        is_kin = issubclass(other.params, own) or issubclass(own, other.params)
+        (kin if is_kin else others).update(other.params.options())
+    return others - kin

@@ -299,8 +299,13 @@ def _screen(
     where = (setting.store, setting.inputs, setting.cap_nbytes, setting.threads)
     with engine_parts(spec_of(ledger), *where, saves=trees is not None) as parts:
         engine = parts.search(ledger, trees=trees).engine
-        kept = engine.sampler
-        engine.advance(until, lambda: watch(Step("", engine.iteration, until, kept.n_kept)))
+        sampler = engine.sampler
+
+        def going() -> bool:
+            by_iterations = Step("", engine.iteration, until, sampler.n_kept)
+            return watch(sampler.progress() or by_iterations)
+
+        engine.advance(until, going)
         if engine.is_over:
             ledger.set_meta("iterations", engine.iteration)
 

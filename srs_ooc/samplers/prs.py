@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.records import Outcome, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.state import PAGE_ITEMS, Pages, Saved, State, n_pages
 from srs_ooc.samplers.base import PREDICTIONS
@@ -168,6 +168,11 @@ class ParametricRandomSubspace:
     def done(self, iteration: int) -> bool:
         """Return whether the models on all training rows are there."""
         return self.phase == FINAL and self._n_grown == self.n_wanted
+
+    def progress(self) -> Step:
+        """Return the epochs, of which the models at the end count as the last."""
+        models = f"{self._first + self._n_grown:,} models"
+        return Step(models, self.epoch, self._descent.n_epochs + 1, unit="epochs")
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Take the votes of a model; the last one of the set begins the learning."""

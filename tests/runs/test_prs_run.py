@@ -171,6 +171,6 @@ def test_a_plan_says_what_happens_with_many_features():
         json_of("plan", "--n-rows", 300, "--n-features", p, "--method", "prs", "--json")
         for p in (300, 20_000)
     )
-    assert few["notes"] == []
+    assert "notes" not in few
     assert "20,000 features" in many["notes"][0]
     assert many["iterations"] == 3000 * 1000 + 100
