@@ -42,8 +42,8 @@ def main() -> None:
         from prs_in_memory import run_file
 
         relevant = list(RELEVANT[given.folder.stem.split("_")[0]])
-        found = run_file(given.folder, relevant, given.epochs, given.patience)
-        given.one.write_text(json.dumps(found))
+        one = run_file(given.folder, relevant, given.epochs, given.patience)
+        given.one.write_text(json.dumps(one))
         return
     for problem in given.problems:
         found = [_measured(given, given.folder / f"{problem}_{i}.npz") for i in given.files]

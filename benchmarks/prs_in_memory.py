@@ -1,4 +1,4 @@
-"""Parametric Random Subspace on one small file, in memory: the sampler and trees without a store."""
+"""Parametric Random Subspace on one small file: sampler and trees without a store."""
 
 import time
 from pathlib import Path
