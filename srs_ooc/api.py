@@ -58,6 +58,7 @@ def run(
     until_stable: bool = False,
     rows: NamesOrFile = None,
     exclude: NamesOrFile = None,
+    validation_rows: NamesOrFile = None,
     exclude_missing: bool = False,
     save_trees: bool | None = None,
     progress: Progress = None,
@@ -92,6 +93,8 @@ def run(
         Row ids to train on: a file with one a line, or the ids.
     exclude : path or iterable of str, optional
         Names of features to leave out, likewise.
+    validation_rows : path or iterable of str, optional
+        Of a method that holds rows out: their row ids, likewise.
     exclude_missing : bool
         Leave out features with missing values.
     save_trees : bool, optional
@@ -126,6 +129,7 @@ def run(
             threads,
             save_trees,
             until_stable,
+            _file_of(validation_rows, Path(scratch) / "validation", "validation_rows"),
         )
         folder = default_run_path(opened.path) if out is None else Path(out)
         with closing(open_or_create(opened, folder, request, planned_run)) as ledger:

@@ -64,6 +64,26 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Number:
+    """A finite number of at least 0, kept as the shortest text that says it."""
+
+    takes: ClassVar[tuple[type, ...]] = (str, int, float)
+
+    def canonical(self, name: str, value: Any) -> str:
+        """Return the text: ``1e-3`` and ``0.0010`` are both ``0.001``."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= LARGEST:
+            raise UsageError(
+                f"--{_flag(name)}: expected a number from 0 to {LARGEST}, found "
+                f"{str(value)[:40]!r}."
+            )
+        return repr(number)
+
+
+@dataclass(frozen=True)
 class Choice:
     """One of a few words."""
 

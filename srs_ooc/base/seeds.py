@@ -43,6 +43,8 @@ class Purpose(IntEnum):
     COMPACT = 23
     WEIGHTED = 25
     SKETCH = 26
+    SUBSETS = 31
+    FOLDS = 32
 
 
 def mix64(x: int) -> int:

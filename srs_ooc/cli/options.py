@@ -18,6 +18,8 @@ INPUT_OPTIONS: list[Decorator] = [
     click.option("--exclude-missing", is_flag=True, help="Leave out features with missing values."),
     click.option("--rows", "rows_file", type=FILE, metavar="FILE",
                  help="Row ids to train on, one a line."),
+    click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
+                 help="With --method prs: row ids, of those, that are held out, one a line."),
 ]  # fmt: skip
 
 

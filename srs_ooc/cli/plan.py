@@ -41,6 +41,7 @@ def plan_command(
     exclude_file: Path | None,
     exclude_missing: bool,
     rows_file: Path | None,
+    validation_file: Path | None,
     as_json: bool,
     **identity: Any,
 ) -> None:
@@ -59,10 +60,12 @@ def plan_command(
             exclude_missing,
             memory_mb=memory_mb,
             threads=threads,
+            validation_file=validation_file,
         )
         subject = subject_of_store(Store.open(only_store() if store is None else store), request)
     else:
-        if store is not None or exclude_file or rows_file or exclude_missing:
+        named = exclude_file or rows_file or validation_file
+        if store is not None or named or exclude_missing:
             raise UsageError(
                 "expected a store (with --exclude, --rows), or --n-rows and --n-features alone; "
                 "found both. Leave one out."
@@ -87,6 +90,7 @@ def plan_lines(plan: Plan) -> list[str]:
     """Return the plan for a reader."""
     return [
         *_table_lines(plan),
+        *plan.subject.notes,
         *_memory_lines(plan),
         *_time_lines(plan),
         *_find_lines(plan),

@@ -34,8 +34,9 @@ class RunProgress:
     def show(self, step: Step) -> None:
         """Show where the run stands, if it is time to."""
         now = time.monotonic()
-        if self._stage != step.stage:
-            self._stage, self._begun = step.stage, (now, step.done)
+        stage = step.stage if step.unit == "iterations" else step.unit
+        if self._stage != stage:
+            self._stage, self._begun = stage, (now, step.done)
         if now < self._next and step.done < step.total:
             return
         on_terminal = sys.stderr.isatty()

@@ -70,6 +70,7 @@ def run_command(
     exclude_file: Path | None,
     exclude_missing: bool,
     rows_file: Path | None,
+    validation_file: Path | None,
     save_trees: bool | None,
     out: Path | None,
     **identity: Any,
@@ -90,6 +91,7 @@ def run_command(
         threads,
         save_trees,
         until_stable,
+        validation_file,
     )
     run = default_run_path(opened.path) if out is None else out
     is_new = not run.exists()
@@ -101,6 +103,8 @@ def run_command(
             "`srs-ooc plan` says more; `srs-ooc resume RUN --iterations TOTAL` goes on.",
             err=True,
         )
+    if is_new:
+        _say_notes(ledger, opened)
     _work(ledger, opened, request)
 
 
@@ -163,6 +167,13 @@ def work_signals() -> Iterator[_Signals]:
             signal.signal(number, handler)
 
 
+def _say_notes(ledger: Ledger, store: Store) -> None:
+    spec, excluded = spec_of(ledger), ledger.input("excluded", "<u4")
+    n_candidates = store.n_features - (0 if excluded is None else len(excluded))
+    for note in spec.method.notes(spec.sampler, n_candidates):
+        say(note, err=True)
+
+
 def _work(ledger: Ledger, store: Store, request: Request) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")))
@@ -197,6 +208,11 @@ def _why_none(reading: Reading, status: Status) -> str:
     if reading.verdict is not None:
         return reading.verdict.why_none()
     best = reading.first()
+    if reading.ranks_only:
+        return (
+            f"This run ranks features and selects none (--judge none). First: {best.name}, with a "
+            f"score of {best.score:.3g}."
+        )
     probe = status.parts["judge"]
     if "probe_min_draws" not in probe or best.p_better is None:
         return "No feature passed the judge yet."

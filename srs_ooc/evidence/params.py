@@ -26,6 +26,11 @@ class PositiveParams(Params):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NoJudgeParams(Params):
+    """No feature is judged: the run ranks them."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProbeParams(Params):
     """The paper's probe (Section 5); ``probe_min_draws`` is L, ``probe_min_wins`` is beta."""
 

@@ -6,23 +6,28 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Iteration, Outcome
+from srs_ooc.base.records import Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import derive
 from srs_ooc.learners.base import Columns
-from srs_ooc.samplers.base import IMPORTANCE
+from srs_ooc.samplers.base import IMPORTANCE, PREDICTIONS
 from srs_ooc.trees.block import Block
+from srs_ooc.trees.forest import predict_block
 from srs_ooc.trees.grow import grow_tree, scratch_nbytes
 from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import GrownTree, TreeLimits
 
 MORE_TREES = 1 << 32
 """Part of the words under which further trees on a subspace have their keys."""
+MOST_SPLITS = 128
+"""Splits of the rows whose training rows are kept."""
 PROBE_FEATURE = 0xFFFFFFFF
 """The number that names an added column's random draws; no feature has it."""
 
 
 class TreeLearner:
-    """Grows extremely randomized trees on each subspace and sums what they teach.
+    """Grows randomized trees on each subspace and sums what they teach.
+
+    Where a subspace splits the rows, its trees are grown on some and predict others.
 
     Parameters
     ----------
@@ -44,7 +49,7 @@ class TreeLearner:
         Features of the store whose codes are categories; default none.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE, PREDICTIONS})
 
     def __init__(
         self,
@@ -61,6 +66,7 @@ class TreeLearner:
         self.rows, self.limits, self.records = rows, limits, records
         self.bootstrap, self.categorical = bootstrap, categorical
         self.n_threads, self.n_trees = n_threads, n_trees
+        self._splits: dict[int, tuple[RowSplit, TrainingRows]] = {}
         self.tiled = wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
             self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
@@ -81,25 +87,54 @@ class TreeLearner:
 
         That of the probe, the column after those of the subspace, is summed apart.
         """
-        features = iteration.features
+        features, split = iteration.features, iteration.subspace.split
+        rows = self.rows if split is None else self._fitted(split)
         importance = np.zeros(len(columns.features), dtype=np.int64)
         records = []
         for number in range(self.n_trees):
             key = tree_key(iteration.tree_key, number)
-            grown = self.grow(block, columns.features, key, columns.sources)
+            grown = self._grow(block, columns, rows, key, record=split is not None or self.records)
             importance += grown.importance
             if grown.record is not None:
                 records.append(grown.record)
         probe = None if iteration.probe is None else int(importance[-1])
-        return Outcome(features, importance[: len(features)], probe, tuple(records))
+        predictions = None if split is None else self._predict(records, block, features, split)
+        return Outcome(
+            features,
+            importance[: len(features)],
+            probe,
+            tuple(records) if self.records else (),
+            predictions=predictions,
+        )
 
-    def grow(
-        self,
-        block: Block,
-        features: NDArray[np.uint32],
-        tree_key: int,
-        sources: NDArray[np.uint32] | None = None,
-    ) -> GrownTree:
+    def _fitted(self, split: RowSplit) -> TrainingRows:
+        """Return the rows that a split is fitted on; a sampler has few splits, again and again."""
+        kept = self._splits.get(id(split))
+        if kept is None:
+            kept = split, self.rows.only(split.fitted)  # held, so that no other has its id
+            if len(self._splits) < MOST_SPLITS:
+                self._splits[id(split)] = kept
+        return kept[1]
+
+    def _predict(
+        self, records: list[bytes], block: Block, features: NDArray[np.uint32], split: RowSplit
+    ) -> NDArray[np.float32]:
+        """Return the mean prediction of the trees, in the units of the target less its center."""
+        response = self.rows.response
+        shares = np.zeros((len(split.predicted), response.n_classes))
+        for record in records:
+            shares += predict_block(
+                record,
+                block,
+                features,
+                split.predicted,
+                response.n_classes,
+                regression=response.is_regression,
+            )
+        scale = len(records) * (1.0 if response.scale is None else response.scale)
+        return (shares / scale)[None].astype(np.float32)
+
+    def grow(self, block: Block, features: NDArray[np.uint32], tree_key: int) -> GrownTree:
         """Grow a tree on the first columns of ``block``.
 
         Parameters
@@ -110,21 +145,25 @@ class TreeLearner:
             The feature of each column.
         tree_key : int
             64-bit key of the tree.
-        sources : uint32 (n_columns,), optional
-            Feature of the store whose values each column has; default ``features``.
         """
-        rows = self.rows.resampled(tree_key) if self.bootstrap else self.rows
+        columns = Columns(features, features)
+        return self._grow(block, columns, self.rows, tree_key, record=self.records)
+
+    def _grow(
+        self, block: Block, columns: Columns, rows: TrainingRows, tree_key: int, *, record: bool
+    ) -> GrownTree:
+        rows = rows.resampled(tree_key) if self.bootstrap else rows
         flags = None
         if self.categorical is not None:
-            flags = self.categorical[features if sources is None else sources]
+            flags = self.categorical[columns.sources]
             flags = flags if flags.any() else None
         return grow_tree(
             block,
-            features,
+            columns.features,
             rows,
             tree_key,
             self.limits,
-            record=self.records,
+            record=record,
             categorical=flags,
             n_threads=self.n_threads,
         )

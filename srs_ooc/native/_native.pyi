@@ -44,6 +44,17 @@ def decode_trees(
     stops: NDArray[np.int64],
     regression: bool,
 ) -> tuple[bytes, ...]: ...
+def predict_block(
+    data: NDArray[np.uint8],
+    regression: bool,
+    codes: NDArray[np.uint8],
+    code_nbytes: int,
+    tiled: bool,
+    n_rows: int,
+    features: NDArray[np.uint32],
+    rows: NDArray[np.int32],
+    shares: NDArray[np.float64],
+) -> None: ...
 def add_shares(
     root: NDArray[np.int32],
     slot: NDArray[np.int64],

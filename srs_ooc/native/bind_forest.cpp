@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -163,10 +164,55 @@ void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<c
             walk.add(root(t), walk.panel + r, 1.0, shares.data() + r * n_classes);
 }
 
+// One tree walked by rows of the block that it was grown on.
+void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uint8_t> codes, int code_nbytes, bool tiled,
+                   int64_t n_rows, Vector<const uint32_t> features, Vector<const int32_t> rows, Matrix<double> shares) {
+    nb::gil_scoped_release released;
+    Trees trees(regression);
+    trees.append_tree({data.data(), data.data() + data.size()});
+    const int64_t n = static_cast<int64_t>(rows.size()), n_columns = static_cast<int64_t>(features.size());
+    const int64_t n_room = static_cast<int64_t>(codes.size()) / code_nbytes / std::max<int64_t>(n_rows, 1);
+    const int64_t n_classes = static_cast<int64_t>(shares.shape(1));
+    if (static_cast<int64_t>(shares.shape(0)) != n || n_columns > n_room) throw std::invalid_argument("no room");
+    for (int64_t i = 0; i < n; ++i)
+        if (rows(i) < 0 || rows(i) >= n_rows) throw std::invalid_argument("no such row");
+    for (const int32_t k : trees.pair_class)
+        if (k < 0 || k >= n_classes) throw std::invalid_argument("a tree names no such class");
+    std::vector<int64_t> slot(trees.feature.size()), columns; // a row of the panel for each column that is split on
+    std::vector<int64_t> place(static_cast<size_t>(n_columns), -1);
+    for (size_t i = 0; i < slot.size(); ++i) {
+        slot[i] = trees.feature[i];
+        if (slot[i] < 0) continue;
+        const uint32_t *found = std::lower_bound(features.data(), features.data() + n_columns, static_cast<uint32_t>(slot[i]));
+        const int64_t column = found - features.data();
+        if (column == n_columns || *found != static_cast<uint32_t>(slot[i])) throw std::invalid_argument("no such column");
+        if (place[static_cast<size_t>(column)] < 0) {
+            place[static_cast<size_t>(column)] = static_cast<int64_t>(columns.size());
+            columns.push_back(column);
+        }
+        slot[i] = place[static_cast<size_t>(column)];
+    }
+    std::vector<double> panel(columns.size() * static_cast<size_t>(n)), threshold(trees.code.begin(), trees.code.end());
+    const uint32_t missing = code_nbytes == 1 ? 0xFF : 0xFFFF;
+    for (size_t c = 0; c < columns.size(); ++c)
+        for (int64_t i = 0; i < n; ++i) {
+            const int64_t column = columns[c], r = rows(i);
+            const int64_t at = tiled ? (column / srs::TILE * n_rows + r) * srs::TILE + column % srs::TILE : column * n_rows + r;
+            const uint32_t code = code_nbytes == 1 ? codes(at) : codes(2 * at) | uint32_t(codes(2 * at + 1)) << 8;
+            panel[c * static_cast<size_t>(n) + static_cast<size_t>(i)] = code == missing ? std::nan("") : code;
+        }
+    const Walk walk{slot.data(), trees.n_rows.data(), trees.pair_count.data(), trees.code.data(), trees.right.data(),
+                    trees.how.data(), trees.pair_class.data(), trees.hash.data(), threshold.data(), panel.data(), n, n_classes,
+                    code_nbytes};
+    for (int64_t i = 0; i < n; ++i) walk.add(0, panel.data() + i, 1.0, shares.data() + i * n_classes);
+}
+
 } // namespace
 
 void bind_forest(nb::module_ &module) {
     module.def("decode_trees", &decode_trees, "data"_a, "starts"_a, "stops"_a, "regression"_a);
+    module.def("predict_block", &predict_block, "data"_a, "regression"_a, "codes"_a.noconvert(), "code_nbytes"_a, "tiled"_a,
+               "n_rows"_a, "features"_a.noconvert(), "rows"_a.noconvert(), "shares"_a.noconvert());
     module.def("add_shares", &add_shares, "root"_a, "slot"_a, "threshold"_a, "code"_a, "right"_a, "n_rows"_a,
                "how"_a, "hashes"_a, "pair_class"_a, "pair_count"_a, "code_nbytes"_a, "panel"_a.noconvert(), "shares"_a.noconvert());
 }

@@ -30,6 +30,9 @@ def times_to_draw(subject: Subject) -> DrawTimes:
 
 def recommended_iterations(subject: Subject) -> tuple[int, str]:
     """Return T and the reason: from the spec and the table alone, never from measured speed."""
+    own_end = subject.spec.method.most_iterations(subject.spec.sampler)
+    if own_end is not None:
+        return own_end
     if subject.spec.concludes:
         return _iterations_to_verdict(subject)
     times = times_to_draw(subject)

@@ -60,6 +60,6 @@ def memory_plan(subject: Subject) -> MemoryPlan:
             spec.learner.impurity,
             n_families=spec.decoys,
             concludes=spec.concludes,
-            item_nbytes=spec.item_nbytes,
+            state=spec.state_nbytes(shape.n_rows, shape.n_features),
         ),
     )

@@ -157,7 +157,8 @@ def plan_values(plan: Plan) -> dict[str, Any]:
     """Return the plan as JSON-ready values; sizes in MB of 10**6 bytes."""
     subject, memory = plan.subject, plan.memory
     shape, spec = subject.shape, subject.spec
-    return {
+    notes = subject.notes
+    return ({"notes": list(notes)} if notes else {}) | {
         "n_rows": shape.n_rows,
         "n_features": shape.n_candidates,
         "class_counts": list(subject.class_counts),

@@ -53,6 +53,11 @@ class Subject:
         return self.spec.n_items(self.shape.n_candidates)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What the method has to say of such a run before it starts."""
+        return self.spec.method.notes(self.spec.sampler, self.shape.n_candidates)
+
+    @property
     def codes_nbytes(self) -> int:
         """Bytes of all codes on disk."""
         return self.shape.n_features * self.column_nbytes

@@ -12,7 +12,8 @@ class FeatureRecord:
     ``p_better`` the share of them in which it beat the probe, over all trees of the subspace,
     ``entered`` the iteration after which it entered F, counted from 1. The rest is of the final
     verdict, for features that reached its closing stage
-    (:class:`srs_ooc.results.verdict.Standing`); these rank first, by it.
+    (:class:`srs_ooc.results.verdict.Standing`); these rank first, by it. A method that ranks by
+    scores of its own gives each feature its ``score``, and ``rank`` follows that.
     """
 
     name: str

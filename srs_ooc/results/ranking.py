@@ -11,6 +11,7 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.base.state import Stateful
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.method_scores import MethodScores
 from srs_ooc.results.verdict import VerdictReading, explain
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of
@@ -80,6 +81,11 @@ class Reading:
         self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
         self._kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}
+        self.ranks_only = spec.judge == "none"
+        scored = spec.method.ranks_by
+        self._scores = MethodScores(manifest.n_features) if scored else None
+        if self._scores is not None:
+            parts[scored] = self._scores
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
@@ -167,7 +173,9 @@ class Reading:
         return members[by_rank]
 
     def importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return total MDI / trees it could be in, -1 where never drawn."""
+        """Return total MDI / trees it could be in, -1 where never drawn; or the method's scores."""
+        if self._scores is not None:
+            return self._scores.array[features]
         n_drawn = self._tally.n_drawn[features]
         total = self._tally.importance[features] / self._unit
         out = np.full(len(n_drawn), -1.0)
@@ -226,12 +234,15 @@ class Reading:
             p_better=better / n_drawn if n_drawn and self._has_probe else None,
             entered=entered,
             q_value=None if standing is None else standing.q_value,
-            score=None if standing is None else standing.score,
+            score=self._score(stored) if standing is None else standing.score,
             stability=None if standing is None else standing.stability,
             group=None if standing is None else standing.group,
             p_value=None if standing is None else standing.p_value,
             passes_alone=None if standing is None else standing.passes_alone,
         )
+
+    def _score(self, stored: int) -> float | None:
+        return None if self._scores is None else float(self._scores.array[stored])
 
     def explain(self, name: str) -> str:
         """Say in one plain sentence why the feature called ``name`` is in or out.
@@ -270,7 +281,8 @@ def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) ->
     n, n_kept = manifest.n_features, ledger.progress().n_kept
     budget = Budget(cap_nbytes)
     tally = (12 if spec.concludes else 16) * spec.n_items(n)
-    budget.grant(f"tallies of {n} features", tally + 6 * n + _KEPT_NBYTES * n_kept)
+    scores = 8 * n if spec.method.ranks_by else 0
+    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + _KEPT_NBYTES * n_kept)
     budget.grant("ledger", LEDGER_NBYTES)
     verdict = READING_NBYTES if spec.concludes else 0
     budget.grant("verdict and order", verdict + LEAST_BATCH * _PLACE_NBYTES)

@@ -81,6 +81,11 @@ class Engine:
         seconds = self._earlier.seconds + time.monotonic() - self._started
         return Progress(self.iteration, self.sampler.n_kept, seconds, peak)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the method has ended by itself."""
+        return self.sampler.done(self.iteration)
+
     def propose(self, number: int) -> Iteration:
         """Return iteration ``number`` as the sampler would have it now."""
         key = key_of(self._seed, number // self._round_size, number % self._round_size)
@@ -100,7 +105,7 @@ class Engine:
         next_commit = time.monotonic() + COMMIT_SECONDS
         is_committed, going = True, True
         try:
-            while going and self.iteration < until and not self.sampler.done(self.iteration):
+            while going and self.iteration < until and not self.is_over:
                 if not self.sampler.step():
                     self._absorb(speculation.outcome(self.iteration, until))
                 is_committed = False

@@ -33,11 +33,20 @@ class Inputs:
     weights : uint32 (n,) or None
         How often features are to be drawn relative to others, by stored position, from a file of
         scores; of a run that is worked on, of all its items, whatever they come from.
+    validation : int32 or None
+        Those of the rows that are held out, ascending; None where the method chooses them.
     """
 
     excluded: NDArray[np.uint32] | None = None
     rows: NDArray[np.int32] | None = None
     weights: NDArray[np.uint32] | None = None
+    validation: NDArray[np.int32] | None = None
+
+    def validation_places(self) -> NDArray[np.int32] | None:
+        """Return the places among the rows of those that are held out."""
+        if self.validation is None or self.rows is None:
+            return self.validation
+        return np.searchsorted(self.rows, self.validation).astype(np.int32)
 
     def candidates(self, n_features: int) -> NDArray[np.uint32] | None:
         """Return V as stored positions, or None where it is every feature."""
@@ -54,6 +63,7 @@ def inputs_of(ledger: Ledger) -> Inputs:
         ledger.input("excluded", "<u4"),
         ledger.input("rows", "<i4"),
         ledger.input(WEIGHTS, "<u4"),
+        ledger.input("validation", "<i4"),
     )
 
 
@@ -63,10 +73,11 @@ def resolve(
     rows_file: Path | None,
     *,
     exclude_missing: bool,
+    validation_file: Path | None = None,
     room_nbytes: int = 0,
     scores_file: Path | None = None,
 ) -> Inputs:
-    """Read the files of ``--exclude``, ``--rows`` and ``--scores`` against a store.
+    """Read the files of ``--exclude``, ``--rows``, ``--validation-rows`` and ``--scores``.
 
     With more ``room_nbytes`` of memory the files are read fewer times; what is found is the same.
 
@@ -86,16 +97,26 @@ def resolve(
             excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
     if excluded.all():
         raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
-    rows = None
-    if rows_file is not None:
-        found = find_all(rows_file, store.row_ids, "row id", room_nbytes)
-        rows = _positions(found, np.int32)
+    rows, validation = (
+        None if file is None else _rows_of(store, file, room_nbytes)
+        for file in (rows_file, validation_file)
+    )
+    if rows is not None and validation is not None and not np.isin(validation, rows).all():
+        raise UsageError(
+            "--validation-rows: expected rows that --rows names, found others. The rows of "
+            "--validation-rows are held out of those of --rows: name them in both."
+        )
     stored = _positions(excluded, np.uint32)
     weights = None
     if scores_file is not None:
         weights = read_weights(scores_file, store, room_nbytes)
         weights[stored] = 0
-    return Inputs(stored if len(stored) else None, rows, weights)
+    return Inputs(stored if len(stored) else None, rows, weights, validation)
+
+
+def _rows_of(store: Store, file: Path, room_nbytes: int) -> NDArray[np.int32]:
+    found = find_all(file, store.row_ids, "row id", room_nbytes)
+    return _positions(found, np.int32)
 
 
 def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:

@@ -57,7 +57,7 @@ def plan_memory(
         spec.learner.impurity,
         spec.decoys,
         concludes=spec.concludes,
-        item_nbytes=spec.item_nbytes,
+        state=spec.state_nbytes(shape.n_rows, shape.n_features),
     ):
         budget.grant(purpose, n_bytes)
     if beside_nbytes:
@@ -78,6 +78,7 @@ def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
         spec.learner.trees_per_subspace,
         bootstrap=spec.learner.bootstrap,
         saves_trees=saves,
+        splits_rows=spec.method.splits_rows,
     )
     return work_nbytes(shape, n_columns, extra)
 

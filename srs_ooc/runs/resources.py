@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.runs.engine import Book
+from srs_ooc.runs.engine import Book, check_needs
 from srs_ooc.runs.executors import Executor, Source, ThreadExecutor, fit_iteration
 from srs_ooc.runs.ledger import TreeWriter
 from srs_ooc.runs.memory import grant_threads, grant_workers, plan_memory, shape_of, worker_nbytes
@@ -83,7 +83,7 @@ class Resources:
         ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
-        return Search(
+        search = Search(
             spec,
             self.n_features,
             self.n_candidates,
@@ -91,8 +91,12 @@ class Resources:
             self.executor,
             book,
             trees,
-            self.task.inputs.weights,
+            weights=self.task.inputs.weights,
+            response=self.learner.rows.response,
+            validation=self.task.inputs.validation_places(),
         )
+        check_needs(search.engine.sampler, self.learner.provides, "trees")
+        return search
 
     @contextmanager
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:

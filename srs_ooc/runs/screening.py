@@ -1,6 +1,7 @@
-"""Screen and closing stage: all of a run with a final verdict that comes before the verdict."""
+"""Screens: that of a run without a verdict, and that before a verdict, with its closing stage."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import floor
 
@@ -8,10 +9,12 @@ from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.ledger import Ledger, StageBook, saves_trees
 from srs_ooc.runs.ledger.trees import TreeWriter
-from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.search import Search
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import COUNTING, REPLAYING, SURVIVORS, TREES, Elimination
 from srs_ooc.store.store import Store
@@ -90,3 +93,39 @@ def _close(
             sampler.n_trees,
             lambda: watch(Step(stage, engine.iteration, sampler.n_trees, unit="trees")),
         )
+
+
+@contextmanager
+def tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
+    """Yield what keeps the trees of a run, None where they are not kept, and close it after."""
+    if not saves_trees(ledger):
+        yield None
+        return
+    trees = TreeWriter(ledger, spec_of(ledger).learner.trees_per_subspace)
+    try:
+        yield trees
+    finally:
+        trees.close()
+
+
+def screen_only(
+    ledger: Ledger,
+    spec: RunSpec,
+    setting: Setting,
+    until: int,
+    trees: TreeWriter | None,
+    watch: Watch,
+) -> None:
+    """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
+    where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
+    with resources_of(spec, *where, saves=trees is not None) as resources:
+        engine = resources.search(ledger, trees=trees).engine
+        sampler = engine.sampler
+
+        def going() -> bool:
+            by_iterations = Step("", engine.iteration, until, sampler.n_kept)
+            return watch(sampler.progress() or by_iterations)
+
+        engine.advance(until, going)
+        if engine.is_over:
+            ledger.set_meta("iterations", engine.iteration)

@@ -13,6 +13,7 @@ from srs_ooc.runs.ledger import TreeWriter
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.method import Ground, method_of
+from srs_ooc.trees.response import Response
 
 TALLY, STEADINESS = "tally", "steadiness"
 """Names under which a ledger keeps what was learnt of each item, and whether that is stable."""
@@ -39,6 +40,10 @@ class Search:
         Where trees are kept, if the executor returns them.
     weights : uint32 (n_items,), optional
         How often items are to be drawn, where the method has columns scored.
+    response : Response, optional
+        What the rows say.
+    validation : int32, optional
+        Places of the rows held out, where they were given.
 
     Attributes
     ----------
@@ -59,7 +64,10 @@ class Search:
         executor: Executor,
         book: Book,
         trees: TreeWriter | None = None,
+        *,
         weights: NDArray[np.uint32] | None = None,
+        response: Response | None = None,
+        validation: NDArray[np.int32] | None = None,
     ) -> None:
         self.spec = spec
         self.tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
@@ -81,6 +89,8 @@ class Search:
             judge,
             spec.keep,
             weights,
+            response,
+            validation,
         )
         self.engine = Engine(
             method_of(spec.run.method).make(spec.sampler, ground),

@@ -1,25 +1,22 @@
 """Runs: opening or creating one, and working on it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import WordOrFile
-from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.runs.inputs import WEIGHTS, Inputs, digest, inputs_of, resolve
 from srs_ooc.runs.item_weights import check_leases, needs_of, with_weights
-from srs_ooc.runs.ledger import Ledger, TreeWriter, saves_trees
+from srs_ooc.runs.ledger import Ledger, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.memory import plan_memory, shape_of
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
-from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.screening import Setting, Watch
+from srs_ooc.runs.screening import Setting, Watch, screen_only, tree_writer
 from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, declared, settle
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
@@ -40,8 +37,8 @@ class Request:
     ----------
     options : Options
         Fields of the identity that were given.
-    exclude_file, rows_file : Path or None
-        Files of feature names to leave out, and of row ids to train on.
+    exclude_file, rows_file, validation_file : Path or None
+        Files of feature names to leave out, of row ids to train on, and of those held out.
     exclude_missing : bool
         Leave out features with missing values.
     iterations : int or None
@@ -65,6 +62,7 @@ class Request:
     threads: int | None = None
     save_trees: bool | None = None
     until_stable: bool = False
+    validation_file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,12 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
         UNTIL_STABLE: request.until_stable,
     }
     meta[VALID] = 0 if request.save_trees else None
-    arrays = {"excluded": asked.excluded, "rows": asked.rows, WEIGHTS: asked.weights}
+    arrays = {
+        "excluded": asked.excluded,
+        "rows": asked.rows,
+        "validation": asked.validation,
+        WEIGHTS: asked.weights,
+    }
     Ledger.create(run, meta, {name: a for name, a in arrays.items() if a is not None})
     return Ledger(run, writable=True)
 
@@ -155,10 +158,15 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
         request.exclude_file,
         request.rows_file,
         exclude_missing=request.exclude_missing,
+        validation_file=request.validation_file,
         room_nbytes=cap_mb * MB - process_nbytes() - LEDGER_NBYTES,
         scores_file=_scores_file(request.options),
     )
-    digests = {"excluded": digest(asked.excluded, "features"), "rows": digest(asked.rows, "rows")}
+    digests = {
+        "excluded": digest(asked.excluded, "features"),
+        "rows": digest(asked.rows, "rows"),
+        "validation": digest(asked.validation, "rows"),
+    }
     if asked.weights is not None:
         digests["scores"] = digest(asked.weights, WEIGHTS)
     return asked, request.options.also(**digests)
@@ -237,12 +245,12 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     if weighted is None:
         return
     setting = Setting(store, weighted, cap_nbytes, request.threads)
-    with _tree_writer(ledger) as trees:
+    with tree_writer(ledger) as trees:
         if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))
             conclude(ledger, spec, setting, until, trees, watch, until_stable=stable)
         else:
-            _screen(ledger, spec, setting, until, trees, watch)
+            screen_only(ledger, spec, setting, until, trees, watch)
 
 
 def _check_iterations(ledger: Ledger, request: Request) -> None:
@@ -281,30 +289,3 @@ def is_done(ledger: Ledger, until: int) -> bool:
     if ledger.progress().iteration < until:
         return False
     return not spec_of(ledger).concludes or is_concluded(ledger)
-
-
-@contextmanager
-def _tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
-    if not saves_trees(ledger):
-        yield None
-        return
-    trees = TreeWriter(ledger, spec_of(ledger).learner.trees_per_subspace)
-    try:
-        yield trees
-    finally:
-        trees.close()
-
-
-def _screen(
-    ledger: Ledger,
-    spec: RunSpec,
-    setting: Setting,
-    until: int,
-    trees: TreeWriter | None,
-    watch: Watch,
-) -> None:
-    where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
-    with resources_of(spec, *where, saves=trees is not None) as resources:
-        engine = resources.search(ledger, trees=trees).engine
-        kept = engine.sampler
-        engine.advance(until, lambda: watch(Step("", engine.iteration, until, kept.n_kept)))

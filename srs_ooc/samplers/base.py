@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Protocol
 
-from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.records import Outcome, Step, Subspace
 from srs_ooc.base.state import Saved, State
 
 IMPORTANCE, LOSS, PREDICTIONS = "importance", "loss", "predictions"
@@ -51,6 +51,9 @@ class Sampler(Protocol):
     def done(self, iteration: int) -> bool:
         """Return whether the method ends before ``iteration``."""
 
+    def progress(self) -> Step | None:
+        """Return where the method stands by its own count; None where iterations say it."""
+
     def state(self) -> State:
         """Return what was learnt, for the ledger."""
 
@@ -73,6 +76,10 @@ class Unbounded:
     def done(self, iteration: int) -> bool:
         """Return that the method goes on as long as it is asked to."""
         return False
+
+    def progress(self) -> Step | None:
+        """Return that iterations say it."""
+        return None
 
     def state(self) -> State:
         """Return that nothing is to be remembered."""

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.records import Outcome, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.state import Saved, State
 from srs_ooc.evidence.ranking import by_score
@@ -170,6 +170,10 @@ class Elimination:
     def step(self) -> bool:
         """Return that there is nothing to learn between iterations."""
         return False
+
+    def progress(self) -> Step | None:
+        """Return that iterations say it."""
+        return None
 
     def done(self, iteration: int) -> bool:
         """Return whether all rounds are over."""

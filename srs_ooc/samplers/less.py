@@ -108,9 +108,14 @@ class LessParams(ScoreParams):
         return params
 
 
-def default_subspace(n_candidates: int) -> int:
+def default_subspace(_: Params, n_candidates: int) -> int:
     """Return k = 2 sqrt(d), the upper end of what the paper advises (Section 6)."""
     return max(1, min(n_candidates, ceil(2 * sqrt(n_candidates))))
+
+
+def state_nbytes(_: Params, n_rows: int, n_items: int) -> int:
+    """Return the bytes of what items are drawn by."""
+    return ceil(ITEM_NBYTES * n_items)
 
 
 def _score(params: Params, ground: ScoreGround) -> ColumnScore | None:
@@ -144,6 +149,6 @@ LESS = Method(
     _make,
     ("decoy", "probe", "positive"),
     score=_score,
-    item_nbytes=ITEM_NBYTES,
+    state_nbytes=state_nbytes,
     default_subspace=default_subspace,
 )

@@ -5,11 +5,12 @@ A package adds a method through an entry point of the group :data:`GROUP` that n
 run's identity.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ from srs_ooc.column_scores.base import ColumnScore
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import Sampler
+from srs_ooc.trees.response import Response
 
 GROUP = "srs_ooc.samplers"
 CODES, VALUES = "codes", "values"
@@ -28,6 +30,7 @@ _OWN = {
     "srs": "srs_ooc.samplers.methods:SRS",
     "rs": "srs_ooc.samplers.methods:RS",
     "less": "srs_ooc.samplers.less:LESS",
+    "prs": "srs_ooc.samplers.prs_params:PRS",
 }
 
 
@@ -58,6 +61,10 @@ class Ground:
     weights : uint32 (n_items,) or None
         How often each item is to be drawn relative to others, 0 for those not in V, where the
         method has columns scored or a file gives scores; None where all weigh alike.
+    response : Response or None
+        What the rows say, for a method that learns from predictions.
+    validation : int32 or None
+        Places among the rows of those held out, ascending; None where the method chooses them.
     """
 
     n_items: int
@@ -70,6 +77,8 @@ class Ground:
     judge: Judge | None = None
     n_leaders: int = 0
     weights: NDArray[np.uint32] | None = None
+    response: Response | None = None
+    validation: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,22 @@ class ScoreGround:
     key: int
 
 
+def _no_state(_: Params, n_rows: int, n_items: int) -> int:
+    return 0
+
+
+def _fits(_: Params, n_rows: int, n_candidates: int, subspace_size: int) -> None:
+    pass
+
+
+def _no_end(_: Params) -> None:
+    return None
+
+
+def _no_notes(_: Params, n_candidates: int) -> tuple[str, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Method:
     """A method of choosing subspaces.
@@ -107,25 +132,47 @@ class Method:
     make : callable
         ``make(params, ground) -> Sampler``.
     judges : tuple of str
-        The relevance tests it can run under.
+        The relevance tests it can run under; the first where decoys are not among them.
     score : callable or None
         ``score(params, ground) -> ColumnScore``: what all columns are scored by before the first
         iteration, or None where a file gives the scores. The ledger keeps what came out, as whole
         numbers; :attr:`Ground.weights` has them.
-    item_nbytes : float
-        Memory that the sampler takes for each item.
+    state_nbytes : callable
+        ``state_nbytes(params, n_rows, n_items)``: memory that the sampler takes, besides what every
+        run may keep of an item.
     default_subspace : callable or None
-        ``default_subspace(n_candidates)``: q where it is not given, unless the cap holds less; None
-        for 5% of the features.
+        ``default_subspace(params, n_candidates)``: q where it is not given, unless the cap holds
+        less; None for 5% of the features.
+    check : callable
+        ``check(params, n_rows, n_candidates, subspace_size)`` raises ``UsageError`` if the method
+        cannot work on such a table with such a q.
+    splits_rows : bool
+        Whether models are fitted on some rows and predict others.
+    learner : mapping
+        Options of the learner where they are not given, other than the learner's own.
+    most_iterations : callable
+        ``most_iterations(params)``: at how many iterations the method has ended by itself, and why;
+        None if never.
+    notes : callable
+        ``notes(params, n_candidates)``: sentences worth saying before such a run starts.
+    ranks_by : str
+        The part of the ledger that has a large array ``score``, float64 (n_features,), by which the
+        method ranks; empty for a method that ranks by importance.
     """
 
     summary: str
     params: type[Params]
-    make: Callable[[Params, Ground], Sampler]
+    make: Callable[[Any, Ground], Sampler]
     judges: tuple[str, ...] = ("decoy",)
-    score: Callable[[Params, ScoreGround], ColumnScore | None] | None = None
-    item_nbytes: float = 0.0
-    default_subspace: Callable[[int], int] | None = None
+    score: Callable[[Any, ScoreGround], ColumnScore | None] | None = None
+    state_nbytes: Callable[[Any, int, int], int] = _no_state
+    default_subspace: Callable[[Any, int], int] | None = None
+    check: Callable[[Any, int, int, int], None] = _fits
+    splits_rows: bool = False
+    learner: Mapping[str, Any] = field(default_factory=dict)
+    most_iterations: Callable[[Any], tuple[int, str] | None] = _no_end
+    notes: Callable[[Any, int], tuple[str, ...]] = _no_notes
+    ranks_by: str = ""
 
 
 @cache

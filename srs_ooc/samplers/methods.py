@@ -39,9 +39,8 @@ class SrsParams(RandomSubspaceParams):
     )
 
 
-def _make(params: Params, ground: Ground) -> Sampler:
+def _make(params: RandomSubspaceParams, ground: Ground) -> Sampler:
     """Return the sampler: F by a relevance test, or the leaders where the verdict comes last."""
-    assert isinstance(params, RandomSubspaceParams)
     alpha = params.alpha if isinstance(params, SrsParams) else NOTHING_HELD
     drawing = Drawing(
         ground.n_candidates, ground.subspace_size, alpha, ground.candidates, params.draw_block

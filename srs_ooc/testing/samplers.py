@@ -13,10 +13,13 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, Sampler
 from srs_ooc.samplers.method import Ground
 from srs_ooc.testing.books import MemoryBook
+from srs_ooc.trees.response import Response
 
 AHEAD = 4
 """Iterations that are proposed before their turn, as a guess."""
 MOST_STEPS = 100_000
+N_ROWS = 60
+"""Rows, of two classes, where a sampler learns from predictions."""
 
 
 @dataclass
@@ -117,6 +120,7 @@ def _begun(
         tally,
         PositiveJudge(),
         3,
+        response=Response.classes(np.arange(N_ROWS) % 2, 2),
     )
     return _Work(make(ground), tally, seed, round_size)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.native import _native
+from srs_ooc.trees.block import Block
 
 LEAF, PROBE_SPLIT = -1, -2
 
@@ -125,3 +126,46 @@ def add_shares(
         panel,
         shares,
     )
+
+
+def predict_block(
+    record: bytes,
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: NDArray[np.int32],
+    n_classes: int,
+    *,
+    regression: bool = False,
+) -> NDArray[np.float64]:
+    """Return what a tree says of rows of the block that it was grown on, without the GIL.
+
+    Parameters
+    ----------
+    record : bytes
+        The tree.
+    block : Block
+        Its codes.
+    features : uint32 (n_columns,)
+        The feature of each column, ascending.
+    rows : int32 (n,)
+        Rows of the block.
+    n_classes : int
+        1 where leaves hold targets.
+    regression : bool
+        Whether they do.
+
+    Returns
+    -------
+    float64 (n, n_classes)
+        Class shares, or the mean whole-number target.
+
+    Raises
+    ------
+    ValueError
+        If the tree names a column, or ``rows`` a row, that is not there.
+    """
+    shares = np.zeros((len(rows), n_classes))
+    data = np.frombuffer(record, np.uint8)
+    shape = block.code_nbytes, block.tiled, block.n_rows
+    _native.predict_block(data, regression, block.codes, *shape, features, rows, shares)
+    return shares

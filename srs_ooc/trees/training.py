@@ -58,6 +58,14 @@ class TrainingRows:
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
 
+    def only(self, rows: NDArray[np.int32]) -> "TrainingRows":
+        """Return those that are among ``rows``, in the same order."""
+        is_in = np.zeros(len(self.response.labels), np.bool_)
+        is_in[rows] = True
+        order = self.order[is_in[self.order]]
+        stats, scale = root_of(self.response, order)
+        return TrainingRows(self.response, order, stats, scale, self.xlogx)
+
     @staticmethod
     def nbytes(n_rows: int, impurity: str, n_channels: int = 0) -> int:
         """Return the bytes needed, the temporaries of construction included."""

@@ -11,22 +11,25 @@ from srs_ooc.evidence.params import (
     EVIDENCE,
     FIRST_EVIDENCE,
     DecoyParams,
+    NoJudgeParams,
     PositiveParams,
     ProbeParams,
 )
 from srs_ooc.learners.params import TreeParams
-from srs_ooc.samplers.method import method_names, method_of
+from srs_ooc.samplers.method import Method, method_names, method_of
 from srs_ooc.trees.tree import TreeLimits
 
 JUDGES: dict[str, type[Params]] = {
     "probe": ProbeParams,
     "positive": PositiveParams,
     "decoy": DecoyParams,
+    "none": NoJudgeParams,
 }
 """The options of each judge, by its name."""
 _P = TypeVar("_P", bound=Params)
-INPUTS = ("excluded", "rows")
+INPUTS = ("excluded", "rows", "validation")
 """Options that name files; the identity holds digests of what is in them."""
+NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none"}
 
 
 class Options(Mapping[str, Any]):
@@ -66,8 +69,8 @@ class RunParams(Params):
     judge: str = option(
         Choice(tuple(JUDGES)),
         "Test of relevance: the paper's probe, any positive importance, or decoys with a final "
-        "verdict (docs/evidence.md).",
-        default_text="decoy; probe with its own options or --save-trees",
+        "verdict (docs/evidence.md); none for a method that only ranks.",
+        default_text="decoy; probe with its own options or --save-trees; none with --method prs",
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
@@ -88,8 +91,8 @@ class RunSpec:
     ----------
     store : str
         Fingerprint of the store.
-    excluded, rows : str
-        Digests of the excluded features and the training rows.
+    excluded, rows, validation : str
+        Digests of the excluded features, of the rows, and of those that are held out.
     run : RunParams
         What every run has.
     sampler, learner, judging : Params
@@ -106,10 +109,13 @@ class RunSpec:
     learner: TreeParams
     judging: Params
     evidence: int = EVIDENCE
+    validation: str = NOT_GIVEN["validation"]
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as JSON-ready values, all options side by side."""
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
+        if self.validation != NOT_GIVEN["validation"]:
+            own["validation"] = self.validation
         version = {"evidence": self.evidence} if self.concludes else {}
         return own | self.values() | version
 
@@ -132,7 +138,10 @@ class RunSpec:
         try:
             run = _restored(RunParams, record)
             return cls(
-                **{name: record[name] for name in ("store", *INPUTS)},
+                store=record["store"],
+                excluded=record["excluded"],
+                rows=record["rows"],
+                validation=record.get("validation", NOT_GIVEN["validation"]),
                 run=run,
                 sampler=_restored(method_of(run.method).params, record),
                 learner=_restored(TreeParams, record),
@@ -193,14 +202,18 @@ class RunSpec:
         return int(getattr(self.sampler, "draw_block", 1))
 
     @property
-    def item_nbytes(self) -> float:
-        """Memory that the method takes for each item."""
-        return method_of(self.run.method).item_nbytes
+    def method(self) -> Method:
+        """The method by which subspaces are chosen."""
+        return method_of(self.run.method)
+
+    def state_nbytes(self, n_rows: int, n_features: int) -> int:
+        """Return the memory that the method takes for what it learns."""
+        return self.method.state_nbytes(self.sampler, n_rows, self.n_items(n_features))
 
     @property
     def draws_by_weight(self) -> bool:
         """Whether some features are drawn more often than others, by scores of their columns."""
-        return method_of(self.run.method).score is not None
+        return self.method.score is not None
 
     @property
     def min_draws(self) -> int:
@@ -255,10 +268,10 @@ class RunSpec:
         return self.subspace_size + isinstance(self.judging, ProbeParams)
 
     def make_judge(self) -> Judge | None:
-        """Return the relevance test by which features enter F; None for a run that concludes."""
+        """Return the relevance test by which features enter F; None where it has none."""
         if isinstance(self.judging, ProbeParams):
             return ProbeJudge(self.judging.probe_min_draws, self.judging.probe_min_wins)
-        return None if self.concludes else PositiveJudge()
+        return PositiveJudge() if isinstance(self.judging, PositiveParams) else None
 
 
 def _restored(kind: type[_P], record: Mapping[str, Any]) -> _P:

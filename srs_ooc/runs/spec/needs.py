@@ -1,7 +1,6 @@
 """What memory a run needs, from published allowances and the shape of its table."""
 
 from dataclasses import dataclass
-from math import ceil
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.sizes import MB
@@ -23,6 +22,8 @@ COLUMN_NBYTES = 192
 """Bytes of drawing, tallying and judging one column of a subspace, per worker."""
 BOOTSTRAP_NBYTES = 48
 """Bytes of drawing a row, per worker."""
+PREDICTION_NBYTES = 64
+"""Bytes of choosing the rows of a split and walking down them, per worker."""
 CONCLUSION_NBYTES = 12 * MB
 """Allowance for ranking, closing and judging, besides the blocks that closing shares."""
 
@@ -63,11 +64,22 @@ def recording_nbytes(shape: Shape, limits: TreeLimits, n_trees: int, *, saves_tr
 
 
 def extra_nbytes(
-    shape: Shape, limits: TreeLimits, n_trees: int, *, bootstrap: bool, saves_trees: bool
+    shape: Shape,
+    limits: TreeLimits,
+    n_trees: int,
+    *,
+    bootstrap: bool,
+    saves_trees: bool,
+    splits_rows: bool = False,
 ) -> int:
-    """Return what a worker needs for keeping trees, for best splits and for drawing rows."""
+    """Return what a worker needs for keeping trees, for best splits and for drawing rows.
+
+    ``splits_rows``: trees are recorded to predict the rows that they were not grown on.
+    """
+    predicting = (PREDICTION_NBYTES + 20 * shape.n_classes) * shape.n_rows if splits_rows else 0
     return (
-        recording_nbytes(shape, limits, n_trees, saves_trees=saves_trees)
+        recording_nbytes(shape, limits, n_trees, saves_trees=saves_trees or splits_rows)
+        + predicting
         + searching_nbytes(shape.n_rows, shape.n_classes, shape.n_channels, limits.splitter)
         + (BOOTSTRAP_NBYTES * shape.n_rows if bootstrap else 0)
     )
@@ -95,17 +107,12 @@ def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
 
 
 def fixed_nbytes(
-    shape: Shape,
-    impurity: str,
-    n_families: int = 0,
-    *,
-    concludes: bool = False,
-    item_nbytes: float = 0.0,
+    shape: Shape, impurity: str, n_families: int = 0, *, concludes: bool = False, state: int = 0
 ) -> list[tuple[str, int]]:
     """Return what a run needs besides its workers and its process: (purpose, bytes).
 
     ``n_families`` families of decoys, a final verdict where it ``concludes`` with one, and
-    ``item_nbytes`` of its method for each feature and each decoy.
+    ``state`` bytes of what its method learns.
     """
     more = DECOY_NBYTES * max(n_families - 1, 0)
     judging = [
@@ -117,8 +124,6 @@ def fixed_nbytes(
         )
     ]
     making = [("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * shape.n_stored_rows)]
-    n_items = (1 + n_families) * shape.n_features
-    weighing = [(f"the method's memory of {n_items} items", ceil(item_nbytes * n_items))]
     return [
         (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
         (
@@ -128,7 +133,7 @@ def fixed_nbytes(
         ("ledger", LEDGER_NBYTES),
         *(judging if concludes else []),
         *(making if shape.n_values else []),
-        *(weighing if item_nbytes else []),
+        *([("what the method learns", state)] if state else []),
     ]
 
 
@@ -140,13 +145,13 @@ def largest_subspace(
     n_families: int = 0,
     *,
     concludes: bool = False,
-    item_nbytes: float = 0.0,
+    state: int = 0,
 ) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
     """
-    leases = fixed_nbytes(shape, impurity, n_families, concludes=concludes, item_nbytes=item_nbytes)
+    leases = fixed_nbytes(shape, impurity, n_families, concludes=concludes, state=state)
     fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in leases)
     low, high = 0, shape.n_candidates
     while low < high:

@@ -1,6 +1,5 @@
 """How options become the identity of a run, and how they are compared with one that is."""
 
-from collections.abc import Callable
 from math import ceil
 from typing import Any
 
@@ -8,9 +7,9 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import Option, Params, Whole
 from srs_ooc.evidence.params import DecoyParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
-from srs_ooc.runs.spec.identity import INPUTS, JUDGES, Options, RunParams, RunSpec
+from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
 from srs_ooc.runs.spec.needs import Shape, extra_nbytes, largest_subspace
-from srs_ooc.samplers.method import method_of, methods
+from srs_ooc.samplers.method import Method, method_of, methods
 
 
 def declared() -> dict[str, Option]:
@@ -49,7 +48,8 @@ def settle(
         If an option is outside its range, or of another part than those chosen.
     """
     given = dict(options)
-    given["judge"] = given.get("judge") or _default_judge(options, saves_trees)
+    given["method"] = given.get("method") or RunParams.options()["method"].default
+    given["judge"] = given.get("judge") or _default_judge(options, given["method"], saves_trees)
     sizes = {name: given.pop(name, None) for name in ("subspace_size", "max_features")}
     run = RunParams.settle(given, shape)
     method = method_of(run.method)
@@ -59,27 +59,37 @@ def settle(
             f"{run.judge}. Leave it out, or choose another method."
         )
     _check_belong(options, run, method.params)
-    learner = TreeParams.settle(given, shape)
+    _check_validation(options, run, method.params)
+    learner = TreeParams.settle({**method.learner, **given}, shape)
     judging = JUDGES[run.judge].settle(given, shape)
     if saves_trees and isinstance(judging, DecoyParams) and judging.decoys:
         raise UsageError(
             "--save-trees: expected trees of features only, found --judge decoy, whose trees split "
             "on decoys too. Use --replays, or another judge, or leave it out."
         )
-    largest = _largest(
-        shape, cap_nbytes, learner, judging, method.item_nbytes, saves_trees=saves_trees
-    )
-    size = _settle_subspace(sizes["subspace_size"], shape, largest, method.default_subspace)
     sampler = method.params.settle(given, shape)
+    if saves_trees and method.splits_rows:
+        raise UsageError(
+            f"--save-trees: expected a method whose trees are one ensemble, found --method "
+            f"{run.method}: most of its trees only serve to learn. Leave it out."
+        )
+    largest = _largest(
+        shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees
+    )
+    default = (method.default_subspace or _default_subspace)(sampler, shape.n_candidates)
+    size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
     _check_draw_block(sampler, size if largest else None)
+    if largest:
+        method.check(sampler, shape.n_rows, shape.n_candidates, size)
     return RunSpec(
         store,
-        options.get("excluded", "none"),
-        options.get("rows", "all"),
+        options.get("excluded", NOT_GIVEN["excluded"]),
+        options.get("rows", NOT_GIVEN["rows"]),
         RunParams(**run.values() | {"subspace_size": size}),
         sampler,
         learner.for_subspace(sizes["max_features"], size),
         judging,
+        validation=options.get("validation", NOT_GIVEN["validation"]),
     )
 
 
@@ -88,7 +98,8 @@ def _largest(
     cap_nbytes: int,
     learner: TreeParams,
     judging: Params,
-    item_nbytes: float,
+    method: Method,
+    sampler: Params,
     *,
     saves_trees: bool,
 ) -> int:
@@ -99,22 +110,24 @@ def _largest(
         learner.trees_per_subspace,
         bootstrap=learner.bootstrap,
         saves_trees=saves_trees,
+        splits_rows=method.splits_rows,
     )
     n_families = judging.decoys if isinstance(judging, DecoyParams) else 0
+    n_items = (1 + n_families) * shape.n_features
+    state = method.state_nbytes(sampler, shape.n_rows, n_items)
     concludes = isinstance(judging, DecoyParams)
     return largest_subspace(
-        shape,
-        cap_nbytes,
-        learner.impurity,
-        extra,
-        n_families,
-        concludes=concludes,
-        item_nbytes=item_nbytes,
+        shape, cap_nbytes, learner.impurity, extra, n_families, concludes=concludes, state=state
     )
 
 
-def _default_judge(options: Options, saves_trees: bool) -> str:
-    """Return ``decoy``, unless what else was asked is of the probe, or keeps the ensemble."""
+def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
+    """Return ``decoy``, unless what else was asked is of the probe, or keeps the ensemble.
+
+    A method that cannot run under decoys has a judge of its own.
+    """
+    if "decoy" not in (judges := method_of(method).judges):
+        return judges[0]
     is_of_probe = any(name in options for name in JUDGES["probe"].options())
     keeps = saves_trees and not options.get("replays")
     return "probe" if is_of_probe or keeps else "decoy"
@@ -133,6 +146,21 @@ def _check_belong(options: Options, run: RunParams, method: type[Params]) -> Non
                 f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
+
+
+def _check_validation(options: Options, run: RunParams, method: type[Params]) -> None:
+    """Refuse rows held out for a method that holds none out, or held out twice."""
+    if "validation" not in options:
+        return
+    if "validation_share" not in method.options():
+        raise UsageError(
+            f"--validation-rows: expected a method that holds rows out, found --method "
+            f"{run.method}. Leave it out, or choose another method."
+        )
+    if "validation_share" in options:
+        raise UsageError(
+            "expected --validation-rows or --validation-share, found both. Leave one out."
+        )
 
 
 def owner_of(name: str) -> str:
@@ -182,17 +210,15 @@ def _canonical(name: str, value: Any, option: Option, spec: RunSpec) -> Any:
     return option.settle(name, value)
 
 
-def _default_subspace(n_candidates: int) -> int:
+def _default_subspace(_: Params, n_candidates: int) -> int:
     return max(ceil(n_candidates / 20), min(100, n_candidates))
 
 
-def _settle_subspace(
-    asked: str | int | None, shape: Shape, largest: int, default: Callable[[int], int] | None
-) -> int:
+def _settle_subspace(asked: str | int | None, shape: Shape, largest: int, default: int) -> int:
     p = shape.n_candidates
     if asked is None:
         # With a cap too small for anything the budget refuses, with its numbers.
-        return max(1, min((default or _default_subspace)(p), largest))
+        return max(1, min(default, p, largest))
     text = str(asked)
     if text == "max":
         return max(1, largest)

@@ -1,0 +1,125 @@
+"""Parametric Random Subspace on one small file: sampler and trees without a store."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import average_precision_score
+
+from srs_ooc.base.records import Iteration, RowSplit, Subspace
+from srs_ooc.base.seeds import key_of
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.learners.base import Columns
+from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.samplers.method import Ground, method_of
+from srs_ooc.samplers.prs import FINAL
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import Response
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import TreeLimits
+
+PARTS = ("train", "valid", "test")
+TILE = 64
+
+
+class Problem:
+    """A file's rows: first those to train on, then those held out, then those of the test."""
+
+    def __init__(self, path: Path) -> None:
+        data = np.load(path)
+        x = np.concatenate([data[f"X_{part}"] for part in PARTS]).T
+        self.y = np.concatenate([data[f"y_{part}"] for part in PARTS])
+        self.n_train = len(data["y_train"])
+        self.n_seen = self.n_train + len(data["y_valid"])
+        self.codes = np.stack([np.unique(row, return_inverse=True)[1] for row in x])
+        self.codes = self.codes.astype(np.uint16)
+        self.is_regression = len(np.unique(self.y)) > 2
+        self.impurity = "variance" if self.is_regression else "gini"
+
+    def seen(self) -> Response:
+        """Return what the rows before the test say."""
+        y = self.y[: self.n_seen]
+        return Response.targets(y) if self.is_regression else Response.classes(y.astype(int), 2)
+
+    def padded(self, seen: Response) -> Response:
+        """Return the same with test rows that say nothing: they are never fitted on."""
+        n_more = len(self.y) - self.n_seen
+        labels = np.pad(seen.labels, (0, n_more))
+        channels = np.pad(seen.channels, ((0, 0), (0, n_more)))
+        return Response(labels, seen.n_classes, channels, seen.center, seen.scale)
+
+    def score(self, said: NDArray[np.floating[Any]], center: float | None) -> float:
+        """Return R2 of the mean, or the accuracy of the majority, of what each model said."""
+        truth = self.y[self.n_seen :]
+        if center is not None:
+            errors = truth - said.mean(0)[:, 0] - center
+            return float(1 - (errors**2).mean() / truth.var())
+        majority = (said.argmax(2) == 1).mean(0) > 0.5
+        return float((majority == (truth == 1)).mean())
+
+
+def run_file(
+    path: Path, relevant: list[int], epochs: int, patience: int | None
+) -> dict[str, float]:
+    """Run one file with the paper's options; return what it came to."""
+    problem, begun = Problem(path), time.process_time()
+    seen, p = problem.seen(), len(problem.codes)
+    method = method_of("prs")
+    given = {"epochs": epochs, "validation": "by place"}
+    given |= {} if patience is None else {"patience": patience}
+    held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
+    ground = Ground(p, p, None, p, 1, key_of(0, 1), Tally(p), response=seen, validation=held_out)
+    sampler: Any = method.make(method.params.settle(given, None), ground)
+    limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
+    rows = TrainingRows.of(problem.padded(seen), problem.impurity)
+    grower = Grower(problem, TreeLearner(rows, limits, p))
+    iteration, said = 0, []
+    while not sampler.done(iteration):
+        if sampler.step():
+            continue
+        subspace = sampler.propose(iteration, 0)
+        if sampler.phase == FINAL:
+            said.append(grower.on_test_rows(subspace, iteration))
+        sampler.absorb(iteration, grower.fit(subspace, iteration))
+        iteration += 1
+    is_relevant = np.isin(np.arange(p), relevant)
+    return {
+        "score": problem.score(np.stack(said), seen.center),
+        "ap": float(average_precision_score(is_relevant, sampler.best)),
+        "sum": float(sampler.best.sum()),
+        "models": iteration,
+        "best_epoch": sampler.best_epoch,
+        "epochs": sampler.epoch,
+        "seconds": time.process_time() - begun,
+    }
+
+
+class Grower:
+    """Has subspaces of a problem grown."""
+
+    def __init__(self, problem: Problem, learner: TreeLearner) -> None:
+        n_rows = len(problem.y)
+        self._problem, self._learner = problem, learner
+        self._block = Block(len(problem.codes), n_rows, 2, tiled=True)
+        self._tiles = self._block.codes.view(np.uint16).reshape(-1, n_rows, TILE)
+        self._test = RowSplit(
+            np.arange(problem.n_train, dtype=np.int32),
+            np.arange(problem.n_seen, n_rows, dtype=np.int32),
+        )
+
+    def fit(self, subspace: Subspace, number: int) -> Any:
+        """Return the outcome of a subspace."""
+        features = subspace.features
+        for start in range(0, len(features), TILE):
+            some = features[start : start + TILE]
+            self._tiles[start // TILE, :, : len(some)] = self._problem.codes[some].T
+        work = Iteration(number, subspace, key_of(0, 2, number))
+        return self._learner.fit(self._block, Columns(features, features), work)
+
+    def on_test_rows(self, subspace: Subspace, number: int) -> NDArray[np.float32]:
+        """Return what the same model says of the test rows."""
+        outcome = self.fit(Subspace(subspace.features, split=self._test), number)
+        said: NDArray[np.float32] = outcome.predictions[0]
+        return said

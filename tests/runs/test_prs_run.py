@@ -1,0 +1,181 @@
+"""A run of Parametric Random Subspace: resumed, on other threads, with rows held out by name."""
+
+import numpy as np
+import pytest
+from command import error_of, json_of, srs_ooc
+from stores import make_store, noise_table
+
+from srs_ooc.base.state import Saved, State
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.spec import Options
+from srs_ooc.store.store import Store
+
+SMALL = {"models": 12, "folds": 3, "epochs": 12, "inclusion": "0.1", "learning_rate": "0.01"}
+ARGUMENTS = [
+    word for name, value in SMALL.items() for word in (f"--{name.replace('_', '-')}", value)
+]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    values, labels = noise_table(90, 60, n_relevant=2)
+    values[40:50, ::7] = np.nan
+    return make_store(tmp_path_factory.mktemp("prs") / "t.zarr", values, labels)
+
+
+def work(store, run, *, threads=1, watch=lambda _: True, **given):
+    request = Request(Options(method="prs", **SMALL, **given), threads=threads, iterations=10**6)
+    ledger = open_or_create(Store.open(store), run, request)
+    try:
+        work_on(ledger, Store.open(store), request, watch)
+    finally:
+        ledger.close()
+
+
+class _Everything:
+    """All that a ledger keeps of the sampler."""
+
+    def state(self) -> State:
+        return State()
+
+    def restore(self, saved: Saved) -> None:
+        self.facts = saved.facts
+        self.bits = []
+        for name, dtype in (("beta", "f8"), ("score", "f8"), ("first", "f8"), ("votes", "f4")):
+            array = np.zeros(saved.length(name), dtype)
+            saved.fill(name, array)
+            self.bits.append(array.tobytes())
+
+
+def state_of(run):
+    ledger, state = Ledger(run, writable=False), _Everything()
+    try:
+        iteration = ledger.load({"prs": state}).iteration
+    finally:
+        ledger.close()
+    return iteration, state.facts, state.bits
+
+
+@pytest.fixture(scope="module")
+def whole(store):
+    run = store.with_name("whole.run")
+    work(store, run)
+    return state_of(run)
+
+
+def test_stopped_after_every_few_iterations_and_steps_it_ends_with_the_same_bits(
+    store, whole, tmp_path
+):
+    for every in (1, 7, 50):
+        run, calls, n_stops = tmp_path / f"{every}.run", 0, 0
+
+        def going(_, every=every):
+            nonlocal calls
+            calls += 1
+            return calls % every != 0
+
+        while not run.exists() or state_of(run)[0] != whole[0]:
+            work(store, run, watch=going, threads=1 + n_stops % 2)
+            n_stops += 1
+            if every == 1 and n_stops > 120:
+                work(store, run)
+                break
+        assert n_stops > 5
+        assert state_of(run) == whole
+
+
+def test_threads_change_nothing(store, whole, tmp_path):
+    work(store, tmp_path / "three.run", threads=3)
+    assert state_of(tmp_path / "three.run") == whole
+
+
+def test_a_run_ends_by_itself_and_ranks_by_probability(store, tmp_path):
+    run = tmp_path / "a.run"
+    done = srs_ooc("run", store, "--out", run, "--method", "prs", *ARGUMENTS)
+    assert "ranks features and selects none" in done.stdout
+    status = json_of("status", run, "--json")
+    assert status["state"] == "finished"
+    records = json_of("features", run, "--json")
+    scores = [record["score"] for record in records]
+    assert len(records) == 60
+    assert scores == sorted(scores, reverse=True)
+    assert {record["name"] for record in records[:2]} == {"f0", "f1"}
+    assert srs_ooc("resume", run).stdout == done.stdout
+
+
+def test_regressions_are_ranked_too(tmp_path):
+    table = tmp_path / "t.csv"
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(90, 30))
+    lines = [",".join(map(repr, map(float, [*row, 1000 + 3 * row[3] + 3 * row[7]]))) for row in x]
+    table.write_text("\n".join([",".join([*(f"x{j}" for j in range(30)), "y"]), *lines]) + "\n")
+    srs_ooc("ingest", table, tmp_path / "t.zarr", "--target", "y", "--task", "regression")
+    srs_ooc("run", tmp_path / "t.zarr", "--method", "prs", *ARGUMENTS, "--epochs", 60)
+    records = json_of("features", tmp_path / "t.run", "--json")
+    assert {record["name"] for record in records[:2]} == {"x3", "x7"}
+
+
+@pytest.fixture(scope="module")
+def named_rows(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("named")
+    values, labels = noise_table(60, 20, n_relevant=2)
+    rows = zip(values.T, labels, strict=True)
+    lines = [
+        ",".join([f"r{i}", *map(repr, map(float, x)), str(y)]) for i, (x, y) in enumerate(rows)
+    ]
+    header = ",".join(["id", *(f"f{j}" for j in range(20)), "y"])
+    (folder / "t.csv").write_text("\n".join([header, *lines]) + "\n")
+    srs_ooc("ingest", folder / "t.csv", folder / "t.zarr", "--target", "y", "--row-ids", "id")
+    return folder
+
+
+def test_rows_held_out_by_name_are_part_of_the_identity(named_rows, tmp_path):
+    rows, other, fewer = (tmp_path / f"{name}.txt" for name in ("rows", "other", "fewer"))
+    rows.write_text("\n".join(f"r{i}" for i in range(20)) + "\n")
+    other.write_text("r1\nr2\n")
+    fewer.write_text("\n".join(f"r{i}" for i in range(5, 60)) + "\n")
+    run, method = tmp_path / "a.run", ("--method", "prs", *ARGUMENTS)
+    arguments = ("run", named_rows / "t.zarr", "--out", run, *method)
+    held_out = "--validation-rows", rows
+    for wrong, says in (
+        (("--rows", fewer, *held_out), "--rows"),
+        (("--validation-share", 0.1, *held_out), "both"),
+    ):
+        assert says in error_of(*arguments, *wrong)
+        assert not run.exists()
+    first = srs_ooc(*arguments, *held_out).stdout
+    assert "validation" in error_of(*arguments, "--validation-rows", other)
+    assert srs_ooc(*arguments, *held_out).stdout == first
+    assert srs_ooc("resume", run).stdout == first
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("--method", "srs", "--epochs", 5), "--epochs"),
+        (("--method", "prs", "--alpha", 0.5), "--alpha"),
+        (("--method", "prs", "--judge", "decoy"), "--judge"),
+        (("--method", "srs", "--judge", "none"), "--judge"),
+        (("--method", "prs", "--folds", 60), "--folds"),
+        (("--method", "prs", "--inclusion", 0.9, "--q", 20), "--inclusion"),
+        (("--method", "prs", "--inclusion", 0), "--inclusion"),
+        (("--method", "prs", "--validation-share", 0.9), "--validation-share"),
+        (("--method", "prs", "--learning-rate", "fast"), "--learning-rate"),
+        (("--method", "prs", "--save-trees"), "--save-trees"),
+    ],
+)
+def test_what_does_not_fit_the_method_is_refused_by_name(store, tmp_path, given, says):
+    message = error_of("run", store, "--out", tmp_path / "x.run", *given)
+    assert says in message
+    assert not (tmp_path / "x.run").exists()
+
+
+def test_a_plan_says_what_happens_with_many_features():
+    few, many = (
+        json_of("plan", "--n-rows", 300, "--n-features", p, "--method", "prs", "--json")
+        for p in (300, 20_000)
+    )
+    assert "notes" not in few
+    assert "20,000 features" in many["notes"][0]
+    assert many["iterations"] == 3000 * 1000 + 100

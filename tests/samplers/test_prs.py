@@ -1,0 +1,235 @@
+"""Parametric Random Subspace as a sampler, with made-up models."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srs_ooc.base.records import Outcome
+from srs_ooc.base.seeds import derive_array
+from srs_ooc.samplers.folds import make_folds
+from srs_ooc.samplers.prs import BOUND, FINAL, ParametricRandomSubspace
+from srs_ooc.samplers.prs_gradient import effective_number
+from srs_ooc.samplers.prs_loss import Truth
+from srs_ooc.samplers.prs_params import PRS, PrsParams
+from srs_ooc.samplers.prs_steps import Descent, feasible
+from srs_ooc.testing import check_sampler
+from srs_ooc.trees.response import Response
+
+N_ROWS = 60
+LABELS = np.arange(N_ROWS) % 2
+RELEVANT = (3, 7)
+
+
+def sampler_of(n_features=40, *, regression=False, candidates=None, **given):
+    descent = Descent(
+        **{
+            "n_models": 30,
+            "inclusion": 0.1,
+            "n_epochs": 40,
+            "patience": 40,
+            "rate": 0.005,
+            "effective_share": 0.9,
+            "sparsity": 0.0,
+            "largest_mean": float(n_features),
+        }
+        | given
+    )
+    folds = make_folds(LABELS, 4, 1, share=0.2)
+    response = Response.classes(LABELS, 2)
+    if regression:
+        response = Response.targets(LABELS + np.linspace(0, 0.1, N_ROWS))
+    truth = Truth.of(response, folds.training)
+    return ParametricRandomSubspace(descent, folds, truth, n_features, n_features, 5, candidates)
+
+
+def outcome_of(iteration, subspace, *, regression=False):
+    """A model that is right the more often the more relevant features it holds."""
+    rows = subspace.split.predicted
+    n_held = np.isin(RELEVANT, subspace.features).sum()
+    hashes = derive_array(iteration, rows.astype(np.uint64)) >> np.uint64(11)
+    right = hashes.astype(float) * 2.0**-53 < 0.5 + 0.2 * n_held
+    said = np.where(right, LABELS[rows], 1 - LABELS[rows])
+    predictions = np.eye(2)[said][None] if not regression else said[None, :, None] - 0.55
+    zeros = np.zeros(len(subspace.features), np.int64)
+    return Outcome(subspace.features, zeros, predictions=predictions.astype(np.float32))
+
+
+def states(sampler, *, regression=False, iteration=0):
+    """Yield the iteration before every step and every iteration, to the end."""
+    while not sampler.done(iteration):
+        yield iteration
+        if not sampler.step():
+            subspace = sampler.propose(iteration, 0)
+            sampler.absorb(iteration, outcome_of(iteration, subspace, regression=regression))
+            iteration += 1
+
+
+class Copy:
+    """A state as it would be committed and handed back."""
+
+    def __init__(self, sampler):
+        state = sampler.state()
+        self.facts = state.facts
+        self._arrays = {name: pages.array.copy() for name, pages in state.pages.items()}
+
+    def fill(self, name, out, first_page=0):
+        out[:] = self._arrays[name]
+
+    def bits(self):
+        return {name: array.tobytes() for name, array in self._arrays.items()}, self.facts
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_taken_up_after_any_step_it_ends_with_the_same_bits(regression):
+    whole = sampler_of(n_epochs=6, regression=regression)
+    seen = [(iteration, Copy(whole)) for iteration in states(whole, regression=regression)]
+    for iteration, copy in seen[:: max(1, len(seen) // 40)]:
+        again = sampler_of(n_epochs=6, regression=regression)
+        again.restore(copy)
+        assert Copy(again).bits() == copy.bits()
+        for _ in states(again, regression=regression, iteration=iteration):
+            pass
+        assert Copy(again).bits() == Copy(whole).bits()
+
+
+def test_what_changed_since_a_commit_is_marked():
+    """A ledger that writes only marked pages has the whole state."""
+    sampler = sampler_of(n_epochs=3)
+    kept = {name: np.zeros_like(pages.array) for name, pages in sampler.state().pages.items()}
+    for _ in states(sampler):
+        for name, pages in sampler.state().pages.items():
+            if pages.changed.any():
+                kept[name][:] = pages.array
+            assert kept[name].tobytes() == pages.array.tobytes()
+        for pages in sampler.state().pages.values():
+            pages.changed[:] = False
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_relevant_features_come_to_lead(regression):
+    sampler = sampler_of(regression=regression)
+    for _ in states(sampler, regression=regression):
+        pass
+    assert set(np.argsort(-sampler.best)[:2]) == set(RELEVANT)
+    assert sampler.best[list(RELEVANT)].min() > 0.2
+
+
+@settings(max_examples=15)
+@given(
+    st.sampled_from([0.001, 0.05, 0.9]),
+    st.sampled_from([0.0, 0.01, 10.0]),
+    st.sampled_from([2.0, 40.0]),
+)
+def test_probabilities_stay_in_their_set(rate, sparsity, largest):
+    candidates = np.arange(0, 40, 2, dtype=np.uint32)
+    sampler = sampler_of(
+        n_epochs=8, rate=rate, sparsity=sparsity, largest_mean=largest, candidates=candidates
+    )
+    for iteration in states(sampler):
+        assert (sampler.beta >= 0).all()
+        assert (sampler.beta <= 1).all()
+        assert 0 < sampler.beta.sum() <= largest * (1 + 1e-12)
+        assert not sampler.beta[1::2].any()
+        if sampler.phase == FINAL:
+            assert not (sampler.propose(iteration, 0).features % 2).any()
+
+
+def test_a_step_leaves_its_models_worth_half_the_share_even_with_many_features():
+    sampler = sampler_of(20_000, n_epochs=2, rate=0.01, inclusion=0.02)
+    n_steps = 0
+    for _ in states(sampler):
+        before, fold = sampler.beta.copy(), sampler._fold
+        if sampler.phase == "learning" and sampler.epoch == 0 and fold == 0:
+            sampler._descend(0)
+            worth = effective_number(sampler._weights(0, sampler.beta))
+            assert worth >= BOUND * 0.9 * 30
+            assert not np.array_equal(before, sampler.beta)
+            unbounded = np.clip(before + (sampler.beta - before) * 8, 0, 1)
+            assert effective_number(sampler._weights(0, unbounded)) < BOUND * 0.9 * 30
+            n_steps += 1
+            break
+    assert n_steps == 1
+
+
+def test_models_are_grown_again_when_their_weights_are_worth_too_few():
+    never, often = sampler_of(effective_share=0.0), sampler_of(effective_share=0.99)
+    for sampler in (never, often):
+        for _ in states(sampler):
+            pass
+    assert never.n_drawn == 1, "the final models alone"
+    assert often.n_drawn > 3
+
+
+def test_it_ends_after_the_epochs_of_its_patience():
+    sampler = sampler_of(n_epochs=1000, patience=5, rate=0.02)
+    for _ in states(sampler):
+        pass
+    assert sampler.epoch == sampler.best_epoch + 5 < 1000
+
+
+def test_the_penalty_makes_subsets_smaller():
+    sums = []
+    for sparsity in (0.0, 1.0):
+        sampler = sampler_of(sparsity=sparsity)
+        for _ in states(sampler):
+            pass
+        sums.append(sampler.beta.sum())
+    assert sums[1] < sums[0] / 2
+
+
+def test_a_version_says_when_a_proposal_would_differ():
+    sampler, seen = sampler_of(n_epochs=6), {}
+    for iteration in states(sampler):
+        for guess in (iteration, iteration + 1):
+            proposed = sampler.propose(guess, 0).features.tolist()
+            assert seen.setdefault((guess, sampler.version(guess)), proposed) == proposed
+
+
+@given(
+    st.lists(st.floats(-0.5, 1.5), min_size=3, max_size=30),
+    st.floats(0.1, 5.0),
+)
+def test_the_set_is_reached_by_the_nearest_point(numbers, largest):
+    beta = np.array(numbers)
+    found = feasible(beta.copy(), None, largest, 0.01)
+    if np.clip(beta, 0, 1).sum() == 0:
+        assert (found == 0.01).all()
+        return
+    assert found.sum() <= largest * (1 + 1e-12)
+    clipped = np.clip(beta, 0, 1)
+    if clipped.sum() <= largest:
+        assert found.tolist() == clipped.tolist()
+    else:  # all that is left lost the same
+        lost = (clipped - found)[found > 0]
+        np.testing.assert_allclose(lost, lost[0], atol=1e-12)
+
+
+@given(st.integers(2, 5), st.integers(0, 2**32), st.sampled_from([0.1, 0.2, 0.5]))
+def test_folds_share_out_every_row_evenly_by_class(n_folds, seed, share):
+    strata = np.random.default_rng(seed).integers(0, 3, 80)
+    folds = make_folds(strata, n_folds, seed, share=share)
+    assert sorted([*folds.training, *folds.validation]) == list(range(80))
+    own = [split.predicted[places] for split, places in zip(folds.splits, folds.own, strict=True)]
+    assert sorted(np.concatenate(own)) == folds.training.tolist()
+    for split, rows, places in zip(folds.splits, own, folds.held_out, strict=True):
+        assert split.predicted[places].tolist() == folds.validation.tolist()
+        assert sorted([*split.fitted, *rows]) == folds.training.tolist()
+    for k in range(3):
+        counts = [np.count_nonzero(strata[rows] == k) for rows in own]
+        assert max(counts) - min(counts) <= 1 + 1
+        n = np.count_nonzero(strata == k)
+        assert np.count_nonzero(strata[folds.validation] == k) == np.rint(share * n)
+
+
+def test_it_keeps_to_the_contract_of_samplers_while_it_grows_learns_and_ends():
+    asked = {"models": 4, "folds": 2, "epochs": 6, "learning_rate": "0.05"}
+    params, made = PrsParams.settle(asked, None), []
+
+    def make(ground):
+        sampler = PRS.make(params, ground)
+        made.append(sampler)
+        return sampler
+
+    check_sampler(make, n_iterations=200)
+    assert any(sampler.done(200) for sampler in made)

@@ -1,0 +1,118 @@
+"""The gradient in O(members + p) is the direct one over models, rows and features."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srs_ooc.samplers import bernoulli
+from srs_ooc.samplers.bernoulli import BernoulliSubsets
+from srs_ooc.samplers.prs_gradient import (
+    LARGEST_WEIGHT,
+    Members,
+    effective_number,
+    gradient,
+    importance_weights,
+)
+
+
+def members_of(z):
+    owners, features = np.nonzero(z)
+    return [Members(features.astype(np.uint32), owners)]
+
+
+def direct(z, beta, alpha, predictions, slopes):
+    """Eqs. 9, 12 and 15 as printed, with weights in the baseline: rows x models x features."""
+    weights = np.where(z, beta / alpha, (1 - beta) / (1 - alpha)).prod(1)
+    scores = np.where(z, 1 / beta, -1 / (1 - beta))
+    squares = weights[:, None] * scores**2
+    out = np.zeros(len(beta))
+    for i, slope in enumerate(slopes):
+        baseline = (squares * predictions[:, i, None]).sum(0) / squares.sum(0)
+        terms = weights[:, None] * (predictions[:, i, None] - baseline) * scores
+        out += slope * terms.mean(0)
+    return weights, out
+
+
+@given(st.integers(0, 2**32), st.integers(2, 40), st.integers(1, 30), st.integers(1, 12))
+def test_weights_and_gradient_are_the_direct_ones(seed, n_models, n_features, n_rows):
+    rng = np.random.default_rng(seed)
+    alpha = rng.uniform(0.02, 0.6, n_features)
+    beta = np.clip(alpha + rng.normal(0, 0.02, n_features), 0.005, 0.995)
+    z = rng.random((n_models, n_features)) < alpha
+    predictions, slopes = rng.normal(0, 3, (n_models, n_rows)), rng.normal(0, 1, n_rows)
+    weights, wanted = direct(z, beta, alpha, predictions, slopes)
+    found = importance_weights(members_of(z), n_models, beta, alpha)
+    np.testing.assert_allclose(found, weights, rtol=1e-11)
+    by_beta = gradient(members_of(z), beta, found, (predictions * slopes).sum(1))
+    some = (z.sum(0) > 0) & (z.sum(0) < n_models)
+    scale = 1 + np.abs(wanted[some]).max(initial=0)
+    np.testing.assert_allclose(by_beta[some], wanted[some], rtol=1e-10, atol=1e-10 * scale)
+    assert not by_beta[~some].any(), "what no model drew, or all did, has nothing to be learnt from"
+
+
+def test_a_constant_added_to_all_predictions_changes_nothing():
+    rng = np.random.default_rng(3)
+    alpha = np.full(20, 0.2)
+    z, slopes = rng.random((50, 20)) < alpha, rng.normal(size=50)
+    plain = gradient(members_of(z), alpha, np.ones(50), slopes)
+    moved = gradient(members_of(z), alpha, np.ones(50), slopes + 7.0)
+    np.testing.assert_allclose(moved, plain, atol=1e-11)
+    assert np.abs(plain).max() > 1e-3
+
+
+def test_the_gradient_tends_to_that_of_the_expectation():
+    """E[f] = sum of c_j alpha_j where a model's prediction is the sum of c_j over its features."""
+    rng = np.random.default_rng(5)
+    c, alpha = rng.normal(size=6), np.full(6, 0.3)
+    z = rng.random((200_000, 6)) < alpha
+    found = gradient(members_of(z), alpha, np.ones(len(z)), z @ c)
+    np.testing.assert_allclose(found, c, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta"), [(1e-9, 1.0), (0.5, 1.0), (0.5, 0.0), (1.0, 0.5), (0.05, 0.9)]
+)
+def test_weights_are_finite_and_bounded_at_the_ends_of_the_range(alpha, beta):
+    z = np.array([[True, False, True], [False, False, False]])
+    found = importance_weights(members_of(z), 2, np.full(3, beta), np.full(3, alpha))
+    assert np.isfinite(found).all()
+    assert (found >= 0).all()
+    assert (found <= LARGEST_WEIGHT).all()
+
+
+def test_unchanged_probabilities_weigh_all_models_alike():
+    alpha = np.array([0.0, 0.05, 0.5, 1.0])
+    z = np.random.default_rng(1).random((10, 4)) < alpha
+    weights = importance_weights(members_of(z), 10, alpha, alpha)
+    np.testing.assert_allclose(weights, 1.0, rtol=1e-13)
+    assert effective_number(weights) == pytest.approx(10)
+    assert effective_number(np.array([3.0, 0, 0])) == 1.0
+    assert effective_number(np.zeros(3)) == 0.0
+
+
+def test_subsets_are_the_same_whether_kept_or_drawn_again(monkeypatch):
+    alpha = np.random.default_rng(2).uniform(0, 0.2, 3000)
+    kept = list(BernoulliSubsets(alpha, 9, 20, 3000, 3).of_fold(2))
+    monkeypatch.setattr(bernoulli, "STORED", 0)
+    again = list(BernoulliSubsets(alpha, 9, 20, 3000, 3).of_fold(2))
+    assert (len(kept), len(again)) == (1, 20)
+    assert kept[0].features.tolist() == np.concatenate([m.features for m in again]).tolist()
+    assert kept[0].owners.tolist() == np.concatenate([m.owners for m in again]).tolist()
+
+
+def test_each_feature_is_drawn_as_often_as_its_probability_says():
+    alpha = np.repeat([0.0, 0.01, 0.3, 1.0], 1000)
+    subsets = BernoulliSubsets(alpha, 4, 200, 4000, 1)
+    (members,) = subsets.of_fold(0)
+    counts = np.bincount(members.features, minlength=4000).reshape(4, 1000).mean(1)
+    assert counts[0] == 0
+    assert counts[3] == 200
+    np.testing.assert_allclose(counts[1:3], [2, 60], atol=0.8)
+
+
+def test_a_subset_larger_than_its_room_is_drawn_again():
+    subsets = BernoulliSubsets(np.full(100, 0.1), 4, 50, 10, 1)
+    sizes = [len(subsets.draw(0, t)) for t in range(50)]
+    assert max(sizes) == 10
+    assert min(sizes) < 10
