@@ -5,6 +5,7 @@ import pytest
 from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
+import srs_ooc as python
 from srs_ooc.base.state import Saved, State
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, open_or_create, work_on
@@ -148,6 +149,24 @@ def test_rows_held_out_by_name_are_part_of_the_identity(named_rows, tmp_path):
     assert "validation" in error_of(*arguments, "--validation-rows", other)
     assert srs_ooc(*arguments, *held_out).stdout == first
     assert srs_ooc("resume", run).stdout == first
+
+
+def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_path):
+    ids = [f"r{i}" for i in range(20)]
+    (tmp_path / "rows").write_text("\n".join(ids) + "\n")
+    records = [
+        python.run(
+            named_rows / "t.zarr",
+            out=tmp_path / f"{name}.run",
+            method="prs",
+            validation_rows=given,
+            **SMALL,
+        ).features("records")
+        for name, given in (("list", ids), ("file", tmp_path / "rows"), ("none", None))
+    ]
+    assert [row["name"] for row in records[0]] == [row["name"] for row in records[1]]
+    assert [row["score"] for row in records[0]] == [row["score"] for row in records[1]]
+    assert [row["score"] for row in records[0]] != [row["score"] for row in records[2]]
 
 
 @pytest.mark.parametrize(
