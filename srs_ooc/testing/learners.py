@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from srs_ooc.base.records import Iteration, Outcome, Subspace
+from srs_ooc.base.records import Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, key_of, scale_below
 from srs_ooc.learners.base import Columns, Learner
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
@@ -48,15 +48,19 @@ def check_learner(
     assert learner.provides <= set(_FIELDS), f"provides: expected some of {sorted(_FIELDS)}"
     step = n_features // n_columns
     features = np.arange(0, step * n_columns, step, dtype=np.uint32)
-    iterations = [Iteration(number, Subspace(features), key_of(3, number)) for number in range(4)]
+    splits = None, _split(n_rows) if PREDICTIONS in learner.provides else None
+    iterations = [
+        Iteration(number, Subspace(features, split=splits[number % 2]), key_of(3, number))
+        for number in range(4)
+    ]
 
     def fitted(iteration: Iteration) -> Outcome:
         block = _block(n_rows, n_columns, n_codes, tiled=tiled)
         return learner.fit(block, Columns(features, features), iteration)
 
     first = [fitted(iteration) for iteration in iterations]
-    for outcome in first:
-        _check_fields(learner, outcome, features)
+    for iteration, outcome in zip(iterations, first, strict=True):
+        _check_fields(learner, outcome, iteration.subspace)
     again = [fitted(iteration) for iteration in reversed(iterations)][::-1]
     _check_same(first, again, "fit: it depends on what was fitted before")
     with ThreadPoolExecutor(3) as pool:
@@ -71,14 +75,25 @@ def _block(n_rows: int, n_columns: int, n_codes: int, *, tiled: bool) -> Block:
     return block
 
 
-def _check_fields(learner: Learner, outcome: Outcome, features: np.ndarray) -> None:
+def _split(n_rows: int) -> RowSplit:
+    """Return every third row to be predicted by the others."""
+    rows = np.arange(n_rows, dtype=np.int32)
+    return RowSplit(rows[rows % 3 != 0], rows[rows % 3 == 0])
+
+
+def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> None:
+    features, split = subspace.features, subspace.split
     assert np.array_equal(outcome.features, features), "features: others than were asked for"
-    for what in learner.provides:
+    promised = learner.provides if split is not None else learner.provides - {PREDICTIONS}
+    for what in promised:
         found = getattr(outcome, _FIELDS[what])
         assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"
     if IMPORTANCE in learner.provides:
         assert outcome.importance.dtype == np.int64, "importance: expected int64"
         assert len(outcome.importance) == len(features), "importance: expected one a feature"
+    if split is not None and outcome.predictions is not None:
+        n_predicted = outcome.predictions.shape[1]
+        assert n_predicted == len(split.predicted), "predictions: expected one a row to predict"
 
 
 def _check_same(one: list[Outcome], other: list[Outcome], rule: str) -> None:
