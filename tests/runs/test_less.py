@@ -6,7 +6,8 @@ from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store, noise_table
 
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.runs.item_weights import STAGE, WEIGHTS, ItemWeights
+from srs_ooc.runs.inputs import WEIGHTS
+from srs_ooc.runs.item_weights import STAGE, ItemWeights
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import Request, is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options
