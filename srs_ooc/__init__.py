@@ -15,6 +15,7 @@ _PUBLIC = {
     "open_run": "srs_ooc.api",
     "open_store": "srs_ooc.api",
     "options": "srs_ooc.api",
+    "read": "srs_ooc.api",
     "resume": "srs_ooc.api",
     "run": "srs_ooc.api",
     "Result": "srs_ooc.results.result",

@@ -2,17 +2,16 @@
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from shlex import quote
-from types import FrameType
 from typing import Any
 
 import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.interrupts import Signals, noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.config import read_config
@@ -138,29 +137,9 @@ def only_store() -> Path:
     return stores[0]
 
 
-class _Signals:
-    """The first SIGINT or SIGTERM asks the run to stop after the iteration under way."""
-
-    received: int | None = None
-
-    def note(self, number: int, _: FrameType | None) -> None:
-        if self.received is not None:
-            signal.default_int_handler(number, None)
-        self.received = number
-
-
-@contextmanager
-def work_signals() -> Iterator[_Signals]:
-    """Yield what the first SIGINT or SIGTERM is noted in."""
-    signals = _Signals()
-    before = {
-        number: signal.signal(number, signals.note) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def work_signals() -> AbstractContextManager[Signals]:
+    """Note the first SIGINT or SIGTERM in the block: the work stops after the iteration."""
+    return noted(signal.SIGINT, signal.SIGTERM)
 
 
 def _work(ledger: Ledger, store: Store, request: Request) -> None:
