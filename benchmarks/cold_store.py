@@ -11,7 +11,7 @@ import numpy as np
 
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
-from srs_ooc.ingestion.texts import text_blocks
+from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.chunks import CodesWriter, write_small, write_texts
 from srs_ooc.store.coordinates import write_coordinate

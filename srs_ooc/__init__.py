@@ -11,7 +11,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "ingest": "srs_ooc.ingestion.api",
+    "ingest": "srs_ooc.ingestion.pipeline",
     "open_run": "srs_ooc.api",
     "open_store": "srs_ooc.api",
     "options": "srs_ooc.api",

@@ -13,8 +13,8 @@ from srs_ooc import api
 from srs_ooc.estimators.parameters import Parameters
 from srs_ooc.estimators.tables import FitData, checked_fit, checked_table, is_store
 from srs_ooc.estimators.workspace import disk_nbytes, python_errors, require_disk, workspace
-from srs_ooc.ingestion.api import ingest
 from srs_ooc.ingestion.formats.frames import frame_library
+from srs_ooc.ingestion.pipeline import ingest
 from srs_ooc.results.arrays import arrays_of, best
 from srs_ooc.results.result import Result
 from srs_ooc.results.values import values_of
