@@ -30,6 +30,8 @@ from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
 SHOWN = 20
+MANY = 50
+"""Selected features beyond which a small set is suggested."""
 WORK_OPTIONS = [
     click.option("--iterations", type=Count(1), metavar="T",
                  help="Iterations in total, those already done included.  "
@@ -192,13 +194,13 @@ def _why_none(reading: Reading, status: Status) -> str:
 def _verdict_line(verdict: VerdictReading) -> str:
     facts, spec = verdict.facts, verdict.spec
     if spec.replays:
-        how = f"certified against {spec.replays} replays at level {spec.fdr}"
+        how = f"certified by {spec.replays} permutation runs at level {spec.fdr}"
     else:
         above = counted(facts["n_decoys_above"], "decoy")
         how = f"with {above} above the cut at level {spec.fdr}"
     return (
         f"{verdict.n_selected} selected in {verdict.groups_selected}, {how}; "
-        f"{counted(facts['n_marginal'], 'feature')} would pass the marginal test alone."
+        f"{counted(facts['n_marginal'], 'feature')} marginally significant."
     )
 
 
@@ -225,4 +227,9 @@ def _report(ledger: Ledger, store: Store) -> None:
         say(f"  {reading.name(stored)}  ({what})")
     if reading.n_selected > SHOWN:
         say(f"  ... and {reading.n_selected - SHOWN} more")
+    if reading.n_selected > MANY:
+        say(
+            "So many carry much the same information. A few that predict about as well: "
+            f"srs-ooc compact {quote(str(ledger.run))}"
+        )
     say(f"All features: srs-ooc features {quote(str(ledger.run))}")
