@@ -156,10 +156,10 @@ class VerdictReading:
         best = float(self._record.levels.min(initial=1.0))
         if spec.replays:
             return (
-                f"No feature reached more than the {spec.replays} permutation runs do: the best has "
+                f"No feature reached more than the {spec.replays} permutation runs: the best has "
                 f"level {best:.3g}, {spec.fdr} was asked. More iterations "
-                "(`srs-ooc resume RUN --iterations T`) help if a feature is informative only beside others. Otherwise "
-                "nothing is there, or too little for so few rows."
+                "(`srs-ooc resume RUN --iterations T`) help if a feature is informative only "
+                "beside others. Otherwise nothing is there, or too little for so few rows."
             )
         level = float(exact_share(spec.fdr))
         fewest = fewest_features(spec.decoys, self.facts["largest_group"], level)
