@@ -4,6 +4,8 @@ Nothing here prints. Errors are those of :mod:`srs_ooc.base.errors`, with option
 arguments. Caps on memory are on growth: what is resident when a call begins does not count.
 """
 
+# Longer than 300 lines: half of them document the calls and every option they take.
+
 import signal
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -24,7 +26,8 @@ from srs_ooc.results.result import Result
 from srs_ooc.results.values import values_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
-from srs_ooc.runs.session import Request, default_run_path, open_or_create, work_on
+from srs_ooc.runs.request import Request, default_run_path
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, declared
 from srs_ooc.store.store import Store
 

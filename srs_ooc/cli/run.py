@@ -25,7 +25,8 @@ from srs_ooc.results.status import Status, status_of
 from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
-from srs_ooc.runs.session import Request, default_run_path, is_done, open_or_create, work_on
+from srs_ooc.runs.request import Request, default_run_path
+from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
