@@ -11,10 +11,18 @@ import numpy as np
 
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
-from srs_ooc.ingestion.texts import text_blocks
+from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.chunks import CodesWriter, write_small, write_texts
-from srs_ooc.store.layout import Shape, chunk_file, codes_chunk_features, dtype_of, small_file
+from srs_ooc.store.coordinates import write_coordinate
+from srs_ooc.store.layout import (
+    Shape,
+    chunk_file,
+    codes_chunk_features,
+    dtype_of,
+    small_file,
+    values_file,
+)
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.metadata import write_metadata
 
@@ -32,7 +40,10 @@ class Noise:
 
 
 def make_noise_store(path: Path, n_rows: int, n_features: int) -> None:
-    """Write a store of noise, without values: one chunk made as any other, repeated with turns."""
+    """Write a store of noise: one chunk made as any other, repeated with turns.
+
+    Its values, which a run with thresholds of ranks never reads, are links to those of that chunk.
+    """
     chunk = codes_chunk_features(Shape(n_rows, n_features), 1)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         labels = (np.arange(n_rows) % 2).astype(np.int32)
@@ -54,25 +65,43 @@ def _widen(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
     names = text_blocks(f"f{i}" for i in range(n_features))
     checksums, _, n_bytes = write_texts(folder, "names", names)
     checksums |= writer.checksums
-    lengths = {"names_bytes": n_bytes}
+    lengths = {"names_bytes": n_bytes, "names_offsets": n_features + 1}
+    _link_values(source, one, folder, n_features)
     for name in one.small_arrays:
         array = np.fromfile(small_file(source, name), dtype=dtype_of(name))
         if name == "positions":
             array = stored_positions(n_features)
         elif len(array) == chunk:  # one element a feature
             array = np.resize(array, n_features)
+        elif name == "values_crc32c":
+            array = np.resize(array, _n_value_chunks(one, n_features))
         if not name.startswith("names_"):
             checksums |= write_small(folder, name, [array])
             lengths[name] = len(array)
+    checksums |= write_coordinate(folder, "feature", "names", stored_positions(n_features))
+    checksums |= write_coordinate(folder, "row", "row_ids")
     wide = dataclasses.replace(
         one,
         n_features=n_features,
-        values_dtype=None,
-        kind_counts={},
+        kind_counts=dict.fromkeys(one.kind_counts, 0) | {"numeric": n_features},
         checksums=checksums,
         lengths=lengths,
     )
     write_metadata(folder, wide)
+
+
+def _link_values(source: Path, one: Manifest, folder: Path, n_features: int) -> None:
+    n_made = _n_value_chunks(one, one.n_features)
+    for index in range(_n_value_chunks(one, n_features)):
+        file = values_file(folder, "values", index, 0)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.hardlink_to(values_file(source, "values", index % n_made, 0))
+
+
+def _n_value_chunks(one: Manifest, n_features: int) -> int:
+    features, rows = one.float_chunk
+    assert rows == one.n_rows, "chunks of some of the rows"
+    return -(-n_features // features)
 
 
 def chunk_files(store: Path, n_chunks: int) -> list[Path]:

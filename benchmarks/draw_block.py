@@ -23,8 +23,8 @@ import numpy as np
 
 from srs_ooc.planning.subject import subject_of_store
 from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.search import Search
-from srs_ooc.runs.session import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store

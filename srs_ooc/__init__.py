@@ -11,10 +11,11 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "ingest": "srs_ooc.ingestion.api",
+    "ingest": "srs_ooc.ingestion.pipeline",
     "open_run": "srs_ooc.api",
     "open_store": "srs_ooc.api",
     "options": "srs_ooc.api",
+    "read": "srs_ooc.api",
     "resume": "srs_ooc.api",
     "run": "srs_ooc.api",
     "Result": "srs_ooc.results.result",

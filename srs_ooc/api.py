@@ -4,6 +4,8 @@ Nothing here prints. Errors are those of :mod:`srs_ooc.base.errors`, with option
 arguments. Caps on memory are on growth: what is resident when a call begins does not count.
 """
 
+# Longer than 300 lines: half of them document the calls and every option they take.
+
 import signal
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -18,11 +20,14 @@ from srs_ooc.base.interrupts import noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.planning.expect import planned_run
+from srs_ooc.results.frames import frame_of_columns
 from srs_ooc.results.progress import Progress, Shown
 from srs_ooc.results.result import Result
+from srs_ooc.results.values import values_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
-from srs_ooc.runs.session import Request, default_run_path, open_or_create, work_on
+from srs_ooc.runs.request import Request, default_run_path
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, declared
 from srs_ooc.store.store import Store
 
@@ -198,6 +203,39 @@ def open_run(path: str | Path, store: StoreOrPath | None = None) -> Result:
         If there is no run, or it is damaged.
     """
     return Result(path, store.path if isinstance(store, Store) else store)
+
+
+def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
+    """Return the values of some features of a store; only the chunks that hold them are read.
+
+    Parameters
+    ----------
+    store : Store or path
+        The store; it must keep values.
+    names : iterable of str
+        The features, in the order wanted.
+    kind : {'pandas', 'polars', 'records'}
+        A DataFrame with a column a feature, or a list of dicts. Categories are texts.
+
+    Raises
+    ------
+    UsageError
+        If a name is none of the store's.
+    StoreError
+        If the store is damaged, or keeps no values.
+    """
+    with python_spelling(), growth_counted():
+        opened, wanted = store_of(store), list(names)
+        places = opened.names.find(wanted)
+        absent = [name for name, place in zip(wanted, places.tolist(), strict=True) if place < 0]
+        if absent:
+            raise UsageError(
+                f"names: expected features of {opened.path}, found {absent[0]!r}, which is none."
+            )
+        with opened.unchanged():
+            values = values_of(opened, places)
+        columns = {name: values[:, i].tolist() for i, name in enumerate(wanted)}
+        return frame_of_columns(kind, columns)
 
 
 def options() -> Mapping[str, str]:

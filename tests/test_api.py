@@ -210,3 +210,16 @@ def test_the_public_names_are_listed_and_load():
     assert Path(srs_ooc.__file__).name == "__init__.py"
     with pytest.raises(AttributeError, match="nothing"):
         srs_ooc.nothing  # noqa: B018
+
+
+def test_features_of_a_store_are_read_by_name(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1.5, 2, None], "b": ["x", None, "x"], "c": [3, 4, 5]})
+    srs_ooc.ingest(frame, tmp_path / "t.zarr", target=[0, 1, 1])
+    found = srs_ooc.read(tmp_path / "t.zarr", ["c", "b", "a"], "records")
+    assert [row["b"] for row in found] == ["x", None, "x"]
+    assert [row["c"] for row in found] == [3, 4, 5]
+    store = srs_ooc.open_store(tmp_path / "t.zarr")
+    pandas.testing.assert_frame_equal(srs_ooc.read(store, ["a"]), frame[["a"]])
+    with pytest.raises(UsageError, match=r"names: expected features of .*'z', which is none"):
+        srs_ooc.read(store, ["a", "z"])

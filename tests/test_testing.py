@@ -15,7 +15,7 @@ from srs_ooc.ingestion.formats.feature_rows import FeatureRows, open_stream
 from srs_ooc.ingestion.formats.opening import open_file, open_object
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.row_columns import Wording
-from srs_ooc.ingestion.texts import TextSpool
+from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.testing import check_table
 
 CAP = 4_000_000_000

@@ -29,15 +29,13 @@ class Signals:
 def noted(*numbers: signal.Signals) -> Iterator[Signals]:
     """Note these signals in the block, and handle them as before after it.
 
-    Only the main thread is asked to stop by signals: elsewhere the block runs as it is. A signal
-    that the program ignores stays ignored.
+    Signals reach the main thread only: in another one the block runs as it is.
     """
     signals = Signals()
     before = {}
     if threading.current_thread() is threading.main_thread():
         for number in numbers:
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, signals.note)
+            before[number] = signal.signal(number, signals.note)
     try:
         yield signals
     finally:

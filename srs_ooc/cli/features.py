@@ -58,20 +58,21 @@ def features_command(
     """Rank the features of RUN by importance; also while it goes on.
 
     \b
-    name, rank                ties are ranked by position in the source
+    name, rank                place in the order shown
     selected, kept            passed the judge; may be held in subspaces
     importance                mean decrease in impurity over the trees grown on
-                              subspaces it was in (the rank)
+                              subspaces it was in
     importance_ensemble       the same over all trees (Eq. 1 of the paper)
     n_drawn                   subspaces it was in
     p_better                  share of them in which it beat the probe
     entered                   iteration after which it was selected, from 1
-    With a final verdict (--judge decoy), of features that stand out by
-    themselves or reached its closing stage, which rank first:
+    With a final verdict (--judge decoy) selected features come first, ordered
+    by what they are worth together. Of the features that are marginally
+    significant or reached its closing stage:
     q_value                   smallest level at which it would be selected
     score, stability          importance in the closing stage; share of its batches
                               of trees that agree
-    group                     number of its group of rank-correlated features
+    group                     number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     A value is null (an empty cell) where it is not defined: importance of a
     feature never drawn, p_better without a probe, entered if not selected.

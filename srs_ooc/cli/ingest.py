@@ -170,8 +170,7 @@ def ingest_command(
     if target is not None and target_file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
     sample_table = _sample_table(orient, samples, id_name, target, covariates)
-    if sample_table and (names or target_file):
-        raise UsageError("expected no --names or --target-file with --orient features.")
+    _check_sides(sample_table, names, target_file)
     text = TextForm(separator, comment, decimal, missing or None, header=not no_header)
     options = IngestOptions(
         target=target,
@@ -204,6 +203,14 @@ def _check_source(source: Path) -> None:
         raise InputError(
             f"{source}: expected a file, which is read more than once, found a pipe or a device. "
             "Give a text table on standard input with `-` as SOURCE."
+        )
+
+
+def _check_sides(table: SampleTable | None, names: Path | None, target_file: Path | None) -> None:
+    if table and (names or target_file):
+        raise UsageError(
+            "expected no --names or --target-file with --orient features: the table names its "
+            "features, --samples holds the target. Leave them out."
         )
 
 

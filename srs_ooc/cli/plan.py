@@ -13,7 +13,7 @@ from srs_ooc.cli.run import only_store
 from srs_ooc.planning.degrees import DegreeTime
 from srs_ooc.planning.plan import Plan, make_plan, plan_values
 from srs_ooc.planning.subject import subject_of_numbers, subject_of_store
-from srs_ooc.runs.session import DEFAULT_MEMORY_MB, Request
+from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 

@@ -2,17 +2,16 @@
 
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from shlex import quote
-from types import FrameType
 from typing import Any
 
 import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.interrupts import Signals, noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.config import read_config
@@ -26,11 +25,14 @@ from srs_ooc.results.status import Status, status_of
 from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
-from srs_ooc.runs.session import Request, default_run_path, is_done, open_or_create, work_on
+from srs_ooc.runs.request import Request, default_run_path
+from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
 SHOWN = 20
+MANY = 50
+"""Selected features beyond which a small set is suggested."""
 WORK_OPTIONS = [
     click.option("--iterations", type=Count(1), metavar="T",
                  help="Iterations in total, those already done included.  "
@@ -142,29 +144,9 @@ def only_store() -> Path:
     return stores[0]
 
 
-class _Signals:
-    """The first SIGINT or SIGTERM asks the run to stop after the iteration under way."""
-
-    received: int | None = None
-
-    def note(self, number: int, _: FrameType | None) -> None:
-        if self.received is not None:
-            signal.default_int_handler(number, None)
-        self.received = number
-
-
-@contextmanager
-def work_signals() -> Iterator[_Signals]:
-    """Yield what the first SIGINT or SIGTERM is noted in."""
-    signals = _Signals()
-    before = {
-        number: signal.signal(number, signals.note) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def work_signals() -> AbstractContextManager[Signals]:
+    """Note the first SIGINT or SIGTERM in the block: the work stops after the iteration."""
+    return noted(signal.SIGINT, signal.SIGTERM)
 
 
 def _say_notes(ledger: Ledger, store: Store) -> None:
@@ -229,13 +211,13 @@ def _why_none(reading: Reading, status: Status) -> str:
 def _verdict_line(verdict: VerdictReading) -> str:
     facts, spec = verdict.facts, verdict.spec
     if spec.replays:
-        how = f"certified against {spec.replays} replays at level {spec.fdr}"
+        how = f"certified by {spec.replays} permutation runs at level {spec.fdr}"
     else:
         above = counted(facts["n_decoys_above"], "decoy")
         how = f"with {above} above the cut at level {spec.fdr}"
     return (
         f"{verdict.n_selected} selected in {verdict.groups_selected}, {how}; "
-        f"{counted(facts['n_marginal'], 'feature')} would pass the marginal test alone."
+        f"{counted(facts['n_marginal'], 'feature')} marginally significant."
     )
 
 
@@ -262,4 +244,9 @@ def _report(ledger: Ledger, store: Store) -> None:
         say(f"  {reading.name(stored)}  ({what})")
     if reading.n_selected > SHOWN:
         say(f"  ... and {reading.n_selected - SHOWN} more")
+    if reading.n_selected > MANY:
+        say(
+            "So many carry much the same information. A few that predict about as well: "
+            f"srs-ooc compact {quote(str(ledger.run))}"
+        )
     say(f"All features: srs-ooc features {quote(str(ledger.run))}")

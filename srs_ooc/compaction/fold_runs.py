@@ -25,8 +25,9 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.memory import shape_of
 from srs_ooc.runs.place import PLACES, places_of, spec_of
+from srs_ooc.runs.request import UNTIL_STABLE, Request
 from srs_ooc.runs.resources import Resources, resources_of
-from srs_ooc.runs.session import UNTIL_STABLE, Request, is_done, work_on
+from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.store.manifest import Manifest

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.runs.ledger.splits import CODE_BITS, SPLIT_NBYTES, SplitTable, has_threshold
-from srs_ooc.runs.ledger.trees import BATCH_NBYTES, TreeReader
+from srs_ooc.runs.ledger.tree_records import BATCH_NBYTES
+from srs_ooc.runs.ledger.trees import TreeReader
 from srs_ooc.trees.forest import Trees, add_shares
 
 NODE_NBYTES = 160

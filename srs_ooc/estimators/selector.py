@@ -11,14 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from srs_ooc import api
 from srs_ooc.estimators.parameters import Parameters
-from srs_ooc.estimators.tables import FitData, checked_fit, checked_table, is_store
+from srs_ooc.estimators.tables import FitData, checked_fit, checked_table, columns_of, is_store
 from srs_ooc.estimators.workspace import disk_nbytes, python_errors, require_disk, workspace
-from srs_ooc.ingestion.api import ingest
 from srs_ooc.ingestion.formats.frames import frame_library
+from srs_ooc.ingestion.pipeline import ingest
 from srs_ooc.results.arrays import arrays_of, best
 from srs_ooc.results.result import Result
 from srs_ooc.results.values import values_of
-from srs_ooc.runs.session import DEFAULT_MEMORY_MB
+from srs_ooc.runs.request import DEFAULT_MEMORY_MB
 from srs_ooc.store.store import Store
 
 MOST_ROWS_OF_VALUES = 512
@@ -214,10 +214,13 @@ trees_per_subspace : optional
             As ``set_output`` says. With no column, and a warning, where nothing is selected.
         """
         if not is_store(X):
-            if frame_library(X) == "pyarrow":
-                check_is_fitted(self)
-                X = checked_table(self, X, reset=False).to_pandas()
-            return super().transform(X)
+            if frame_library(X) in (None, "pandas"):
+                return super().transform(X)
+            support = self._get_support_mask()
+            checked_table(self, X, reset=False)
+            if not support.any():
+                return self._transform(np.empty(X.shape))
+            return columns_of(X, np.flatnonzero(support))
         check_is_fitted(self)
         with python_errors():
             store = api.store_of(X)

@@ -68,13 +68,48 @@ def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
             ensure_all_finite="allow-nan",
             ensure_min_samples=fewest,
         )
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if frame_library(X) == "pandas":
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    else:
+        _check_names(estimator, names_of(X), reset=reset)
     if X.shape[0] < fewest:
         raise ValueError(
             f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of "
             f"{fewest} is required by {type(estimator).__name__}."
         )
     return X
+
+
+def _check_names(estimator: Any, names: list[str], *, reset: bool) -> None:
+    """Take or compare the names of a frame, which not every version of scikit-learn sees."""
+    if reset:
+        estimator.n_features_in_ = len(names)
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
+    expected = getattr(estimator, "feature_names_in_", None)
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {len(names)} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    if expected is not None and names != expected.tolist():
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in their order."
+        )
+
+
+def names_of(frame: Any) -> list[str]:
+    """Return the names of the columns of a frame of polars or PyArrow."""
+    return [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
+
+
+def columns_of(frame: Any, places: NDArray[np.intp]) -> NDArray[Any]:
+    """Return some columns, at least one, of a frame of polars or PyArrow as an array."""
+    chosen = frame.select([names_of(frame)[place] for place in places])
+    if frame_library(frame) == "polars":
+        values: NDArray[Any] = chosen.to_numpy()
+        return values
+    return np.column_stack([column.to_numpy() for column in chosen.columns])
 
 
 def checked_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> FitData:

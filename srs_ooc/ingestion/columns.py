@@ -14,8 +14,8 @@ from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.labels import text_of
 from srs_ooc.ingestion.memory import PIECE_NBYTES, piece_features
 from srs_ooc.ingestion.row_columns import KeptRows
+from srs_ooc.ingestion.scratch import TextSpool, joined
 from srs_ooc.ingestion.spool import Panels, anonymous_array
-from srs_ooc.ingestion.texts import TextSpool, joined
 from srs_ooc.native import _native
 from srs_ooc.store.coding import look_at, put_rows
 

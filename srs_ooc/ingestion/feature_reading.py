@@ -26,8 +26,8 @@ from srs_ooc.ingestion.reading import Workplace
 from srs_ooc.ingestion.roles import check_distinct
 from srs_ooc.ingestion.row_columns import Wording
 from srs_ooc.ingestion.row_facts import wording_of
+from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.table_reading import TableReading
-from srs_ooc.ingestion.texts import TextSpool
 
 
 def open_feature_rows(

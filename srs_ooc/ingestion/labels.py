@@ -9,7 +9,7 @@ import numpy as np
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.formats.npy_header import read_header
-from srs_ooc.ingestion.texts import TextSpool, texts_of
+from srs_ooc.ingestion.scratch import TextSpool, texts_of
 
 _BLOCK = 1 << 14
 MOST_ITEM_NBYTES = 1 << 20

@@ -15,7 +15,7 @@ from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.roles import Roles
 from srs_ooc.ingestion.row_columns import KeptRows, Wording
 from srs_ooc.ingestion.row_facts import RowColumns
-from srs_ooc.ingestion.texts import TextSpool
+from srs_ooc.ingestion.scratch import TextSpool
 
 
 @dataclass(frozen=True)

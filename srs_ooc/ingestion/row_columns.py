@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.parse import TextCoder, parse_decimal, split_texts
-from srs_ooc.ingestion.scratch_array import ScratchArray, blocks_of
-from srs_ooc.ingestion.texts import TextSpool, joined
+from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, blocks_of, joined
 
 MOST_TUPLES = 1 << 16
 """Strata of several columns are at most so many."""

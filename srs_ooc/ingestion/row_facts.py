@@ -19,9 +19,8 @@ from srs_ooc.ingestion.row_columns import (
     combined_codes,
     weights_of,
 )
-from srs_ooc.ingestion.scratch_array import ScratchArray
+from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, text_blocks
 from srs_ooc.ingestion.targets import SettledTarget, settle_target
-from srs_ooc.ingestion.texts import TextSpool, text_blocks
 from srs_ooc.store.chunks import TextBlocks
 
 CODES_NBYTES = 8_000_000

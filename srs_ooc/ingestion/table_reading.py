@@ -26,8 +26,8 @@ from srs_ooc.ingestion.reading import Features, Workplace
 from srs_ooc.ingestion.roles import Roles
 from srs_ooc.ingestion.row_columns import KeptRows, Wording, shown
 from srs_ooc.ingestion.row_facts import RowColumns, same_length
+from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.spool import open_panels
-from srs_ooc.ingestion.texts import TextSpool, texts_of
 from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.layout import Shape
 

@@ -36,9 +36,8 @@ from srs_ooc.ingestion.reading import Features, Workplace
 from srs_ooc.ingestion.roles import Roles
 from srs_ooc.ingestion.row_columns import KeptRows
 from srs_ooc.ingestion.row_facts import RowColumns, wording_of
-from srs_ooc.ingestion.scratch_array import ScratchArray
+from srs_ooc.ingestion.scratch import ScratchArray, TextSpool
 from srs_ooc.ingestion.spool import PanelSpool
-from srs_ooc.ingestion.texts import TextSpool
 from srs_ooc.store.layout import Shape
 
 _N_DECODERS = 2  # a look at the file is taken while another reader waits at its first row

@@ -23,8 +23,7 @@ from srs_ooc.ingestion.contents import (
     stored_positions,
 )
 from srs_ooc.ingestion.memory import fit_batch
-from srs_ooc.ingestion.scratch_array import ScratchArray, blocks_of
-from srs_ooc.ingestion.texts import text_blocks
+from srs_ooc.ingestion.scratch import ScratchArray, blocks_of, text_blocks
 from srs_ooc.native import _native
 from srs_ooc.store.chunks import TextBlocks, write_small, write_texts
 from srs_ooc.store.coordinates import write_coordinate

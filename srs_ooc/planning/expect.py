@@ -9,7 +9,7 @@ from srs_ooc.planning.memory import memory_plan
 from srs_ooc.planning.speed import estimated_speed
 from srs_ooc.planning.subject import Subject, class_counts_of
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.session import DEFAULT_MEMORY_MB, Planned, Request
+from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Planned, Request
 from srs_ooc.runs.spec import RunSpec, Shape
 from srs_ooc.store.store import Store
 

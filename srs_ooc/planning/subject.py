@@ -9,8 +9,9 @@ import numpy as np
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import Resources, resources_of
-from srs_ooc.runs.session import Request, settle_new
+from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.spec import Options, RunSpec, Shape, settle
 from srs_ooc.runs.task import Task
 from srs_ooc.store.coding import max_codes

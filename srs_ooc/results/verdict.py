@@ -129,7 +129,7 @@ class VerdictReading:
         """How many groups hold a selected feature; not all places are grouped."""
         groups = self._record.groups[self.is_selected]
         n_known = len(np.unique(groups[groups >= 0]))
-        return counted(n_known, "group") + (" or more" if np.any(groups < 0) else "")
+        return counted(n_known, "cluster") + (" or more" if np.any(groups < 0) else "")
 
     def version_note(self) -> str | None:
         """Say by which version of the evidence the verdict is; None if by today's from the start.
@@ -156,25 +156,25 @@ class VerdictReading:
         best = float(self._record.levels.min(initial=1.0))
         if spec.replays:
             return (
-                f"No feature reached more than {spec.replays} replays on permuted targets do: "
-                f"the best has level {best:.3g}, {spec.fdr} was asked. More iterations "
-                "(`srs-ooc resume RUN --iterations T`) help if a feature is seen only beside "
-                "others; otherwise nothing, or too little for so many rows, is there."
+                f"No feature reached more than the {spec.replays} permutation runs: the best has "
+                f"level {best:.3g}, {spec.fdr} was asked. More iterations "
+                "(`srs-ooc resume RUN --iterations T`) help if a feature is informative only "
+                "beside others. Otherwise nothing is there, or too little for so few rows."
             )
         level = float(exact_share(spec.fdr))
         fewest = fewest_features(spec.decoys, self.facts["largest_group"], level)
         families = "family" if spec.decoys == 1 else "families"
         alone = (
-            "What stands out by itself does not hold it either"
+            "The marginally significant features do not hold it either"
             if np.any(self._record.is_outstanding)
-            else "No feature stands out by itself"
+            else "No feature is marginally significant"
         )
         more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
         return (
             f"No cut of the ranking holds the level: the best would have {best:.2g}. {alone}, and "
             f"counting {spec.decoys} {families} of decoys cannot select fewer than {fewest} "
-            f"features at level {spec.fdr}: if few are expected, use --replays{more}. Otherwise "
-            "more iterations or more rows are needed, or nothing is there."
+            f"features at level {spec.fdr}. If few are expected, use permutation runs (--replays 9)"
+            f"{more}. Otherwise more iterations or more rows are needed, or nothing is there."
         )
 
 
@@ -216,7 +216,7 @@ def explain(
             return f"{name} is out: it was never drawn; run more iterations."
         return (
             f"{name} is out: drawn {counted(n_drawn, 'time')}, it was neither among the best of "
-            "the screen nor among those that stand out most by themselves."
+            "the screen nor among the marginally most significant."
         )
     spec = verdict.spec
     tail = _tail(standing, names)
@@ -224,8 +224,8 @@ def explain(
         more = "more" if standing.is_selected else "no more"
         verb = "is in" if standing.is_selected else "is out"
         return (
-            f"{name} {verb}: place {standing.place}, reaching {more} than replays on permuted "
-            f"targets do (level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
+            f"{name} {verb}: place {standing.place}, reaching {more} than the permutation runs do "
+            f"(level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
         )
     if not standing.is_selected:
         reason = (
@@ -243,9 +243,10 @@ def explain(
 
 def _tail(standing: Standing, names: list[str]) -> str:
     """Say what else is known of a feature."""
-    alone = "passes" if standing.passes_alone else "does not pass"
-    if standing.is_outstanding:
-        alone = f"stands out, and {alone}"
+    alone = "is" if standing.passes_alone else "is not"
+    among = ""
+    if standing.is_outstanding and not standing.passes_alone:
+        alone, among = "is", " among features and decoys together, not among features alone"
     if standing.score is None:
         agreement = "no batch of trees of the closing stage saw it"
     elif standing.stability is None:
@@ -254,6 +255,6 @@ def _tail(standing: Standing, names: list[str]) -> str:
         agreement = f"{standing.stability:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     return (
-        f" By itself it {alone} the marginal test (p = {standing.p_value:.2g}), and "
+        f" It {alone} marginally significant{among} (p = {standing.p_value:.2g}); "
         f"{agreement}.{more}"
     )

@@ -1,7 +1,6 @@
 """Runs: opening or creating one, and working on it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from srs_ooc.base.budget import process_nbytes
@@ -15,6 +14,13 @@ from srs_ooc.runs.ledger import Ledger, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.memory import plan_memory, shape_of
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
+from srs_ooc.runs.request import (
+    DEFAULT_ITERATIONS,
+    DEFAULT_MEMORY_MB,
+    UNTIL_STABLE,
+    Planned,
+    Request,
+)
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.screening import Setting, Watch, screen_only, tree_writer
 from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, declared, settle
@@ -23,74 +29,8 @@ from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import conclude, is_concluded
 from srs_ooc.store.store import Store
 
-DEFAULT_MEMORY_MB = 512
-DEFAULT_ITERATIONS = 10_000
-UNTIL_STABLE = "until_stable"
-"""Record of the ledger that says whether the screen ends once its ranking is stable."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What a user asks of a run: its identity where given, and how to work on it.
-
-    Attributes
-    ----------
-    options : Options
-        Fields of the identity that were given.
-    exclude_file, rows_file, validation_file : Path or None
-        Files of feature names to leave out, of row ids to train on, and of those held out.
-    exclude_missing : bool
-        Leave out features with missing values.
-    iterations : int or None
-        Total to reach; None for what the run was last asked for.
-    memory_mb : int or None
-        Cap on the whole process in megabytes of 10**6 bytes; None for what it was last.
-    threads : int or None
-        Workers; None for the cores of this machine.
-    until_stable : bool
-        End the screen of a run with a verdict once its blind ranking is stable.
-    save_trees : bool or None
-        Keep every tree; settled when the run is created. None for what it is (at first: no).
-    """
-
-    options: Options = field(default_factory=Options)
-    exclude_file: Path | None = None
-    rows_file: Path | None = None
-    exclude_missing: bool = False
-    iterations: int | None = None
-    memory_mb: int | None = None
-    threads: int | None = None
-    save_trees: bool | None = None
-    until_stable: bool = False
-    validation_file: Path | None = None
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What was expected of a run when it was made; kept with it, and no part of its identity.
-
-    Attributes
-    ----------
-    iterations : int
-        T as advised.
-    seconds_per_iteration : float
-        A quick estimate then.
-    reason : str
-        Why this T.
-    """
-
-    iterations: int
-    seconds_per_iteration: float
-    reason: str
-
-
 Plan = Callable[[Store, RunSpec, Shape, Inputs, Request], Planned]
 """Expects something of a run that is about to be made."""
-
-
-def default_run_path(store: Path) -> Path:
-    """Return the folder a run of ``store`` has unless another is given: its stem with ``.run``."""
-    return store.with_suffix(".run")
 
 
 def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None = None) -> Ledger:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.memory import fit_batch
-from srs_ooc.ingestion.texts import text_blocks
+from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.layout import Shape
 from srs_ooc.synthetic.problem import TARGET_NAME, Problem, columns, describe, feature_name

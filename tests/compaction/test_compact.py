@@ -17,7 +17,8 @@ from srs_ooc.compaction.scoring import HeldOut, share_explained
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block

@@ -111,6 +111,21 @@ def test_every_kind_of_table_gives_the_same_fit(tmp_path):
     np.testing.assert_array_equal(expected.transform(store), wanted)
 
 
+def test_frames_of_every_library_must_have_the_columns_of_the_fit():
+    polars, arrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+    values, labels = table()
+    columns = {f"f{i}": values[:, i].tolist() for i in range(40)}
+    others = {f"g{i}": values[:, i].tolist() for i in range(40)}
+    for made in (polars.DataFrame, arrow.table):
+        fitted = SRSSelector(**FAST).fit(made(columns), labels)
+        with pytest.raises(ValueError, match="feature names should match"):
+            fitted.transform(made(others))
+        with pytest.raises(ValueError, match="X has 1 features"):
+            fitted.transform(made({"f0": columns["f0"]}))
+        with pytest.raises(ValueError, match="a minimum of 2"):
+            SRSSelector(**FAST).fit(made({"a": [1.0]}), [1])
+
+
 def test_texts_are_categories_in_frames_and_from_stores(tmp_path):
     pandas = pytest.importorskip("pandas")
     values, labels = table()

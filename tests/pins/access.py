@@ -17,7 +17,8 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
 from srs_ooc.runs.memory import plan_memory
 from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, Shape, settle
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.layout import chunk_file

@@ -36,40 +36,40 @@ def why(feature, n_drawn=9, *, is_excluded=False, **given):
 
 def test_each_feature_has_its_reason():
     assert why(7).startswith("f7 is in: place 1, where an estimated 0.01")
-    assert "stands out, and passes" in why(7)
+    assert "It is marginally significant (p = " in why(7)
     assert "no batch of trees of the closing stage saw it" in why(7)
     assert why(3).startswith("f3 is in: place 2, where an estimated 0.05")
-    assert "(0.1 asked). By itself" in why(3)
+    assert "(0.1 asked). It is" in why(3)
     assert "100% of the batches" in why(3)
     assert why(5).startswith("f5 is in: place 3")
-    assert "does not pass" in why(5)
+    assert "It is not marginally significant" in why(5)
     assert "too many are selected for batches of trees to disagree" in why(5)
     assert why(9).startswith("f9 is out: one of its own decoys ranks before it.")
     assert why(2).startswith("f2 is out: it is at place 5")
     assert "neither among the best of the screen" in why(4)
     assert "never drawn" in why(4, 0)
     assert "told to leave it out" in why(4, 0, is_excluded=True)
-    assert "reaching more than replays" in why(7, spec={"replays": 9})
+    assert "reaching more than the permutation runs" in why(7, spec={"replays": 9})
 
 
 def test_what_stands_out_need_not_pass_among_features():
     found = why(7, p_values=np.array([0.0065, 0.5, 0.5, 0.5, 0.5]))
-    assert "stands out, and does not pass the marginal test (p = 0.0065)" in found
+    assert "among features and decoys together, not among features alone (p = 0.0065)" in found
 
 
 def test_places_that_were_not_grouped_are_said():
-    assert reading().groups_selected == "2 groups"
-    assert reading(groups=np.array([0, 0, -1, -1, -1])).groups_selected == "1 group or more"
+    assert reading().groups_selected == "2 clusters"
+    assert reading(groups=np.array([0, 0, -1, -1, -1])).groups_selected == "1 cluster or more"
 
 
 @pytest.mark.parametrize(("decoys", "advised"), [(1, True), (4, False), (9, False)])
 def test_why_nothing_is_selected(decoys, advised):
     nothing = np.zeros(5, bool)
     said = reading({"decoys": decoys}, is_selected=nothing).why_none()
-    assert "What stands out by itself does not hold it either" in said
+    assert "The marginally significant features do not hold it either" in said
     assert ("--decoys 4" in said) == advised
     none_out = reading(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
-    assert "No feature stands out by itself" in none_out
+    assert "No feature is marginally significant" in none_out
     assert "cannot select fewer than 20 features" in none_out
 
 

@@ -12,7 +12,8 @@ from srs_ooc.evidence import redundancy
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs import candidates, order
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict_record import VERDICT, VerdictRecord
 from srs_ooc.store.store import Store

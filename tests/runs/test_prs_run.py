@@ -8,7 +8,8 @@ from stores import make_store, noise_table
 import srs_ooc as python
 from srs_ooc.base.state import Saved, State
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 

@@ -15,7 +15,8 @@ from srs_ooc.results.export import export_columns
 from srs_ooc.runs import verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.replays import BESTS
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import survey
 from srs_ooc.runs.verdict_record import VERDICT

@@ -13,8 +13,9 @@ from srs_ooc.evidence.rank_tests import RankTarget, strengths
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import resources_of
-from srs_ooc.runs.session import Request, open_or_create, settle_new, work_on
+from srs_ooc.runs.session import open_or_create, settle_new, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import _strongest
 from srs_ooc.runs.task import Task

@@ -11,8 +11,9 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store

@@ -12,7 +12,8 @@ from srs_ooc.evidence.involutions import involution
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verdict import CONCLUSION
 from srs_ooc.runs.verdict_record import VERDICT

@@ -18,9 +18,10 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.planning.iterations import DRAWS_TO_VERDICT, MIN_ITERATIONS
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.search import TALLY
-from srs_ooc.runs.session import Request, settle_new
+from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.drawing import Drawing

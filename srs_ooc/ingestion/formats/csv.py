@@ -16,7 +16,7 @@ from srs_ooc.ingestion.formats.faults import explain, raise_fault
 from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.parse import IGNORED, TARGET, HeaderReader, TableReader, Texts
-from srs_ooc.ingestion.texts import texts_of
+from srs_ooc.ingestion.scratch import texts_of
 
 _NAMES_AT_A_TIME = 1 << 14
 _BOM = b"\xef\xbb\xbf"

@@ -21,9 +21,8 @@ from srs_ooc.ingestion.formats.npy import read_lines
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.labels import item_blocks
 from srs_ooc.ingestion.parse import CATEGORIES, IGNORED, ROW_ID, TEXTS, TableReader, TextCoder
-from srs_ooc.ingestion.scratch_array import ScratchArray
+from srs_ooc.ingestion.scratch import ScratchArray, TextSpool
 from srs_ooc.ingestion.spool import anonymous_array
-from srs_ooc.ingestion.texts import TextSpool
 
 _PANEL_NBYTES = 3 * MB
 _NBYTES_PER_FORCED = 240

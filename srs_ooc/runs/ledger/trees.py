@@ -1,12 +1,8 @@
-"""The trees of a run on disk: one file of records in the order of iterations.
-
-The file begins with :data:`MAGIC`. A record is the length of a tree's bytes and their CRC-32 (each
-a little-endian uint32), then the bytes (:mod:`srs_ooc.trees.forest_reference`). The CRC-32 starts
-from the record's number instead of 0, so a record lost or out of place is found as well.
+"""The trees of a run on disk: written in the order of iterations, read as of the last commit.
 
 A commit of the ledger says up to which byte the file is valid, after those bytes are safe on disk.
 What lies beyond belongs to no commit: readers do not look at it, and a run that goes on cuts it
-off.
+off. :mod:`srs_ooc.runs.ledger.tree_records` says what a record is.
 """
 
 import os
@@ -24,15 +20,21 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.state import Saved, State
 from srs_ooc.runs.ledger.database import Ledger
+from srs_ooc.runs.ledger.tree_records import (
+    BATCH_NBYTES,
+    HEAD,
+    MAGIC,
+    check_length,
+    damaged,
+    missing_nbytes,
+    whole_records,
+)
 from srs_ooc.trees.forest import Trees, decode_trees
 
 TREES_FILE = "trees.bin"
-MAGIC = b"srs-ooc trees 1\n"
-BATCH_NBYTES = 1 << 18
 BUFFER_NBYTES = 1 << 16
 VALID = "trees_nbytes"
 """Name under which the ledger keeps up to which byte the file is valid."""
-_HEAD = struct.Struct("<II")
 
 
 def saves_trees(ledger: Ledger) -> bool:
@@ -66,7 +68,7 @@ class TreeWriter:
                 sync_folder(ledger.run)
                 valid = len(MAGIC)
             else:
-                _check(self._path, valid)
+                check_length(self._path, valid)
             self._file = self._path.open("r+b", buffering=BUFFER_NBYTES)
             self._file.truncate(valid)
             self._file.seek(valid)
@@ -88,7 +90,7 @@ class TreeWriter:
 
     def append(self, tree: bytes) -> None:
         """Add the next tree."""
-        head = _HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
+        head = HEAD.pack(len(tree), zlib.crc32(tree, self._n_trees & 0xFFFFFFFF))
         try:
             self._file.write(head)
             self._file.write(tree)
@@ -154,7 +156,7 @@ class TreeReader:
             )
         self.nbytes = int(valid)
         self._regression = ledger.meta("spec")["impurity"] == "variance"
-        _check(self.path, self.nbytes)
+        check_length(self.path, self.nbytes)
 
     def batches(self) -> Iterator[Trees]:
         """Yield all trees in the order of iterations, about 256 kB of their bytes at a time.
@@ -171,10 +173,10 @@ class TreeReader:
                 data = b""
                 while place + len(data) < self.nbytes:
                     left = self.nbytes - place - len(data)
-                    data += file.read(min(max(BATCH_NBYTES, _missing_nbytes(data)), left))
-                    spans, used = _whole_records(data)
+                    data += file.read(min(max(BATCH_NBYTES, missing_nbytes(data)), left))
+                    spans, used = whole_records(data)
                     if not spans:
-                        if _missing_nbytes(data) > self.nbytes - place - len(data):
+                        if missing_nbytes(data) > self.nbytes - place - len(data):
                             raise self._damaged(number)
                         continue
                     yield self._decode(data, spans, number)
@@ -218,7 +220,7 @@ class TreeReader:
             raise self._damaged(number) from error
 
     def _damaged(self, number: int) -> RunError:
-        return _damaged(self.path, number)
+        return damaged(self.path, number)
 
 
 class HeldTrees(TreeReader):
@@ -234,82 +236,3 @@ class HeldTrees(TreeReader):
 
     def _opened(self) -> BinaryIO:
         return BytesIO(self._data)
-
-
-def check_trees(path: Path, nbytes: int, n_trees: int) -> None:
-    """Check every record of a file of trees up to byte ``nbytes``, in pieces of 256 kB.
-
-    Raises
-    ------
-    RunError
-        If the file is short or a record damaged, or there are not ``n_trees`` of them.
-    """
-    _check(path, nbytes)
-    number, place = 0, len(MAGIC)
-    try:
-        with path.open("rb") as file:
-            file.seek(place)
-            while place < nbytes:
-                length, expected = _HEAD.unpack(file.read(_HEAD.size).ljust(_HEAD.size, b"\0"))
-                place += _HEAD.size + length
-                if not length or place > nbytes or _crc_of(file, length, number) != expected:
-                    raise _damaged(path, number)
-                number += 1
-    except OSError as error:
-        raise RunError(f"{path}: could not be read: {error.strerror}.") from error
-    if number != n_trees:
-        raise RunError(
-            f"{path}: expected {n_trees} trees, found {number}. Restore the run's folder from a "
-            "copy, or start the run again in another one."
-        )
-
-
-def _crc_of(file: BinaryIO, length: int, number: int) -> int:
-    crc = number & 0xFFFFFFFF
-    while length and (piece := file.read(min(length, BATCH_NBYTES))):
-        crc, length = zlib.crc32(piece, crc), length - len(piece)
-    return crc
-
-
-def _damaged(path: Path, number: int) -> RunError:
-    return RunError(
-        f"{path}: the record of tree {number + 1} is damaged. Restore the run's folder "
-        "from a copy, or start the run again in another one."
-    )
-
-
-def _whole_records(data: bytes) -> tuple[list[tuple[int, int]], int]:
-    """Return where the trees of whole records lie in ``data``, and where the last one ends."""
-    spans, place = [], 0
-    while place + _HEAD.size <= len(data):
-        start = place + _HEAD.size
-        stop = start + _HEAD.unpack_from(data, place)[0]
-        if stop > len(data):
-            break
-        spans.append((start, stop))
-        place = stop
-    return spans, place
-
-
-def _missing_nbytes(data: bytes) -> int:
-    """Return how many bytes the first record, begun in ``data``, is short of."""
-    if len(data) < _HEAD.size:
-        return _HEAD.size - len(data)
-    return max(0, _HEAD.size + int(_HEAD.unpack_from(data)[0]) - len(data))
-
-
-def _check(path: Path, valid: int) -> None:
-    try:
-        with path.open("rb") as file:
-            magic = file.read(len(MAGIC))
-            found = f"{os.fstat(file.fileno()).st_size} bytes"
-            right = magic == MAGIC and os.fstat(file.fileno()).st_size >= valid
-            if magic != MAGIC:
-                found = "another kind of file"
-    except OSError as error:
-        right, found = False, error.strerror or str(error)
-    if not right:
-        raise RunError(
-            f"{path}: expected at least {valid} bytes of trees, found {found}. Restore the run's "
-            "folder from a copy, or start the run again in another one."
-        )

@@ -14,7 +14,8 @@ from srs_ooc.runs.ledger.older import layout_of
 from srs_ooc.runs.ledger.pages import checksums_digest, page_checks
 from srs_ooc.runs.ledger.records import FILE, REPLAYS_FOLDER
 from srs_ooc.runs.ledger.splits import SPLITS_FILE, check_splits
-from srs_ooc.runs.ledger.trees import TREES_FILE, VALID, check_trees
+from srs_ooc.runs.ledger.tree_records import check_trees
+from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
 
 _PIECE_NBYTES = 1 << 20
 

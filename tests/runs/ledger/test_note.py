@@ -18,7 +18,8 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.runs.ledger.note import NOTE_FILE, Noted, NoteWriter, check_note, read_note
 from srs_ooc.runs.replays import BESTS
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.store import Store

@@ -14,7 +14,8 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.state import PAGE_ITEMS
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.verify import verify_run
-from srs_ooc.runs.session import Request, open_or_create, work_on
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 

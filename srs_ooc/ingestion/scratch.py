@@ -1,14 +1,15 @@
-"""Texts on scratch disk: a header or a column of row ids of any length, held in bounded memory."""
+"""Texts and numbers on scratch disk: names or row columns of any length, in bounded memory."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.ingestion.parse import Texts, hash_text
 
+ARRAY_BLOCK = 1 << 18
 BLOCK = 1 << 14
 BLOCK_NBYTES = 1 << 20
 """A block holds at most so many texts and bytes, or one longer text."""
@@ -173,3 +174,40 @@ def _without(
     starts = [0, *ends.tolist()]
     pieces = [blob[starts[i] : starts[i + 1]] for i in range(len(ends)) if i not in positions]
     return joined(pieces)
+
+
+class ScratchArray:
+    """A one-dimensional array in a file: appended to, then sliced. Pages of a map would be memory.
+
+    Parameters
+    ----------
+    path : Path
+        The file, made anew.
+    dtype : dtype
+        Of its items.
+    """
+
+    def __init__(self, path: Path, dtype: Any) -> None:
+        self.dtype: np.dtype[Any] = np.dtype(dtype)
+        self._path = path
+        self._n = 0
+        path.write_bytes(b"")
+
+    def append(self, items: NDArray[Any]) -> None:
+        """Append a block of items."""
+        with self._path.open("ab") as file:
+            file.write(np.ascontiguousarray(items, self.dtype).data)
+        self._n += len(items)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, place: slice) -> NDArray[Any]:
+        start, stop, _ = place.indices(self._n)
+        size = self.dtype.itemsize
+        return np.fromfile(self._path, self.dtype, max(0, stop - start), offset=start * size)
+
+
+def blocks_of(array: "ScratchArray | NDArray[Any]") -> Iterator[NDArray[Any]]:
+    """Yield an array in slices of at most :data:`ARRAY_BLOCK` items."""
+    return (array[start : start + ARRAY_BLOCK] for start in range(0, len(array), ARRAY_BLOCK))
