@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 SHOWN = 10
 _COLUMNS = ("rank", "name", "selected", "importance", "n_drawn")
-_VERDICT_COLUMNS = ("rank", "name", "tier", "q_value", "score", "importance", "p_value")
+_VERDICT_COLUMNS = ("rank", "name", "selected", "q_value", "score", "importance", "p_value")
 
 
 def page_of(result: "Result") -> str:
