@@ -12,6 +12,8 @@ from command import error_of
 PACKAGE = Path(__file__).parents[1] / "srs_ooc"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LOADERS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
+HARMLESS = {"effective_n_jobs"}
+"""Of joblib: how many workers a user asked for."""
 BUILTINS = {"eval", "exec", "compile", "__import__"}
 
 
@@ -33,7 +35,8 @@ def faults(source):
             names = {alias.name.split(".")[0] for alias in node.names}
             found += [(node.lineno, name) for name in names & LOADERS]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in LOADERS:
-            found.append((node.lineno, node.module))
+            if not {alias.name for alias in node.names} <= HARMLESS:
+                found.append((node.lineno, node.module))
         elif isinstance(node, ast.Call):
             found += [(node.lineno, name) for name in [fault_of(node)] if name]
     return found

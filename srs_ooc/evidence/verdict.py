@@ -72,8 +72,10 @@ def exceeds_chance(
         Whether that bound is below ``CHANCE``.
     """
     n_decoys, allowed = np.cumsum(is_decoy), n_families * expected
-    ratio = np.maximum(n_decoys, 1) / np.maximum(allowed, np.finfo(np.float64).tiny)
-    exponent = n_decoys * np.log(ratio) - n_decoys + allowed
+    log_ratio = np.log(np.maximum(n_decoys, 1)) - np.log(
+        np.maximum(allowed, np.finfo(np.float64).tiny)
+    )
+    exponent = n_decoys * log_ratio - n_decoys + allowed
     exceeds: NDArray[np.bool_] = (n_decoys > allowed) & (exponent > -largest_group * np.log(CHANCE))
     return exceeds
 

@@ -169,6 +169,8 @@ struct Law {
     double slope = 0, slope_left = 0, curve = 0, decrement = 0;
 };
 
+constexpr double ROUNDING = 1e-14; // of a cumulant function, relative: it sums over many rows
+
 // log P(S >= s); ``s`` in standard deviations. Never below what is so: at worst Chernoff's bound.
 inline double log_upper_tail(Law law, double s) {
     const double at = s - 0.5 * law.span;
@@ -179,7 +181,7 @@ inline double log_upper_tail(Law law, double s) {
     for (int i = 0; i < 80 && !converged; ++i) {
         const double curve = std::max(law.curve, 1e-280), dt = -(law.slope_left - at) / curve;
         const double decrement = law.decrement + dt * dt * curve;
-        if (decrement < 1e-16) { converged = true; break; }
+        if (decrement < 1e-16 + ROUNDING * std::fabs(value)) { converged = true; break; }
         const double from = t, before = value - t * at;
         for (DealtLaw &part : law.dealt) part.save();
         double scale = decrement > 64 ? 8 / std::sqrt(decrement) : 1;
@@ -187,7 +189,7 @@ inline double log_upper_tail(Law law, double s) {
             t = from + scale * dt;
             for (DealtLaw &part : law.dealt) part.step(scale, dt);
             value = law.evaluate(t);
-            if (value - t * at <= before - 0.1 * scale * decrement + 1e-12) break;
+            if (value - t * at <= before - 0.1 * scale * decrement + 1e-12 + ROUNDING * std::fabs(value)) break;
         }
     }
     // The value of any tilts, at the sum itself, bounds the tail: Chernoff's bound given the sizes.

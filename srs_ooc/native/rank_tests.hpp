@@ -91,6 +91,7 @@ class LinearTest {
     Law law(double unit) const {
         Law law;
         law.span = double(strata_.size() == 1 && !strata_[0].is_urn() ? strata_[0].lumps() : span_) / std::fabs(unit);
+        law.dealt.reserve(strata_.size()); // it would grow to twice as much
         for (const LinearStratum &stratum : strata_) {
             if (strata_.size() > 1 && stratum.is_urn() && double(stratum.n_rows) <= SMALL_STRATUM) {
                 std::int64_t constant;
@@ -100,8 +101,9 @@ class LinearTest {
                     continue;
                 }
             }
-            law.dealt.emplace_back(stratum.dealt(unit));
-            law.log_ways += stratum.dealt(unit).log_ways(log_factorial_);
+            const Dealt dealt = stratum.dealt(unit);
+            law.log_ways += dealt.log_ways(log_factorial_);
+            law.dealt.emplace_back(dealt);
         }
         return law;
     }
@@ -116,6 +118,7 @@ class LinearTest {
 inline double linear_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
                            bool two_classes) {
     std::vector<LinearStratum> parts;
+    parts.reserve(strata.size());
     for (const Crossed &all : strata) {
         const Crossed crossed = compact(all, two_classes ? 0 : MOST_LEVELS);
         if (crossed.n_levels < 2 || crossed.n_targets < 2) continue;

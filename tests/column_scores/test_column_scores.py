@@ -8,7 +8,6 @@ import pytest
 from command import command_line, environment
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from srs_ooc.ingestion.table import stored_positions
 from stores import make_store
 
 from srs_ooc.base.errors import UsageError
@@ -17,6 +16,7 @@ from srs_ooc.column_scores.leverage import Leverage
 from srs_ooc.column_scores.norm import SquaredNorm
 from srs_ooc.column_scores.sketch import SketchedLeverage
 from srs_ooc.column_scores.weights import LARGEST, integer_weights
+from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.store.scan import Scan, code_numbers
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_score

@@ -314,6 +314,35 @@ def test_what_is_constant_or_missing_shows_nothing():
     assert p_values(same, told).tolist() == [1.0] * 2
 
 
+@pytest.mark.parametrize("n_each", [20, 20_000])
+def test_of_many_rows_it_is_the_normal_test(n_each):
+    """The saddlepoint is found in large tables too, not merely bounded."""
+    rng = np.random.default_rng(5)
+    n, target = 20_000, rng.standard_normal(20_000)
+    strata = np.arange(n) // n_each
+    columns = rng.integers(0, 5, (n, 3))
+    columns[:, 1:] += (target[:, None] + 30 * rng.standard_normal((n, 2)) > 20).astype(int)
+    found = -strengths(
+        np.ascontiguousarray(columns.T.astype(np.uint8)),
+        MISSING,
+        RankTarget.of_values(target, strata if n_each < n else None),
+    )
+    ranks = np.empty(n)
+    z = np.zeros(3)
+    variance = np.zeros(3)
+    for start in range(0, n, n_each):
+        rows = slice(start, start + n_each)
+        ranks = stats.rankdata(target[rows])
+        ranks -= ranks.mean()
+        codes = columns[rows] - columns[rows].mean(axis=0)
+        own = np.apply_along_axis(stats.rankdata, 0, codes)
+        own -= own.mean(axis=0)
+        z += ranks @ own
+        variance += (ranks @ ranks) * (own**2).sum(axis=0) / (n_each - 1)
+    expected = (np.log(2) + stats.norm.logsf(np.abs(z) / np.sqrt(variance))) / np.log(10)
+    assert np.all(np.abs(found - expected) < 0.1)
+
+
 def test_rows_trade_places_within_strata_only():
     """What strata shift, in feature and target, the plain test takes for a relation."""
     rng = np.random.default_rng(0)

@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 from command import json_of
-from srs_ooc.ingestion.table import stored_positions
 from stores import make_store
 
 from srs_ooc.evidence import redundancy
+from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs import candidates, order
 from srs_ooc.runs.ledger import Ledger

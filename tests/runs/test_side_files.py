@@ -42,7 +42,7 @@ def test_the_names_found_do_not_depend_on_the_memory(tmp_path_factory, names, da
     file.write_text("\n\n".join(asked) + "\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(side_files, "FEWEST", size)
-        patch.setattr(side_files, "_LINES", size)
+        patch.setattr(side_files, "LINES", size)
         if collide:
             patch.setattr(side_files, "hash_text", lambda text: hash_text(text) % 3)
         found = find_all(file, Texts(names), "feature", 0)
