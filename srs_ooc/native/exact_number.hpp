@@ -135,6 +135,52 @@ inline const char *scan_short(const char *p, char point, double &out) {
 inline const char *scan_short(const char *, char, double &) { return nullptr; }
 #endif
 
+#ifdef __SIZEOF_INT128__
+__extension__ typedef unsigned __int128 Wide;
+
+struct PowersOfFive {
+    std::uint64_t at[28]; // 5^27 is the largest below 2^63
+    constexpr PowersOfFive() : at() {
+        at[0] = 1;
+        for (int k = 1; k < 28; ++k) at[k] = at[k - 1] * 5;
+    }
+};
+constexpr PowersOfFive kFive;
+
+// Round (bits + a fraction in [0, 1) that is nonzero iff sticky) * 2^exponent; bit 63 of bits is set.
+inline double round_to_double(std::uint64_t bits, bool sticky, int exponent) {
+    std::uint64_t kept = bits >> 11;
+    const std::uint64_t rest = bits & 0x7ff;
+    if (rest > 0x400 || (rest == 0x400 && (sticky || (kept & 1)))) ++kept;
+    const std::uint64_t scale_bits = static_cast<std::uint64_t>(1023 + exponent + 11) << 52;
+    double scale;
+    std::memcpy(&scale, &scale_bits, sizeof scale);
+    return static_cast<double>(kept) * scale; // both exact, far from the ends of the range
+}
+
+inline double times_power(std::uint64_t digits, int power) {
+    const Wide product = static_cast<Wide>(digits) * kFive.at[power];
+    const std::uint64_t high = static_cast<std::uint64_t>(product >> 64);
+    const int zeros = high ? __builtin_clzll(high)
+                           : 64 + __builtin_clzll(static_cast<std::uint64_t>(product));
+    const Wide top = product << zeros;
+    return round_to_double(static_cast<std::uint64_t>(top >> 64),
+                           static_cast<std::uint64_t>(top) != 0, 64 - zeros + power);
+}
+
+inline double over_power(std::uint64_t digits, int power) {
+    const int up = __builtin_clzll(digits), down = __builtin_clzll(kFive.at[power]);
+    const std::uint64_t divisor = kFive.at[power] << down;
+    const Wide dividend = static_cast<Wide>(digits << up) << 63; // quotient in (2^62, 2^64)
+    std::uint64_t quotient = static_cast<std::uint64_t>(dividend / divisor);
+    bool sticky = static_cast<std::uint64_t>(dividend % divisor) != 0;
+    const int zeros = __builtin_clzll(quotient);
+    // A one-bit shift leaves the sticky fraction below one unit: still on the same side of a tie,
+    // because the ten bits that decide lie above it.
+    return round_to_double(quotient << zeros, sticky, down - up - 63 - power - zeros);
+}
+#endif
+
 // The double nearest to a decimal text; an infinity beyond the largest. is_large tells on which side
 // it lies where it is out of the range of doubles. Kept out of the loop over cells.
 [[gnu::noinline]] inline double nearest_double(std::string_view text, char point, bool is_large) {
@@ -173,6 +219,11 @@ inline double to_double(const Decimal &decimal, std::string_view text, char poin
     } else if (decimal.whole && digits <= (std::uint64_t{1} << 53) && power >= -22 && power <= 22) {
         value = static_cast<double>(digits); // one exact operation (Clinger 1990)
         value = power < 0 ? value / kTen[-power] : value * kTen[power];
+#endif
+#ifdef __SIZEOF_INT128__
+    } else if (decimal.whole && power >= -27 && power <= 27) {
+        value = power < 0 ? over_power(digits, static_cast<int>(-power))
+                          : times_power(digits, static_cast<int>(power));
 #endif
     } else {
         value = nearest_double(text, point, power > 0);
