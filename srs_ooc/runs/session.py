@@ -129,6 +129,7 @@ def _settled(
     class_weight = options.get("class_weight", UNWEIGHTED)
     shape = shape_of(store.manifest, asked, class_weight, options.get("thresholds", RANK))
     spec = settle(options, shape, store.fingerprint, memory_mb * MB, saves_trees=saves)
+    _check_rows_split(spec, store)
     task = Task.of_run(spec, store, asked)
     training_response(task)
     if spec.concludes:
@@ -140,6 +141,17 @@ def _settled(
         after = sum(lease.n_bytes for lease in budget.leases[1:])
         check_leases(memory_mb * MB, scoring, other_nbytes=after)
     return spec, shape, memory_mb
+
+
+def _check_rows_split(spec: RunSpec, store: Store) -> None:
+    """Refuse a method that deals rows to folds one by one where rows come in groups."""
+    if spec.method.splits_rows and "groups" in store.manifest.row_columns:
+        raise UsageError(
+            f"--method {spec.run.method}: expected a store without groups of rows, found "
+            f"{store.path} with groups. Rows are held out one by one, so others of the same group "
+            "would show what is held out. Ingest the table without --groups (one row a group, or "
+            "the column under --ignore), or choose another method."
+        )
 
 
 def _check_same_trees(ledger: Ledger, request: Request) -> None:
