@@ -28,6 +28,7 @@ def shape_of(
         n_channels=n_channels_of(manifest, class_weight),
         n_values=0 if thresholds == RANK else n_values_of(manifest),
         n_stored_rows=manifest.n_rows,
+        has_strata="strata" in manifest.row_columns,
     )
 
 

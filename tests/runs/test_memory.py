@@ -123,6 +123,28 @@ def test_a_table_whose_features_all_stand_out_stays_under_the_cap(tmp_path):
     assert json_of("status", run, "--json")["n_selected"] > 20_000
 
 
+def test_tests_within_strata_stay_under_the_cap(tmp_path):
+    rng = np.random.default_rng(0)
+    n_rows = 60_000
+    values = rng.integers(0, 200, (n_rows, 3))
+    target = rng.standard_normal(n_rows) + 0.3 * (values[:, 0] > 100)
+    table, store, run = (tmp_path / f"t.{end}" for end in ("csv", "zarr", "run"))
+    np.savetxt(
+        table,
+        np.c_[values, np.arange(n_rows) // 20, target],
+        delimiter=",",
+        header="a,b,c,batch,y",
+        comments="",
+        fmt=["%d"] * 4 + ["%.4f"],
+    )
+    srs_ooc("ingest", table, store, "--task", "regression", "--strata", "batch")
+    options = ("--q", 2, "--iterations", 4, "--max-depth", 3, "--threads", 1)
+    refused = error_of("run", store, "--out", run, "--memory-mb", 30, *options)
+    smallest = int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
+    cap = ("--memory-mb", smallest)
+    assert peak_kb("run", store, "--out", run, *cap, *options) * 1024 / 1e6 < smallest
+
+
 def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):
     store = stores(2000, 6000)
     run = tmp_path / "max.run"
