@@ -204,8 +204,8 @@ def test_a_plan_says_what_happens_with_many_features():
 def test_a_store_with_groups_of_rows_is_refused(tmp_path):
     values, labels = noise_table(40, 6, n_relevant=1)
     table = tmp_path / "t.csv"
-    rows = zip(values.tolist(), np.arange(40) // 2, labels.tolist(), strict=True)
-    lines = [",".join(map(repr, [*row, person, label])) for row, person, label in rows]
+    rows = zip(values.T.tolist(), np.arange(40) // 2, labels.tolist(), strict=True)
+    lines = [f"{','.join(map(str, row))},{person},{label}" for row, person, label in rows]
     header = ",".join([*(f"f{i}" for i in range(6)), "person", "y"])
     table.write_text("\n".join([header, *lines]) + "\n")
     srs_ooc("ingest", table, tmp_path / "t.zarr", "--groups", "person")
