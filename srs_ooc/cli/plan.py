@@ -165,7 +165,7 @@ def _find_lines(plan: Plan) -> list[str]:
         for time in plan.degrees
     ]
     one = "one class" if plan.subject.class_counts else "the lower half of the targets"
-    lines.append(f"what can be seen at all, {one} ({sight.groups[0]:,} rows) against the others")
+    lines.append(f"power and least effect, {one} ({sight.groups[0]:,} rows) against the others")
     if sight.half is not None:
         lines.append(
             f"  a single-feature shift below d = {sight.half:.2f} standard deviations is found "

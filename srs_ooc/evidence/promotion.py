@@ -1,4 +1,4 @@
-"""The pooled ranking: items that stand out by themselves first, then those of the closing stage.
+"""The pooled ranking: marginally significant items first, then those of the closing stage.
 
 Trees spend their splits on company; a rank test of one item at a time does not, and on plain
 additive signal it sees more. Items that pass it go first, whatever they are: which of them are
@@ -39,7 +39,7 @@ class Pooled:
     closing_places : int64 (n,)
         Place of each in the closing stage; -1 for items that did not reach it.
     strengths : float32 (n_outstanding,)
-        Minus the decimal logarithms of the p-values of those that stand out by themselves, which
+        Minus the decimal logarithms of the p-values of those that are marginally significant, which
         come first.
     """
 

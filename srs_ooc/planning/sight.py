@@ -1,4 +1,4 @@
-"""What can be seen at all: the smallest shift of one feature that stands out among p of noise.
+"""Power: the smallest shift of one feature that stands out among p of noise.
 
 One feature is normal with means d standard deviations apart in two groups of n0 and n1 rows, the
 other p - 1 are independent of the groups and of one another. Each is scored by |U - n0 n1/2|, U its

@@ -1,4 +1,4 @@
-"""What can be seen at all: the exact law of the statistic, and the shift against a simulation."""
+"""Power: the exact law of the statistic, and the shift against a simulation."""
 
 from collections import Counter
 from itertools import combinations
