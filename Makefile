@@ -1,5 +1,5 @@
 # Two commands do all the set-up: `make demo` and `make test`. Everything is installed into .venv.
-# `make test-slow` runs the tests that `make test` leaves out.
+# `make test-slow` runs the tests that `make test` leaves out, `make docs` builds the site.
 #
 # The package is installed as users get it (a built wheel, not an editable link), and the tests run
 # from inside .venv: the source folder, which lacks the compiled module, is on no import path there,
@@ -11,7 +11,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
-.PHONY: demo test test-slow lint clean
+.PHONY: demo test test-slow lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -28,6 +28,10 @@ lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/mypy benchmarks tests
+
+docs: $(VENV)/.installed-test
+	$(VENV)/bin/python -m mkdocs build --strict
+	@echo "Open build/site/index.html; it needs no network."
 
 clean:
 	rm -rf $(VENV) build demo

@@ -1,4 +1,4 @@
-"""Every block of Python in docs/python.md and in README runs, in order, in an empty folder."""
+"""Every block of docs/python.md runs, in order, in an empty folder."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = {"python": ROOT / "docs" / "python.md", "readme": ROOT / "README.md"}
+PAGE = ROOT / "docs" / "python.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -15,21 +15,20 @@ def blocks_of(page):
 
 
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
-@pytest.mark.parametrize("name", PAGES)
-def test_the_blocks_of_a_page_run(tmp_path, monkeypatch, name):
+def test_the_blocks_of_the_page_run(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     known = {}
-    found = blocks_of(PAGES[name])
+    found = blocks_of(PAGE)
     for number, block in enumerate(found):
-        exec(compile(block, f"{name}, block {number}", "exec"), known)
+        exec(compile(block, f"python, block {number}", "exec"), known)
     assert found
 
 
 def test_what_the_page_says_of_its_result_is_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     known = {}
-    for block in blocks_of(PAGES["python"])[:6]:
+    for block in blocks_of(PAGE)[:6]:
         exec(block, known)
     assert set(known["result"].selected) >= {"f0", "f1", "f2"}
     assert known["same"].n_iterations == 2500

@@ -1,0 +1,170 @@
+"""Every command and every block of Python in README and docs runs, in order, page by page."""
+
+import gzip
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = {
+    str(path.relative_to(ROOT)): path
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+}
+BLOCK = re.compile(r"^```(sh|console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ELSEWHERE = {
+    "docs/python.md": "tests/test_python_page.py",
+    "docs/extending.md": "tests/test_testing.py",
+    "CONTRIBUTING.md": "the commands of this very test suite",
+}
+"""Pages whose blocks other tests run, or that this one cannot."""
+NOT_RUN = {
+    "make demo    #": "sets up the environment that the tests run in",
+    "python3 -m venv venv": "the same",
+    "$ srs-ooc run table.zarr": "minutes; tests/compaction runs it on small tables",
+    "srs-ooc compact data.run": "the same",
+}
+"""Blocks that are not run, by their beginning, and why."""
+
+
+def blocks_of(name):
+    """Return the blocks of a page that are run: their language and text."""
+    return [
+        (language, text)
+        for language, text in BLOCK.findall(PAGES[name].read_text(encoding="utf-8"))
+        if not any(text.startswith(start) for start in NOT_RUN)
+    ]
+
+
+RUN = sorted(name for name in PAGES if name not in ELSEWHERE and blocks_of(name))
+
+
+def table(path, target="diagnosis", rows=120, features=150, **columns):
+    """Write a table whose first three features are informative; ``columns`` come first."""
+    rng = np.random.default_rng(5)
+    values = rng.standard_normal((rows, features)).round(3)
+    ill = values[:, :3].sum(axis=1) + rng.standard_normal(rows) > 0
+    names = [*columns, *(f"f{i}" for i in range(features)), target]
+    lines = [",".join(names)]
+    for row in range(rows):
+        extra = [str(column[row]) for column in columns.values()]
+        label = "ill" if ill[row] else "well"
+        lines.append(",".join([*extra, *map(str, values[row]), label]))
+    path.write_text("\n".join(lines) + "\n")
+
+
+def turned(folder):
+    """Write a table with features as rows, and the file of its samples."""
+    rng = np.random.default_rng(5)
+    samples = [f"S{i}" for i in range(40)]
+    lines = ["\t".join(["site", *samples])]
+    lines += ["\t".join([f"cg{i}", *map(str, rng.random(40).round(3))]) for i in range(60)]
+    (folder / "betas.tsv").write_text("\n".join(lines) + "\n")
+    people = [f"{name},{'case' if i % 2 else 'control'}" for i, name in enumerate(samples)]
+    (folder / "pheno.csv").write_text("\n".join(["Basename,Group", *people]) + "\n")
+    (folder / "betas.tsv.gz").write_bytes(gzip.compress((folder / "betas.tsv").read_bytes()))
+
+
+def finished(folder):
+    """Make the table, the store and the run that a page begins with."""
+    table(folder / "data.csv")
+    shell(folder, "srs-ooc ingest data.csv data.zarr; srs-ooc run data.zarr --iterations 300")
+
+
+def objects(folder):
+    """Write the files, and return the names, that the page on ingest takes as there."""
+    turned(folder)
+    table(folder / "data.csv", rows=40, features=30)
+    path = folder / "table.json"
+    path.write_text('{"age": [30, null], "sex": ["m", "f"]}')
+    import pandas as pd
+
+    values = np.random.default_rng(5).standard_normal((40, 30))
+    frame = pd.DataFrame({"id": range(40), "a": values[:, 0], "b": values[:, 1], "y": [0, 1] * 20})
+    return {"X": values, "y": ["a", "b"] * 20, "frame": frame, "path": path}
+
+
+def parted(folder):
+    """Write three tables of one kind, the first as a store too."""
+    for name in ("data.csv", "new.csv", "held-out.csv"):
+        table(folder / name)
+    shell(folder, "srs-ooc ingest data.csv data.zarr")
+
+
+def study(folder):
+    """Write a table with a plate for each row, and a patient for each two."""
+    rows = np.arange(120)
+    table(folder / "study.csv", "ill", plate=[f"p{i}" for i in rows % 4], patient=rows // 2)
+
+
+BEFORE = {
+    "README.md": lambda folder: table(folder / "data.csv", rows=40, features=30),
+    "docs/ingest.md": objects,
+    "docs/index.md": lambda folder: table(folder / "data.csv"),
+    "docs/ensemble.md": parted,
+    "docs/howto/features-as-rows.md": turned,
+    "docs/howto/batches.md": study,
+    "docs/howto/small-machine.md": finished,
+    "docs/howto/nothing.md": finished,
+}
+"""What a page's reader has at the beginning."""
+
+
+def shell(folder, text):
+    """Run commands as a reader types them; the first that fails ends them."""
+    here = folder / "bin"
+    here.mkdir(exist_ok=True)
+    program = here / "srs-ooc"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m srs_ooc "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IEXEC)
+    environment = {**os.environ, "PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("name", RUN)
+@pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
+def test_the_blocks_of_a_page_run(tmp_path, monkeypatch, name):
+    pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    known = (BEFORE[name](tmp_path) if name in BEFORE else None) or {}
+    for number, (language, text) in enumerate(blocks_of(name)):
+        if language == "python":
+            exec(compile(text, f"{name}, block {number}", "exec"), known)
+        else:
+            shell(tmp_path, re.sub(r"^\$ ", "", text, flags=re.MULTILINE))
+    check = AFTER.get(name)
+    if check is not None:
+        check(known, tmp_path)
+
+
+def digits_are_told(known, folder):
+    assert known["first_twenty"] > known["any_twenty"]
+    assert known["first_twenty"] > 0.8
+    assert "px" in (folder / "selected.csv").read_text()[:2000]
+
+
+def the_leak_shows(known, _):
+    assert known["wrong"] > known["right"] + 0.2
+
+
+AFTER = {"docs/tutorial.md": digits_are_told, "docs/howto/pipeline.md": the_leak_shows}
+"""What a page says of its results, checked."""
+
+
+def test_every_exception_is_still_in_a_page():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES.values())
+    assert [start for start in NOT_RUN if f"\n{start}" not in text] == []
+    assert [name for name in [*ELSEWHERE, *BEFORE, *AFTER] if name not in PAGES] == []
