@@ -1,5 +1,7 @@
 """Publishing a file or a folder all at once, and a lock that dies with its holder."""
 
+import ctypes
+import errno
 import fcntl
 import os
 import shutil
@@ -9,6 +11,8 @@ from pathlib import Path
 
 SCRATCH_SUFFIX = ".partial"
 MARKER = ".srs-ooc-scratch"
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+_CANNOT_EXCHANGE = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
 
 def sync_folder(path: Path) -> None:
@@ -45,12 +49,14 @@ def _is_at(handle: int, path: Path) -> bool:
 
 
 @contextmanager
-def published_folder(target: Path) -> Iterator[Path]:
+def published_folder(target: Path, *, replaces: bool = False) -> Iterator[Path]:
     """Yield an empty scratch folder beside ``target``, renamed to it if the block succeeds.
 
     The scratch folder is named after its target and locked while in use; it is removed on any
     error, and what a killed process left of it is cleared by the next attempt. ``target`` appears
-    complete or not at all.
+    complete or not at all. With ``replaces``, a folder that is there trades places with the new one
+    and is removed: at every moment ``target`` is the one or the other, where the system can do that
+    (Linux, on its own file systems), and else it is missing for a moment.
 
     Raises
     ------
@@ -60,10 +66,10 @@ def published_folder(target: Path) -> Iterator[Path]:
     OSError
         If the parent cannot be written.
     """
-    scratch = _scratch_of(target)
+    scratch = _scratch_of(target, replaces=replaces)
     _refuse_foreign(scratch)
     scratch.mkdir(exist_ok=True)
-    with _held(scratch, target, os.O_RDONLY):
+    with _held(scratch, target, os.O_RDONLY, replaces=replaces):
         marker = scratch / MARKER
         marker.touch()
         for entry in scratch.iterdir():
@@ -71,9 +77,30 @@ def published_folder(target: Path) -> Iterator[Path]:
                 _remove(entry)
         yield scratch
         sync_folder(scratch)
-        scratch.rename(target)
+        if replaces and target.exists():
+            (target / MARKER).touch()  # before it is the scratch folder: that is never without it
+            _exchange(scratch, target)
+            _remove(scratch)
+        else:
+            scratch.rename(target)
         (target / MARKER).unlink()  # last, so that a scratch folder is never without it
     sync_folder(target.parent)
+
+
+def _exchange(scratch: Path, target: Path) -> None:
+    """Have two folders trade places, at once where the system can."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None:
+        paths = os.fsencode(scratch), os.fsencode(target)
+        if rename(_AT_FDCWD, paths[0], _AT_FDCWD, paths[1], _RENAME_EXCHANGE) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in _CANNOT_EXCHANGE:
+            raise OSError(number, os.strerror(number), str(target))
+    aside = scratch.with_name(scratch.name + ".replaced")
+    target.rename(aside)
+    scratch.rename(target)
+    aside.rename(scratch)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import click
 from srs_ooc import __version__
 from srs_ooc.base.errors import SrsOocError
 from srs_ooc.base.terminal import visible
+from srs_ooc.cli.examples import epilog
 
 COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
@@ -49,6 +50,7 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
         command: click.Command = getattr(module, f"{cmd_name}_command")
+        command.epilog = epilog(cmd_name)
         return command
 
     def resolve_command(

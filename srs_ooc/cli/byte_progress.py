@@ -1,23 +1,27 @@
 """Progress of work counted in bytes, on stderr: a bar on a terminal, else a line now and then."""
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from srs_ooc.base.sizes import describe_nbytes
-
-_SECONDS_BETWEEN_LINES = 10.0
+from srs_ooc.cli.shows import NOTHING, is_live, log, seconds_between
 
 _Progress = Any  # a callable of (stage, bytes done, bytes in all)
 
 
 @contextmanager
-def byte_progress() -> Iterator[_Progress]:
-    """Yield what shows progress: call it with (stage, bytes done, bytes in all)."""
-    if not sys.stderr.isatty():
-        yield _PlainLines()
+def byte_progress(shows: str | None = None) -> Iterator[_Progress]:
+    """Yield what shows progress: call it with (stage, bytes done, bytes in all).
+
+    ``shows`` is what :func:`srs_ooc.cli.shows.progress_option` gave.
+    """
+    if shows == NOTHING:
+        yield lambda stage, done, total: None
+        return
+    if not is_live(shows):
+        yield _PlainLines(seconds_between(shows))
         return
     from rich.console import Console
     from rich.progress import (
@@ -48,21 +52,18 @@ def byte_progress() -> Iterator[_Progress]:
 
 
 class _PlainLines:
-    """A line at most every ten seconds, so that a log stays readable."""
+    """A line at most every so many seconds, so that a log stays readable."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
         self._started: dict[str, float] = {}
         self._last = time.monotonic()
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         now = time.monotonic()
         start = self._started.setdefault(stage, now)
-        if now - self._last < _SECONDS_BETWEEN_LINES or not done:
+        if now - self._last < self._seconds or not done:
             return
         self._last = now
         left = (now - start) * (total - done) / done
-        print(
-            f"{stage}: {describe_nbytes(done)} of {describe_nbytes(total)}, {left:.0f} s left",
-            file=sys.stderr,
-            flush=True,
-        )
+        log(f"{stage}: {describe_nbytes(done)} of {describe_nbytes(total)}, {left:.0f} s left")

@@ -10,6 +10,7 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.cli.output import say
+from srs_ooc.cli.shows import progress_option
 from srs_ooc.ingestion.forced_kinds import ForcedKinds, pair_of
 from srs_ooc.ingestion.forecast import Forecast, forecast
 from srs_ooc.ingestion.formats.dialect import TextForm
@@ -38,7 +39,12 @@ from srs_ooc.store.manifest import Manifest
     help="Leave rows without a target out, or refuse the table.",
 )
 @click.option("--row-ids", metavar="NAME", help="Column of row ids. [default: rows are numbered]")
-@click.option("--ignore", metavar="NAME", multiple=True, help="Leave a column out; repeatable.")
+@click.option(
+    "--ignore",
+    metavar="NAMES",
+    multiple=True,
+    help="Columns to leave out, separated by commas; repeatable.",
+)
 @click.option(
     "--kind",
     "kinds",
@@ -128,6 +134,8 @@ from srs_ooc.store.manifest import Manifest
     is_flag=True,
     help="Keep only the codes: a smaller store, from which columns cannot be exported.",
 )
+@click.option("--overwrite", is_flag=True, help="Replace STORE, once the new one is complete.")
+@progress_option
 @click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write nothing.")
 def ingest_command(
     *,
@@ -157,6 +165,8 @@ def ingest_command(
     samples: Path | None,
     id_name: str | None,
     covariates: str | None,
+    overwrite: bool,
+    shows: str | None,
     dry_run: bool,
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
@@ -177,7 +187,7 @@ def ingest_command(
         task=task,
         missing_target=missing_target,
         row_ids=row_ids,
-        ignore=ignore,
+        ignore=tuple(name for text in ignore for name in _names(text)),
         kinds=ForcedKinds(tuple(map(pair_of, kinds)), kinds_file),
         weights=weights,
         strata=_names(strata),
@@ -187,12 +197,13 @@ def ingest_command(
         keep_values=not no_values,
         text=text,
         samples=sample_table,
+        overwrite=overwrite,
     )
     if dry_run:
         _report_forecast(forecast(source, store, options), options.memory_nbytes)
         return
     columns = {} if target_file is None else {"target": [("target", target_file)]}
-    with byte_progress() as progress:
+    with byte_progress(shows) as progress:
         side = SideColumns(names, columns)
         manifest = ingest_table(source, store, options, progress, side=side)
     _report(store, manifest)

@@ -1,18 +1,15 @@
 """A run's progress on stderr: live on a terminal, a plain line now and then elsewhere."""
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-import click
-
 from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
+from srs_ooc.cli.shows import NOTHING, is_live, log, seconds_between
 
 TERMINAL_SECONDS = 0.2
-PLAIN_SECONDS = 10.0
 
 
 class RunProgress:
@@ -22,10 +19,12 @@ class RunProgress:
     ----------
     memory_mb : int
         The cap.
+    shows : str or None
+        What :func:`srs_ooc.cli.shows.progress_option` gave.
     """
 
-    def __init__(self, memory_mb: int) -> None:
-        self._memory_mb = memory_mb
+    def __init__(self, memory_mb: int, shows: str | None = None) -> None:
+        self._memory_mb, self._shows = memory_mb, shows
         self._stage: str | None = None
         self._begun = (0.0, 0)
         self._next = 0.0
@@ -37,14 +36,14 @@ class RunProgress:
         stage = step.stage if step.unit == "iterations" else step.unit
         if self._stage != stage:
             self._stage, self._begun = stage, (now, step.done)
-        if now < self._next and step.done < step.total:
+        if self._shows == NOTHING or (now < self._next and step.done < step.total):
             return
-        on_terminal = sys.stderr.isatty()
+        live = is_live(self._shows)
         first = self._next == 0.0
-        self._next = now + (TERMINAL_SECONDS if on_terminal else PLAIN_SECONDS)
-        if first and not on_terminal:
+        self._next = now + (TERMINAL_SECONDS if live else seconds_between(self._shows))
+        if first and not live:
             return
-        self._write(step, self._line(now, step), on_terminal=on_terminal)
+        self._write(step, self._line(now, step), live=live)
 
     def _line(self, now: float, step: Step) -> str:
         seconds, done = now - self._begun[0], step.done - self._begun[1]
@@ -57,9 +56,9 @@ class RunProgress:
             f"{left}, {resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
         )
 
-    def _write(self, step: Step, line: str, *, on_terminal: bool) -> None:
-        if not on_terminal:
-            click.echo(line, err=True)
+    def _write(self, step: Step, line: str, *, live: bool) -> None:
+        if not live:
+            log(line)
             return
         if self._live is None:
             self._live = _live_line()

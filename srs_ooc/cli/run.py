@@ -19,13 +19,14 @@ from srs_ooc.cli.counts import Count
 from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import say
 from srs_ooc.cli.progress import RunProgress
+from srs_ooc.cli.shows import progress_option
 from srs_ooc.planning.expect import planned_run
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import Status, status_of
 from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
-from srs_ooc.runs.request import Request, default_run_path
+from srs_ooc.runs.request import Request, default_run_path, fresh_run_path
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
@@ -46,6 +47,7 @@ WORK_OPTIONS = [
                  "included, are stable."),
     click.option("--threads", type=click.IntRange(1), metavar="N",
                  help="Workers; results do not depend on it.  [default: the cores there are]"),
+    progress_option,
 ]  # fmt: skip
 
 
@@ -57,6 +59,8 @@ WORK_OPTIONS = [
               "run is created.  [default: no]")  # fmt: skip
 @click.option("--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
+@click.option("--fresh", is_flag=True,
+              help="Begin another run beside those there are.")  # fmt: skip
 @click.option(
     "--out",
     type=FILE,
@@ -69,11 +73,13 @@ def run_command(
     memory_mb: int | None,
     until_stable: bool,
     threads: int | None,
+    shows: str | None,
     exclude_file: Path | None,
     exclude_missing: bool,
     rows_file: Path | None,
     validation_file: Path | None,
     save_trees: bool | None,
+    fresh: bool,
     out: Path | None,
     **identity: Any,
 ) -> None:
@@ -95,7 +101,7 @@ def run_command(
         until_stable,
         validation_file,
     )
-    run = default_run_path(opened.path) if out is None else out
+    run = _folder(opened.path, out, fresh=fresh)
     is_new = not run.exists()
     ledger = open_or_create(opened, run, request, planned_run)
     if is_new and iterations is None:
@@ -107,7 +113,9 @@ def run_command(
         )
     if is_new:
         _say_notes(ledger, opened)
-    _work(ledger, opened, request)
+        if fresh:
+            say(f"a run of its own: {run}", err=True)
+    _work(ledger, opened, request, shows)
 
 
 @click.command("resume")
@@ -121,6 +129,7 @@ def resume_command(
     memory_mb: int | None,
     until_stable: bool,
     threads: int | None,
+    shows: str | None,
     accept_loss: bool,
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
@@ -129,7 +138,16 @@ def resume_command(
     request = Request(
         iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
     )
-    _work(ledger, find_store(ledger), request)
+    _work(ledger, find_store(ledger), request, shows)
+
+
+def _folder(store: Path, out: Path | None, *, fresh: bool) -> Path:
+    """Return the folder of the run that is asked for."""
+    if fresh and out is not None:
+        raise UsageError("expected --fresh or --out, found both. --out FOLDER alone is enough.")
+    if fresh:
+        return fresh_run_path(store)
+    return default_run_path(store) if out is None else out
 
 
 def only_store() -> Path:
@@ -156,9 +174,9 @@ def _say_notes(ledger: Ledger, store: Store) -> None:
         say(note, err=True)
 
 
-def _work(ledger: Ledger, store: Store, request: Request) -> None:
+def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> None:
     until = request.iterations or int(ledger.meta("iterations"))
-    progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")))
+    progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")), shows)
     try:
         with work_signals() as signals:
 

@@ -31,6 +31,23 @@ def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:
         )
 
 
+def check_replaceable(path: Path) -> None:
+    """Refuse to replace what is no store.
+
+    Raises
+    ------
+    StoreError
+        If there is something at ``path`` that is not a folder with the files of a store.
+    """
+    is_store = (path / "zarr.json").is_file() and (path / "codes").is_dir()
+    if path.is_symlink() or (path.exists() and not is_store):
+        found = "a link" if path.is_symlink() else "something else"
+        raise StoreError(
+            f"{path}: expected a store to overwrite, found {found}. Choose another path, or remove "
+            "it yourself."
+        )
+
+
 @contextlib.contextmanager
 def disk_errors(target_path: Path) -> Iterator[None]:
     """Turn errors of the disk into why the store at ``target_path`` cannot be written."""
@@ -40,7 +57,7 @@ def disk_errors(target_path: Path) -> Iterator[None]:
         if target_path.exists():
             raise StoreError(
                 f"{target_path}: expected a path that is free, found one in use. "
-                "Choose another path, or remove it first."
+                "Choose another path, remove it first, or replace a store with --overwrite."
             ) from None
         raise StoreError(
             f"{target_path}: another process is writing this store "

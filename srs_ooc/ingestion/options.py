@@ -64,6 +64,8 @@ class IngestOptions:
         How a text table is written.
     samples : SampleTable or None
         Says what samples are where a row of a text table is a feature.
+    overwrite : bool
+        Replace a store that is there, once the new one is complete.
     """
 
     target: str | None = None
@@ -80,6 +82,7 @@ class IngestOptions:
     keep_values: bool = True
     text: TextForm = field(default_factory=TextForm)
     samples: SampleTable | None = None
+    overwrite: bool = False
 
     def form(self, values_dtype: str = "float64") -> StoreForm:
         """Return how the store keeps values of a dtype."""

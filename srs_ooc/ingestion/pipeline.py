@@ -13,7 +13,7 @@ from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ingestion.choosing import open_reading
 from srs_ooc.ingestion.columns import kept_columns
 from srs_ooc.ingestion.contents import ByteProgress
-from srs_ooc.ingestion.disk import disk_errors
+from srs_ooc.ingestion.disk import check_replaceable, disk_errors
 from srs_ooc.ingestion.forced_kinds import ForcedKinds
 from srs_ooc.ingestion.memory import check_columns, load_libraries
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
@@ -45,6 +45,7 @@ def ingest(
     memory_mb: float = 512,
     code_dtype: str = "uint8",
     keep_values: bool = True,
+    overwrite: bool = False,
     progress: ByteProgress | None = None,
 ) -> Manifest:
     """Turn a table into a store.
@@ -84,6 +85,9 @@ def ingest(
         Dtype of the codes.
     keep_values : bool
         Keep the values beside the codes.
+    overwrite : bool
+        Replace a store that is there, once the new one is complete. A run of the old store will
+        refuse the new one, whose fingerprint is another.
     progress : callable, optional
         Told what is being done, how many bytes of it are done, and how many there are.
 
@@ -116,6 +120,7 @@ def ingest(
         memory_nbytes=int(memory_mb * MB),
         code_dtype=code_dtype,
         keep_values=keep_values,
+        overwrite=overwrite,
     )
     given = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     given["strata"] = None if by_name else strata
@@ -165,11 +170,14 @@ def ingest_table(
         If the memory cap cannot hold the work.
     """
     load_libraries()
-    with disk_errors(store), published_folder(store) as folder:
+    options = options or IngestOptions()
+    if options.overwrite:
+        check_replaceable(store)
+    with disk_errors(store), published_folder(store, replaces=options.overwrite) as folder:
         with contextlib.ExitStack() as stack:
             work = Workplace(folder, stack, progress or (lambda stage, done, total: None))
             work.scratch.mkdir()
-            reading = open_reading(table, options or IngestOptions(), side or SideColumns(), work)
+            reading = open_reading(table, options, side or SideColumns(), work)
             manifest = _ingest(reading, work)
         shutil.rmtree(work.scratch)
     return manifest

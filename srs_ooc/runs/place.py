@@ -84,5 +84,5 @@ def check_store(ledger: Ledger, store: Store) -> None:
         raise RunError(
             f"{ledger.run} is a run on another store than {store.path}: expected fingerprint "
             f"{expected[:16]}, found {store.fingerprint[:16]}. Put the run's own store back or "
-            "name its place, or name another run."
+            "name its place, name another run, or begin one with `srs-ooc run STORE --fresh`."
         )

@@ -1,6 +1,7 @@
 """What is asked of a run, and what was expected of it."""
 
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 
 from srs_ooc.runs.spec import Options
@@ -64,6 +65,13 @@ class Planned:
     iterations: int
     seconds_per_iteration: float
     reason: str
+
+
+def fresh_run_path(store: Path) -> Path:
+    """Return a folder for another run of ``store``: the default, or with -2, -3, ... if taken."""
+    first = default_run_path(store)
+    numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
+    return next(path for path in chain([first], numbered) if not path.exists())
 
 
 def default_run_path(store: Path) -> Path:

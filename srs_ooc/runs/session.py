@@ -161,7 +161,8 @@ def _check_same_trees(ledger: Ledger, request: Request) -> None:
     found, asked = ("save-trees", "no-save-trees") if saves else ("no-save-trees", "save-trees")
     raise RunError(
         f"{ledger.run} is a run with {found} (asked for: {asked}). A run keeps all of its trees or "
-        "none: leave the option out to go on with it, or choose another folder with --out."
+        "none: leave the option out to go on with it, begin another run with --fresh, or name its "
+        "folder with --out."
     )
 
 

@@ -219,3 +219,56 @@ def test_a_file_made_while_another_is_published_to_its_place_stays(tmp_path: Pat
         target.write_text("theirs")
     assert entries(tmp_path) == ["out"]
     assert target.read_text() == "theirs"
+
+
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_a_folder_is_replaced_whole_when_the_new_one_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
+    if not can_exchange:
+        monkeypatch.setattr(atomic.ctypes, "CDLL", lambda *_, **__: object())
+    target = tmp_path / "out"
+    for text in ("first", "second"):
+        with published_folder(target, replaces=True) as scratch:
+            write(scratch, text)
+            assert not target.exists() or read(target) == "first"
+    assert read(target) == "second"
+    assert entries(tmp_path) == ["out"]
+    assert entries(target) == ["data"]
+
+
+def test_a_folder_that_could_not_be_replaced_is_kept(tmp_path: Path) -> None:
+    def fail() -> None:
+        with published_folder(tmp_path / "out", replaces=True) as scratch:
+            write(scratch, "second")
+            raise KeyError
+
+    with published_folder(tmp_path / "out") as scratch:
+        write(scratch, "first")
+    with pytest.raises(KeyError):
+        fail()
+    assert read(tmp_path / "out") == "first"
+    assert entries(tmp_path) == ["out"]
+
+
+def test_a_writer_killed_as_folders_trade_places_leaves_one_that_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def die(_: Path) -> None:
+        raise Killed
+
+    target = tmp_path / "out"
+    with published_folder(target) as scratch:
+        write(scratch, "first")
+    with monkeypatch.context() as patch:
+        patch.setattr(atomic, "_remove", die)  # both after the exchange and in clearing up
+        with pytest.raises(Killed), published_folder(target, replaces=True) as scratch:
+            (scratch / "data").write_text("second")
+    assert read(target) == "second"
+    with published_folder(target, replaces=True) as scratch:
+        write(scratch, "third")
+    assert read(target) == "third"
+    assert entries(tmp_path) == ["out"]

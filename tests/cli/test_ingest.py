@@ -303,3 +303,43 @@ def test_a_dry_run_counts_what_an_archive_unpacks_to(tmp_path, run):
         done = run("ingest", tmp_path / name, tmp_path / "t.zarr", "--dry-run")
         assert f"scratch disk: {scratch}" in done[1]
     assert listing(tmp_path) == ["t.npy", "t.npz"]
+
+
+def test_a_store_is_replaced_only_when_asked_and_only_when_the_new_one_is_complete(run, tmp_path):
+    store = tmp_path / "t.zarr"
+    ids = ("--row-ids", "id")
+    assert run("ingest", make(tmp_path, GOOD), store, *ids)[0] == 0
+    assert_refused(run("ingest", make(tmp_path, GOOD), store, *ids), "in use", "--overwrite")
+    before = (store / "zarr.json").read_bytes()
+    bad = make(tmp_path, GOOD + "r4,oops,6,u\n")
+    assert run("ingest", bad, store, "--overwrite", *ids)[0] == 2
+    assert (store / "zarr.json").read_bytes() == before
+    assert run("ingest", make(tmp_path, GOOD + "r4,7,6,u\n"), store, "--overwrite", *ids)[0] == 0
+    assert (store / "zarr.json").read_bytes() != before
+    assert run("verify", store)[0] == 0
+    assert listing(tmp_path) == ["t.csv", "t.zarr"]
+
+
+@pytest.mark.parametrize("there", ["folder", "file", "link"])
+def test_what_is_no_store_is_not_overwritten(run, tmp_path, there):
+    store, thesis = tmp_path / "t.zarr", tmp_path / "thesis"
+    thesis.mkdir()
+    (thesis / "text").write_text("years")
+    if there == "folder":
+        shutil.copytree(thesis, store)
+    elif there == "file":
+        store.write_text("years")
+    else:
+        store.symlink_to(thesis)
+    source = make(tmp_path, GOOD)
+    before = listing(tmp_path)
+    assert_refused(run("ingest", source, store, "--overwrite"), "expected a store to overwrite")
+    assert listing(tmp_path) == before
+    assert (thesis / "text").read_text() == "years"
+
+
+def test_columns_to_leave_out_are_a_list(run, tmp_path):
+    store = tmp_path / "t.zarr"
+    source = make(tmp_path, 'id,a,"b,c",d,y\nr1,1,2,3,u\nr2,3,4,5,v\nr3,5,6,6,u\n')
+    assert run("ingest", source, store, "--ignore", 'id,"b,c"', "--ignore", "d")[0] == 0
+    assert "features     1" in run("inspect", store)[1]

@@ -389,3 +389,18 @@ def test_one_class_among_the_training_rows_is_refused(folder, tmp_path):
     rows.write_text("r1\nnobody\n")
     assert "nobody" in error_of("run", folder / "t.zarr", "--rows", rows, "--out", run)
     assert not run.exists()
+
+
+def test_another_run_is_one_option_away(folder, tmp_path):
+    shutil.copytree(folder / "t.zarr", tmp_path / "t.zarr")
+    srs_ooc("run", "t.zarr", *QUICK, "--seed", 1, cwd=tmp_path)
+    refused = error_of("run", "t.zarr", *QUICK, "--seed", 2, cwd=tmp_path)
+    assert "seed 1 (asked for: 2)" in refused
+    assert "--fresh" in refused
+    for name in ("t-2.run", "t-3.run"):
+        done = srs_ooc("run", "t.zarr", *QUICK, "--seed", 2, "--fresh", "-q", cwd=tmp_path)
+        assert name in done.stderr
+        assert (tmp_path / name).is_dir()
+    assert "expected --fresh or --out" in error_of(
+        "run", "t.zarr", "--fresh", "--out", "u.run", cwd=tmp_path
+    )

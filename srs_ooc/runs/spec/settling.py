@@ -197,7 +197,8 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "
-            "leave the option out to go on with it, or choose another folder with --out."
+            "leave the option out to go on with it, begin another run with --fresh, or name its "
+            "folder with --out."
         )
 
 

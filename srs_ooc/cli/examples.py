@@ -1,0 +1,44 @@
+"""Examples that `--help` of each command ends with."""
+
+EXAMPLES = {
+    "ingest": [
+        "srs-ooc ingest data.csv data.zarr --target diagnosis --memory-mb 512",
+        "srs-ooc ingest data.csv data.zarr --ignore id,date --strata plate --overwrite",
+        "srs-ooc ingest betas.tsv.gz data.zarr --orient features --samples pheno.csv --id ID "
+        "--target Group",
+    ],
+    "inspect": ["srs-ooc inspect data.zarr", "srs-ooc inspect data.zarr --json"],
+    "verify": ["srs-ooc verify data.zarr", "srs-ooc verify data.run"],
+    "scores": ["srs-ooc scores data.zarr --csv"],
+    "plan": [
+        "srs-ooc plan data.zarr --memory-mb 512",
+        "srs-ooc plan --n-rows 72 --n-features 850000 --memory-mb 512",
+    ],
+    "run": [
+        "srs-ooc run data.zarr --memory-mb 512",
+        "srs-ooc run data.zarr --fresh --fdr 0.05 --seed 1",
+        "srs-ooc run data.zarr --save-trees --iterations 10000",
+    ],
+    "resume": ["srs-ooc resume data.run", "srs-ooc resume data.run --iterations 50000"],
+    "status": ["srs-ooc status data.run", "srs-ooc status data.run --json"],
+    "features": [
+        "srs-ooc features data.run --top 20",
+        "srs-ooc features data.run --why f123",
+        "srs-ooc features data.run --csv > features.csv",
+    ],
+    "compact": ["srs-ooc compact data.run", "srs-ooc compact data.run --max-features 20 --csv"],
+    "export": [
+        "srs-ooc export data.zarr data.run selected.csv",
+        "srs-ooc export data.zarr data.run best.csv --top 100",
+    ],
+    "predict": ["srs-ooc predict data.run new.csv predictions.csv"],
+    "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
+    "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
+}
+"""Command lines by command."""
+
+
+def epilog(command: str) -> str | None:
+    """Return the examples of a command as click shows them, lines kept."""
+    lines = EXAMPLES.get(command, [])
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines) if lines else None
