@@ -226,7 +226,7 @@ def test_a_folder_is_replaced_whole_when_the_new_one_is_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
 ) -> None:
     if not can_exchange:
-        monkeypatch.setattr(atomic.ctypes, "CDLL", lambda *_, **__: object())
+        monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: object())
     target = tmp_path / "out"
     for text in ("first", "second"):
         with published_folder(target, replaces=True) as scratch:
