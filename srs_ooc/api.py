@@ -4,12 +4,9 @@ Nothing here prints. Errors are those of :mod:`srs_ooc.base.errors`, with option
 arguments. Caps on memory are on growth: what is resident when a call begins does not count.
 """
 
-# Longer than 300 lines: half of them document the calls and every option they take.
-
 import signal
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,6 +21,7 @@ from srs_ooc.results.frames import frame_of_columns
 from srs_ooc.results.progress import Progress, Shown
 from srs_ooc.results.result import Result
 from srs_ooc.results.values import values_of
+from srs_ooc.runs.given import NamesOrFile, named_options, names_file
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 from srs_ooc.runs.request import Request, default_run_path
@@ -31,7 +29,6 @@ from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, declared
 from srs_ooc.store.store import Store
 
-NamesOrFile = str | Path | Iterable[str] | None
 StoreOrPath = Store | str | Path
 
 
@@ -125,16 +122,16 @@ def run(
     with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
         opened = store_of(store)
         request = Request(
-            Options(**_named({"method": method, "judge": judge} | options)),
-            _file_of(exclude, Path(scratch) / "exclude", "exclude"),
-            _file_of(rows, Path(scratch) / "rows", "rows"),
+            Options(**named_options({"method": method, "judge": judge} | options)),
+            names_file(exclude, Path(scratch) / "exclude", "exclude"),
+            names_file(rows, Path(scratch) / "rows", "rows"),
             exclude_missing,
             iterations,
             memory_mb,
             threads,
             save_trees,
             until_stable,
-            _file_of(validation_rows, Path(scratch) / "validation", "validation_rows"),
+            names_file(validation_rows, Path(scratch) / "validation", "validation_rows"),
         )
         folder = default_run_path(opened.path) if out is None else Path(out)
         with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
@@ -276,51 +273,3 @@ def _work(ledger: Ledger, store: Store, request: Request, progress: Progress) ->
         raise shown.error
     if signals.received is not None:
         raise KeyboardInterrupt
-
-
-def _named(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options by their full names, scalars of NumPy as Python's own.
-
-    Raises
-    ------
-    UsageError
-        If one is not known, or given under two names.
-    """
-    known = declared()
-    short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        full = short.get(name, name)
-        if full not in known:
-            near = get_close_matches(name, [*known, *short], 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise UsageError(
-                f"{name}: expected an option of a run, found another name.{hint} "
-                "srs_ooc.options() lists them."
-            )
-        if full in found:
-            raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
-        if value is not None:
-            found[full] = value.item() if hasattr(value, "item") else value
-    return found
-
-
-def _file_of(given: NamesOrFile, scratch: Path, what: str) -> Path | None:
-    """Return a file with a name a line, as the command line reads it.
-
-    Raises
-    ------
-    UsageError
-        If a name is not a text, or one that no line can hold.
-    """
-    if given is None or isinstance(given, str | Path):
-        return None if given is None else Path(given)
-    with scratch.open("w", encoding="utf-8", newline="\n") as file:
-        for name in given:
-            if not isinstance(name, str) or name != name.strip() or len(name.splitlines()) != 1:
-                raise UsageError(
-                    f"{what}: expected a path or names, each a text of one line without blanks "
-                    f"around it, found {str(name)[:80]!r} ({type(name).__name__})."
-                )
-            file.write(name + "\n")
-    return scratch

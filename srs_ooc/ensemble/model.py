@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.sizes import MB
+from srs_ooc.ensemble.csv_panels import CsvPanels
 from srs_ooc.ensemble.ensemble import probabilities
-from srs_ooc.ensemble.memory_tables import MemoryTable
-from srs_ooc.ensemble.tables import CsvTable, StoreTable, Table, TrainingStoreTable
+from srs_ooc.ensemble.memory_panels import MemoryPanels
+from srs_ooc.ensemble.panels import Panels
+from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels
 from srs_ooc.ingestion.formats.frames import frame_library
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import Ledger, TreeReader
@@ -107,11 +109,11 @@ class Model:
         InputError, StoreError
             If the table lacks a column, or holds something else in it than training did.
         """
-        table, as_codes = self._table(data, by_name=by_name)
-        fitting = PANEL_NBYTES // max(1, table.row_nbytes)
-        n_rows = max(1, min(fitting, MOST_ROWS, table.most_rows or MOST_ROWS))
+        panels, as_codes = self._panels(data, by_name=by_name)
+        fitting = PANEL_NBYTES // max(1, panels.row_nbytes)
+        n_rows = max(1, min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS))
         ids, parts = [], []
-        for panel in table.panels(n_rows):
+        for panel in panels.panels(n_rows):
             ids += panel.ids
             parts.append(
                 probabilities(
@@ -121,15 +123,15 @@ class Model:
         n_outputs = max(1, len(self.classes))
         return ids, np.concatenate([np.empty((0, n_outputs)), *parts])
 
-    def _table(self, data: Any, *, by_name: bool) -> tuple[Table, bool]:
+    def _panels(self, data: Any, *, by_name: bool) -> tuple[Panels, bool]:
         if isinstance(data, Path):
-            return CsvTable(data, self.splits), False
+            return CsvPanels(data, self.splits), False
         if not isinstance(data, Store):
             positions = self._named(data) if by_name and frame_library(data) else self.positions
-            return MemoryTable(data, self.splits, positions), False
+            return MemoryPanels(data, self.splits, positions), False
         if data.fingerprint == self.store:
-            return TrainingStoreTable(data, self.splits), True
-        return StoreTable(data, self.splits), False
+            return TrainingPanels(data, self.splits), True
+        return StorePanels(data, self.splits), False
 
     def _named(self, frame: Any) -> NDArray[np.int64]:
         """Return the column of a frame for each feature that splits use."""

@@ -9,15 +9,11 @@ from srs_ooc.base.atomic import published_file
 from srs_ooc.base.budget import Budget, process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
+from srs_ooc.ensemble.csv_panels import CsvPanels, most_csv_nbytes
 from srs_ooc.ensemble.ensemble import ensemble_nbytes, most_ensemble_nbytes, probabilities
+from srs_ooc.ensemble.panels import TEXT_NBYTES, Panels
 from srs_ooc.ensemble.scores import Scores, TargetScores
-from srs_ooc.ensemble.tables import (
-    CsvTable,
-    StoreTable,
-    Table,
-    TrainingStoreTable,
-    most_table_nbytes,
-)
+from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels, most_store_nbytes
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import Ledger, TreeReader
 from srs_ooc.runs.ledger.splits import (
@@ -30,7 +26,9 @@ from srs_ooc.runs.ledger.splits import (
 from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.task import Task
+from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
+from srs_ooc.trees.block import block_nbytes
 from srs_ooc.trees.response import TARGET_BITS
 
 MOST_ROWS = 8192
@@ -101,17 +99,17 @@ def predict(
     finally:
         ledger.close()
     _check_data(opened, splits, row_ids)
-    table: Table
+    panels: Panels
     if opened is None:
-        table = CsvTable(data, splits, row_ids)
+        panels = CsvPanels(data, splits, row_ids)
     elif is_training:
-        table = TrainingStoreTable(opened, splits)
+        panels = TrainingPanels(opened, splits)
     else:
-        table = StoreTable(opened, splits)
-    n_rows = _panel_rows(table, splits, memory_nbytes)
+        panels = StorePanels(opened, splits)
+    n_rows = _panel_rows(panels, splits, memory_nbytes)
     try:
         id_name = row_ids or splits.facts["row_id_name"] or "row_id"
-        return _write(out, id_name, table, trees, splits, n_rows, as_codes=is_training)
+        return _write(out, id_name, panels, trees, splits, n_rows, as_codes=is_training)
     except FileExistsError as error:
         raise UsageError(f"{error}. Choose another path, or wait for it.") from None
     except OSError as error:
@@ -149,7 +147,7 @@ def _looked_up(
         n_keys, n_used = most_splits(trees, store)
         applying = (
             most_ensemble_nbytes(trees, n_keys, n_used, manifest.n_rows)
-            + most_table_nbytes(data, manifest, n_used)
+            + _most_panels_nbytes(data, manifest, n_used)
             + 24 * len(manifest.classes)
         )
         budget = Budget(cap_nbytes, other_nbytes=applying)
@@ -160,22 +158,37 @@ def _looked_up(
         return make_splits(ledger.run, trees, store, response.center, response.scale)
 
 
-def _panel_rows(table: Table, splits: SplitTable, cap_nbytes: int) -> int:
+def _most_panels_nbytes(data: Path | Store, training: Manifest, n_used: int) -> int:
+    """Return a bound on what a table needs, a row included, before its columns are looked at.
+
+    ``training`` is the manifest of the store that trees were grown on, of whose features they use
+    at most ``n_used``.
+    """
+    row = 2 * block_nbytes(n_used + 1, 1, training.code_nbytes) + 9 * n_used + 2 * TEXT_NBYTES
+    if isinstance(data, Store):
+        columns = most_store_nbytes(data, training.code_nbytes)
+    else:
+        has_categories = bool(training.kind_counts.get("categorical"))
+        columns = most_csv_nbytes(data, has_categories=has_categories)
+    return row + TEXT_NBYTES * n_used + columns
+
+
+def _panel_rows(panels: Panels, splits: SplitTable, cap_nbytes: int) -> int:
     """Return how many rows at a time the cap holds."""
     budget = Budget(cap_nbytes)
-    row_nbytes = table.row_nbytes + 24 * len(splits.facts["classes"])
+    row_nbytes = panels.row_nbytes + 24 * len(splits.facts["classes"])
     budget.grant("trees and thresholds", ensemble_nbytes(splits))
-    budget.grant(f"{len(splits.features)} columns", table.fixed_nbytes)
+    budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)
     budget.grant("a row", row_nbytes)
     budget.check()
     fitting = budget.free_nbytes // row_nbytes + 1
-    return int(min(fitting, MOST_ROWS, table.most_rows or MOST_ROWS))
+    return int(min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS))
 
 
 def _write(
     out: Path,
     id_name: str,
-    table: Table,
+    panels: Panels,
     trees: TreeReader,
     splits: SplitTable,
     panel_rows: int,
@@ -193,7 +206,7 @@ def _write(
     ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([id_name, "prediction", *(f"probability_{label}" for label in classes)])
-        for panel in table.panels(panel_rows):
+        for panel in panels.panels(panel_rows):
             count = len(panel.ids)
             shares = probabilities(trees, splits, panel.values, count, as_codes=as_codes)
             predicted = shares.argmax(axis=1).tolist()

@@ -16,9 +16,9 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.forced_kinds import FREE
 from srs_ooc.ingestion.labels import text_of
 from srs_ooc.ingestion.memory import CATEGORY_WORK_NBYTES
-from srs_ooc.ingestion.parse import TextCoder
 from srs_ooc.ingestion.row_columns import KeptRows, shown
 from srs_ooc.ingestion.scratch import joined
+from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.store.chunks import SyncedFile
 from srs_ooc.store.coding import code_columns, max_codes
 from srs_ooc.store.layout import small_file

@@ -11,7 +11,8 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.disk import check_disk
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.formats.covariates import CovariateTable
-from srs_ooc.ingestion.formats.csv import CsvStream, estimate
+from srs_ooc.ingestion.formats.csv import CsvStream
+from srs_ooc.ingestion.formats.csv_looks import estimate
 from srs_ooc.ingestion.formats.feature_rows import (
     FeatureRows,
     SpooledNames,

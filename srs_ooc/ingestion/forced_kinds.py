@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.base.sizes import MB, describe_nbytes
-from srs_ooc.ingestion.parse import CATEGORIES, ONLY_NUMBERS, UNKNOWN, hash_text
+from srs_ooc.ingestion.parse import CATEGORIES, ONLY_NUMBERS, UNKNOWN
 from srs_ooc.ingestion.scratch import TextSpool
+from srs_ooc.ingestion.texts import hash_text
 from srs_ooc.store.kinds import BOOLEAN, CATEGORICAL, INTEGER, KINDS
 
 FREE = 255

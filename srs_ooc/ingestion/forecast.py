@@ -7,13 +7,14 @@ from pathlib import Path
 
 from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.ingestion.formats.csv import CsvStream, estimate, has_row_names, rows_at_most
+from srs_ooc.ingestion.formats.csv import CsvStream
+from srs_ooc.ingestion.formats.csv_looks import estimate, has_row_names, rows_at_most
 from srs_ooc.ingestion.formats.opening import is_other, open_file
 from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.memory import budget_of, check_columns, grant_stage, load_libraries
 from srs_ooc.ingestion.options import IngestOptions
-from srs_ooc.ingestion.parse import Texts
+from srs_ooc.ingestion.texts import Texts
 from srs_ooc.store.layout import Shape
 
 

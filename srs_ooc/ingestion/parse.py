@@ -5,14 +5,13 @@ field. The rules for fields are those of Python's ``csv`` module; a number is wh
 of its text, exactly: the nearest double.
 """
 
-# Longer than 300 lines: the face of one native reader, most of it what each property says.
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.ingestion.texts import Texts
 from srs_ooc.native import _native
 
 IGNORED, TARGET, ROW_ID = -1, -2, -3
@@ -53,28 +52,6 @@ class Dialect:
 
 
 PLAIN = Dialect()
-
-
-@dataclass(frozen=True)
-class Texts:
-    """Some UTF-8 texts, one after another.
-
-    Attributes
-    ----------
-    blob : bytes
-        The texts without separators.
-    ends : uint64 (n,)
-        Where each text ends in ``blob``.
-    hashes : uint64 (n,)
-        A hash of each text, equal for equal texts.
-    """
-
-    blob: bytes
-    ends: NDArray[np.uint64]
-    hashes: NDArray[np.uint64]
-
-    def __iter__(self) -> Iterator[bytes]:
-        return split_texts(self.blob, self.ends)
 
 
 @dataclass(frozen=True)
@@ -266,54 +243,6 @@ class TableReader:
     def problem(self) -> Fault | None:
         """Why reading stopped, if there was a fault."""
         return _problem(self._native.problem)
-
-
-class TextCoder:
-    """Numbers distinct texts in the order of their first appearance.
-
-    Parameters
-    ----------
-    max_nbytes : int
-        Memory that the distinct texts may take.
-    """
-
-    def __init__(self, max_nbytes: int) -> None:
-        self._native = _native.TextCoder(max_nbytes)
-
-    def __len__(self) -> int:
-        return self._native.size
-
-    @property
-    def cost(self) -> int:
-        """Memory that the texts count as, in bytes."""
-        return text_cost(0) * len(self) + text_cost(self._native.nbytes) - text_cost(0)
-
-    def code(self, blob: bytes, ends: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """Return the number of each text; of fewer, where memory ended."""
-        return np.frombuffer(self._native.code(blob, ends), np.int32)
-
-    def texts(self) -> list[bytes]:
-        """Return the distinct texts, by number."""
-        blob, ends = self._native.texts()
-        return list(split_texts(blob, np.frombuffer(ends, np.uint64)))
-
-
-def text_cost(nbytes: int) -> int:
-    """Return what a distinct text of so many bytes counts as: kept, hashed, and sorted here."""
-    return 4 * nbytes + 128
-
-
-def split_texts(blob: bytes, ends: NDArray[np.uint64]) -> Iterator[bytes]:
-    """Yield the texts that lie one after another in ``blob``."""
-    start = 0
-    for end in ends.tolist():
-        yield blob[start:end]
-        start = end
-
-
-def hash_text(text: bytes) -> int:
-    """Return the 64-bit hash that :class:`Texts` holds for ``text``."""
-    return _native.hash_text(text)
 
 
 def parse_decimal(text: bytes) -> float | None:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.ingestion.parse import TextCoder, parse_decimal, split_texts
+from srs_ooc.ingestion.parse import parse_decimal
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, blocks_of, joined
+from srs_ooc.ingestion.texts import TextCoder, split_texts
 
 MOST_TUPLES = 1 << 16
 """Strata of several columns are at most so many."""

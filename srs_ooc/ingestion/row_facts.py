@@ -9,7 +9,6 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.contents import TableFacts
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.options import IngestOptions
-from srs_ooc.ingestion.parse import Texts
 from srs_ooc.ingestion.roles import check_distinct
 from srs_ooc.ingestion.row_columns import (
     KeptRows,
@@ -21,6 +20,7 @@ from srs_ooc.ingestion.row_columns import (
 )
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, text_blocks
 from srs_ooc.ingestion.targets import SettledTarget, settle_target
+from srs_ooc.ingestion.texts import Texts
 from srs_ooc.store.chunks import TextBlocks
 
 CODES_NBYTES = 8_000_000

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.ingestion.parse import Texts, hash_text
+from srs_ooc.ingestion.texts import Texts, hash_text
 
 ARRAY_BLOCK = 1 << 18
 BLOCK = 1 << 14

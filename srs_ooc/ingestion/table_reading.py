@@ -21,13 +21,13 @@ from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.labels import check_items, item_blocks, spool_items, texts_given
 from srs_ooc.ingestion.memory import IngestMemory, check_columns, share_memory, table_nbytes
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
-from srs_ooc.ingestion.parse import TextCoder
 from srs_ooc.ingestion.reading import Features, Workplace
 from srs_ooc.ingestion.roles import Roles
 from srs_ooc.ingestion.row_columns import KeptRows, Wording, shown
 from srs_ooc.ingestion.row_facts import RowColumns, same_length
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.spool import open_panels
+from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.layout import Shape
 

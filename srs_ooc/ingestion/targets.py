@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.sizes import describe_nbytes
-from srs_ooc.ingestion.parse import TextCoder, split_texts, text_cost
 from srs_ooc.ingestion.row_columns import KeptRows, RowColumn, Wording, shown
 from srs_ooc.ingestion.scratch import ScratchArray, blocks_of
+from srs_ooc.ingestion.texts import TextCoder, split_texts, text_cost
 
 MAX_CLASSES = 10_000
 MAX_WHOLE_CLASSES = 100

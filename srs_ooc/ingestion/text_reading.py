@@ -14,14 +14,11 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.disk import check_disk
 from srs_ooc.ingestion.forced_kinds import cells_of
-from srs_ooc.ingestion.formats.csv import (
-    ROW_NAMES,
-    CsvStream,
+from srs_ooc.ingestion.formats.csv import ROW_NAMES, CsvStream, check_utf8, fed
+from srs_ooc.ingestion.formats.csv_looks import (
     cell_text,
-    check_utf8,
     count_rows,
     estimate,
-    fed,
     has_row_names,
     rows_at_most,
 )
@@ -31,13 +28,14 @@ from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.memory import IngestMemory, budget_of, check_columns, share_memory
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
-from srs_ooc.ingestion.parse import CATEGORIES, TEXTS, TableReader, TextCoder
+from srs_ooc.ingestion.parse import CATEGORIES, TEXTS, TableReader
 from srs_ooc.ingestion.reading import Features, Workplace
 from srs_ooc.ingestion.roles import Roles
 from srs_ooc.ingestion.row_columns import KeptRows
 from srs_ooc.ingestion.row_facts import RowColumns, wording_of
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool
 from srs_ooc.ingestion.spool import PanelSpool
+from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.store.layout import Shape
 
 _N_DECODERS = 2  # a look at the file is taken while another reader waits at its first row

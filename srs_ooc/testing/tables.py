@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.labels import text_of
-from srs_ooc.ingestion.parse import TextCoder
+from srs_ooc.ingestion.texts import TextCoder
 
 _POOL_NBYTES = 1_000_000
 

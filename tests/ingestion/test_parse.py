@@ -16,9 +16,9 @@ from srs_ooc.ingestion.parse import (
     TARGET,
     HeaderReader,
     TableReader,
-    hash_text,
     parse_decimal,
 )
+from srs_ooc.ingestion.texts import hash_text
 
 TARGET_COLUMN, ID_COLUMN, IGNORED_COLUMN = 1, 3, 4
 

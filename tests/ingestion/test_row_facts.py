@@ -15,9 +15,9 @@ from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.samples import read_samples
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.options import IngestOptions
-from srs_ooc.ingestion.parse import Texts, hash_text
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
+from srs_ooc.ingestion.texts import Texts, hash_text
 from srs_ooc.results.export import export_columns
 from srs_ooc.store.kinds import BOOLEAN, INTEGER, NAMES, NUMERIC
 from srs_ooc.store.manifest import Manifest, read_manifest

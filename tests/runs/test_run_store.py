@@ -8,7 +8,7 @@ from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError, UsageError
-from srs_ooc.ensemble import tables
+from srs_ooc.ensemble import store_panels
 from srs_ooc.ensemble.predict import predict
 from srs_ooc.results import export
 from srs_ooc.results.export import export_columns
@@ -253,13 +253,13 @@ def test_nothing_is_predicted_of_a_store_replaced_meanwhile(
     data = store if is_training else shifted_store(tmp_path / "new.zarr", 2)
     other = shifted_store(tmp_path / "other.zarr", 5)
     srs_ooc("predict", run, data, tmp_path / "first.csv")
-    facts = tables._row_facts
+    facts = store_panels.row_facts
 
     def swap_and_facts(*arguments):
         Swap(data, other).swap()
         return facts(*arguments)
 
-    monkeypatch.setattr(tables, "_row_facts", swap_and_facts)
+    monkeypatch.setattr(store_panels, "row_facts", swap_and_facts)
     with pytest.raises(StoreError, match=r"was replaced|damaged"):
         predict(run, data, tmp_path / "o.csv", memory_nbytes=10**10)
     assert not list(tmp_path.glob("*o.csv*"))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.ingestion.parse import hash_text
+from srs_ooc.ingestion.texts import hash_text
 from srs_ooc.runs import side_files
 from srs_ooc.runs.side_files import LOOKING_NBYTES, NAME_NBYTES, find_all, read_lines
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.ingestion.parse import TextCoder
+from srs_ooc.ingestion.texts import TextCoder
 
 
 class Table(Protocol):

@@ -10,7 +10,7 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.ingestion.labels import item_blocks
-from srs_ooc.ingestion.parse import TextCoder
+from srs_ooc.ingestion.texts import TextCoder
 
 _SPARSE_NBYTES = 4 * MB  # two threads make columns dense at once
 

@@ -14,7 +14,7 @@ from srs_ooc.base.sizes import MB, megabytes
 from srs_ooc.ingestion.formats.arrays import check_shape
 from srs_ooc.ingestion.formats.frames import are_narrow, are_texts, read_column
 from srs_ooc.ingestion.labels import item_blocks
-from srs_ooc.ingestion.parse import TextCoder
+from srs_ooc.ingestion.texts import TextCoder
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
 _WORK_NBYTES = 40 * MB  # PyArrow reads, decodes and frees; measured 8 to 30 MB at 20,000 columns

@@ -11,9 +11,9 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.forced_kinds import FREE
 from srs_ooc.ingestion.formats.feature_rows import FeatureRows
 from srs_ooc.ingestion.labels import item_blocks
-from srs_ooc.ingestion.parse import TextCoder
 from srs_ooc.ingestion.row_columns import Wording, shown
 from srs_ooc.ingestion.scratch import joined
+from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.store.kinds import CATEGORICAL
 
 

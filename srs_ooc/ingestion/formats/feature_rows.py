@@ -15,14 +15,16 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.ingestion.forced_kinds import row_cells_of
-from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8, fed, has_row_names
+from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8, fed
+from srs_ooc.ingestion.formats.csv_looks import has_row_names
 from srs_ooc.ingestion.formats.faults import raise_fault
 from srs_ooc.ingestion.formats.npy import read_lines
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.labels import item_blocks
-from srs_ooc.ingestion.parse import CATEGORIES, IGNORED, ROW_ID, TEXTS, TableReader, TextCoder
+from srs_ooc.ingestion.parse import CATEGORIES, IGNORED, ROW_ID, TEXTS, TableReader
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool
 from srs_ooc.ingestion.spool import anonymous_array
+from srs_ooc.ingestion.texts import TextCoder
 
 _PANEL_NBYTES = 3 * MB
 _NBYTES_PER_FORCED = 240

@@ -12,8 +12,8 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.formats.arrays import check_shape
 from srs_ooc.ingestion.formats.numbers import EXACT, as_float64, too_large
 from srs_ooc.ingestion.labels import is_missing, item_blocks, texts_in
-from srs_ooc.ingestion.parse import TextCoder
 from srs_ooc.ingestion.scratch import joined
+from srs_ooc.ingestion.texts import TextCoder
 
 FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
 

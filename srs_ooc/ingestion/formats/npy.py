@@ -19,7 +19,7 @@ from srs_ooc.ingestion.formats.arrays import SparseTable, check_shape
 from srs_ooc.ingestion.formats.npy_header import BAD_HEADER, read_header
 from srs_ooc.ingestion.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.ingestion.labels import item_blocks
-from srs_ooc.ingestion.parse import TextCoder
+from srs_ooc.ingestion.texts import TextCoder
 
 _PIECE_NBYTES = 2 * MB
 _LONG_NBYTES = 1 << 14

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.ensemble.tables import CATEGORY_NBYTES, TEXT_NBYTES, Panel, translate, translation
+from srs_ooc.ensemble.panels import CATEGORY_NBYTES, TEXT_NBYTES, Panel, translate, translation
 from srs_ooc.ingestion.formats.frames import frame_library
 from srs_ooc.ingestion.formats.opening import open_object
-from srs_ooc.ingestion.parse import TextCoder
+from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.runs.ledger.splits import SplitTable
 
 
-class MemoryTable:
+class MemoryPanels:
     """An array, frame or sparse matrix whose columns are known by their positions.
 
     Parameters
