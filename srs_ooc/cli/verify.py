@@ -7,6 +7,7 @@ import click
 
 from srs_ooc.base.sizes import counted, describe_nbytes
 from srs_ooc.cli.output import say
+from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.runs.ledger.records import FILE
 from srs_ooc.runs.ledger.verify import verify_run
 from srs_ooc.store.store import Store
@@ -36,7 +37,7 @@ def verify_command(path: Path, as_json: bool) -> None:
 
 
 def _verify_run(run: Path, *, as_json: bool) -> None:
-    checked = list(verify_run(run))
+    checked = [*verify_run(run), *verify_compactions(run)]
     nbytes = sum(part.nbytes for part in checked)
     if as_json:
         files = {part.what: part.count for part in checked}

@@ -15,7 +15,7 @@ from srs_ooc.ensemble.memory_panels import MemoryPanels
 from srs_ooc.ensemble.panels import Panels
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels
 from srs_ooc.ingestion.formats.frames import frame_library
-from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.ledger import Ledger, TreeReader
 from srs_ooc.runs.ledger.splits import SplitTable, load_splits, make_splits
 from srs_ooc.runs.ledger.trees import HeldTrees
@@ -64,7 +64,7 @@ class Model:
             trees, opened, spec = TreeReader(ledger), find_store(ledger, store), spec_of(ledger)
             splits = load_splits(run, trees)
             if splits is None:
-                inputs = Inputs(None, ledger.input("rows", "<i4"))
+                inputs = Inputs(None, inputs_of(ledger).rows)
                 response = training_response(Task.of(opened, inputs, spec.learner.class_weight))
                 splits = make_splits(run, trees, opened, response.center, response.scale)
         finally:

@@ -14,7 +14,7 @@ from srs_ooc.ensemble.ensemble import ensemble_nbytes, most_ensemble_nbytes, pro
 from srs_ooc.ensemble.panels import TEXT_NBYTES, Panels
 from srs_ooc.ensemble.scores import Scores, TargetScores
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels, most_store_nbytes
-from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.ledger import Ledger, TreeReader
 from srs_ooc.runs.ledger.splits import (
     SplitTable,
@@ -153,7 +153,7 @@ def _looked_up(
         budget = Budget(cap_nbytes, other_nbytes=applying)
         budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
         budget.check()
-        inputs = Inputs(None, ledger.input("rows", "<i4"))
+        inputs = Inputs(None, inputs_of(ledger).rows)
         response = training_response(Task.of(store, inputs, spec.learner.class_weight))
         return make_splits(ledger.run, trees, store, response.center, response.scale)
 

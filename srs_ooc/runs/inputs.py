@@ -8,11 +8,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.score_files import read_weights
 from srs_ooc.runs.side_files import find_all
-from srs_ooc.store.names import PIECE_ITEMS
+from srs_ooc.runs.spec.identity import INPUTS, NOT_GIVEN
+from srs_ooc.store.small_arrays import PIECE_ITEMS
 from srs_ooc.store.store import Store
 
 WEIGHTS = "weights"
@@ -58,13 +60,29 @@ class Inputs:
 
 
 def inputs_of(ledger: Ledger) -> Inputs:
-    """Return what the files of options said when a run was made."""
-    return Inputs(
+    """Return what the files of options said when a run was made.
+
+    Raises
+    ------
+    RunError
+        If it is not what the run's identity says: lost, or of another run.
+    """
+    inputs = Inputs(
         ledger.input("excluded", "<u4"),
         ledger.input("rows", "<i4"),
         ledger.input(WEIGHTS, "<u4"),
         ledger.input("validation", "<i4"),
     )
+    held = {name: NOT_GIVEN[name] for name in INPUTS} | spec_of(ledger).to_json()
+    for name, what in (("excluded", "features"), ("rows", "rows"), ("validation", "rows")):
+        found = digest(getattr(inputs, name), what) or NOT_GIVEN[name]
+        if found != held[name]:
+            raise RunError(
+                f"{ledger.run}: expected the {name} that the run was made with, {held[name]}, "
+                f"found {found}. The ledger is damaged; restore the run's folder from a copy, or "
+                "start the run again in another one."
+            )
+    return inputs
 
 
 def resolve(

@@ -22,8 +22,6 @@ _Item = TypeVar("_Item", bound=np.generic)
 class Task:
     """Training rows, what each says, and the features that may be drawn.
 
-    Its arrays are copies: a map of a file that is cut short kills the process.
-
     Attributes
     ----------
     inputs : Inputs
@@ -84,7 +82,7 @@ class Task:
             store.n_features,
             store.manifest.classes,
             class_weight,
-            target.copy() if rows is None else target[rows],
+            target if rows is None else target[rows],
             _of_rows(store.weights(), rows),
             _of_rows(store.strata(), rows) if exchanges else None,
             _of_rows(store.groups(), rows) if exchanges else None,
@@ -154,7 +152,5 @@ class Task:
 def _of_rows(
     values: NDArray[_Item] | None, rows: NDArray[np.int32] | None
 ) -> NDArray[_Item] | None:
-    """Return a copy of the values of ``rows``, or of all."""
-    if values is None:
-        return None
-    return values.copy() if rows is None else values[rows]
+    """Return the values of ``rows``, or all."""
+    return values if values is None or rows is None else values[rows]

@@ -6,7 +6,7 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.base.sizes import ceil_div
 from srs_ooc.store.layout import chunk_file, require_file, values_file
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import map_array
+from srs_ooc.store.small_arrays import check_size
 
 
 def check_files(path: Path, manifest: Manifest) -> None:
@@ -22,7 +22,7 @@ def check_files(path: Path, manifest: Manifest) -> None:
     """
     check_chunks(path, manifest)
     for name in manifest.small_arrays:
-        map_array(path, manifest, name)
+        check_size(path, manifest, name)
     for name, n_items in manifest.float_arrays.items():
         _check_floats(path, manifest, name, n_items)
 

@@ -10,7 +10,8 @@ from srs_ooc.store.array_checks import check_categories
 from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.layout import small_file
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import read_array, text_of
+from srs_ooc.store.names import text_of
+from srs_ooc.store.small_arrays import SmallFile, check_size, length_of, read_array, verify_array
 from srs_ooc.store.validation import ImpossibleError, damaged
 
 
@@ -80,12 +81,15 @@ class Categories:
         if self._has_any:
             self._kinds = read_kinds(path, manifest)
             self._first = read_array(path, manifest, "categories_first")
-            self._offsets = read_array(path, manifest, "categories_offsets")
-            self._bytes = read_array(path, manifest, "categories_bytes")
-            self._file = small_file(path, "categories_bytes")
+            for name in ("categories_offsets", "categories_bytes"):
+                check_size(path, manifest, name)
+                verify_array(path, manifest, name)
+            n_offsets = length_of(path, manifest, "categories_offsets")
+            self._offsets = SmallFile(path, "categories_offsets")
+            self._bytes = SmallFile(path, "categories_bytes")
             n_codes = read_array(path, manifest, "n_codes")
             try:
-                check_categories(self._first, self._kinds, n_codes, len(self._offsets))
+                check_categories(self._first, self._kinds, n_codes, n_offsets)
             except ImpossibleError as error:
                 raise damaged(small_file(path, "categories_first"), error) from error
 
@@ -94,10 +98,10 @@ class Categories:
         if not self._has_any or self._kinds[feature] != CATEGORICAL:
             return None
         first, last = (int(i) for i in self._first[feature : feature + 2])
-        ends = [int(i) for i in self._offsets[first : last + 1]]
-        blob = self._bytes[ends[0] : ends[-1]].tobytes()
+        ends = [int(i) for i in self._offsets.items(first, last + 1 - first)]
+        blob = self._bytes.bytes(ends[0], ends[-1])
         starts = [end - ends[0] for end in ends]
-        return [text_of(blob[start:stop], self._file) for start, stop in pairwise(starts)]
+        return [text_of(blob[start:stop], self._bytes.file) for start, stop in pairwise(starts)]
 
 
 def read_categories(path: Path, manifest: Manifest, feature: int) -> list[str] | None:

@@ -14,7 +14,8 @@ from srs_ooc.store.boundaries import boundaries
 from srs_ooc.store.check import check_files
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names, array_pieces, read_array
+from srs_ooc.store.names import Names
+from srs_ooc.store.small_arrays import array_pieces, read_array
 from srs_ooc.store.value_tables import ValueTables
 from srs_ooc.store.values import ValuesReader
 from srs_ooc.store.verify import Verified, verify_store
@@ -122,7 +123,7 @@ class Store:
         return Names(self.path, self.manifest, "row_ids")
 
     def array(self, name: str) -> NDArray[np.generic]:
-        """Map a small array, checked: a key of :data:`srs_ooc.store.layout.SMALL_ARRAYS`.
+        """Read a small array, checked: a key of :data:`srs_ooc.store.layout.SMALL_ARRAYS`.
 
         Raises
         ------

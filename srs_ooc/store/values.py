@@ -16,7 +16,7 @@ from srs_ooc.base.sizes import ceil_div
 from srs_ooc.store.codec import crc_of, decode, packed_bound
 from srs_ooc.store.layout import cannot_read, values_file
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.small_arrays import read_array
 
 
 class ValuesReader:

@@ -8,8 +8,9 @@ from srs_ooc.store.check import check_files
 from srs_ooc.store.layout import COORDINATES, cannot_read, verify_file
 from srs_ooc.store.manifest import Manifest, canonical, parse
 from srs_ooc.store.metadata import documents
-from srs_ooc.store.names import Names, length_of, verify_array
+from srs_ooc.store.names import Names
 from srs_ooc.store.reading import Categories
+from srs_ooc.store.small_arrays import length_of, verify_array
 from srs_ooc.store.values import ValuesReader
 
 

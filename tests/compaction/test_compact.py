@@ -13,6 +13,7 @@ from srs_ooc.compaction import scoring
 from srs_ooc.compaction.compact import compact
 from srs_ooc.compaction.fold_runs import Site, nest_run, small_parts
 from srs_ooc.compaction.nested import pooled_order
+from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.compaction.scoring import HeldOut, share_explained
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of
@@ -108,6 +109,24 @@ def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
     other.close()
     assert stop > 5
     assert found_of(again) == found_of(whole)
+
+
+def test_damage_to_what_a_compaction_keeps_is_an_error_not_another_result(table):
+    ledger, site = table
+    assert compact(ledger, site, 3, 1) is not None
+    n_looked_at = 0
+    for file in sorted((ledger.run / "compact").rglob("*.json")):
+        data = file.read_bytes()
+        for at in range(0, len(data), 1 + len(data) // 60):
+            file.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+            with pytest.raises(RunError, match="as it was written"):
+                list(verify_compactions(ledger.run))
+            n_looked_at += 1
+        with pytest.raises(RunError, match="as it was written"):
+            compact(ledger, site, 3, 1)
+        file.write_bytes(data)
+    assert n_looked_at > 100
+    assert sum(found.count for found in verify_compactions(ledger.run)) >= 4
 
 
 def _copied(ledger, site, tmp_path):

@@ -21,7 +21,7 @@ from srs_ooc.ingestion.texts import Texts, hash_text
 from srs_ooc.results.export import export_columns
 from srs_ooc.store.kinds import BOOLEAN, INTEGER, NAMES, NUMERIC
 from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.names import Names
 from srs_ooc.store.reading import (
     read_categories,
     read_groups,
@@ -30,6 +30,7 @@ from srs_ooc.store.reading import (
     read_target,
     read_weights,
 )
+from srs_ooc.store.small_arrays import read_array
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 

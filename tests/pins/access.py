@@ -23,7 +23,7 @@ from srs_ooc.runs.spec import Options, Shape, settle
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.small_arrays import read_array
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 

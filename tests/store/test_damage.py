@@ -15,7 +15,7 @@ from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.check import check_files
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.small_arrays import read_array
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 
@@ -112,5 +112,4 @@ def test_a_file_that_cannot_be_mapped_is_named_with_a_remedy(store, monkeypatch)
     monkeypatch.setattr(mmap, "mmap", fails)
     with pytest.raises(StoreError, match=r"codes/c/0/0: .*mapped.*No such device.*local"):
         Store.open(store).columns(mapped=True)
-    with pytest.raises(StoreError, match=r"kinds/c/0: could not be read: No such device.*again"):
-        read_array(store, read_manifest(store), "kinds")
+    read_array(store, read_manifest(store), "kinds")  # small arrays are read

@@ -9,6 +9,9 @@ import pytest
 from command import environment
 from stores import make_store
 
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.pipeline import ingest_table
+
 GATHER = """
 import faulthandler, os, signal, sys, threading
 from pathlib import Path
@@ -71,3 +74,48 @@ def test_a_chunk_cut_short_under_a_mapped_store_is_a_store_error(tmp_path, then)
     assert done.returncode == expected, done.stderr
     if then != "other":  # what was printed is lost with the process
         assert "chunk file 0: expected 70000 bytes, found that it was cut short" in done.stdout
+
+
+SMALL = """
+import os, sys
+from pathlib import Path
+from srs_ooc.base.errors import StoreError
+from srs_ooc.store.store import Store
+
+store = Store.open(Path(sys.argv[1]))
+read = lambda: [store.target(), store.weights(), store.strata(), store.groups(), store.kinds(),
+                store.array("positions"), store.array("n_missing")]
+arrays = read()
+expected = [array.copy() for array in arrays]
+names, ids, categories = store.names, store.row_ids, store.categories()
+pieces = store.pieces("positions")
+for name in store.manifest.small_arrays:
+    os.truncate(store.path / name / "c" / "0", 1)
+assert all((a == b).all() for a, b in zip(arrays, expected, strict=True))
+uses = [lambda: names[1], lambda: list(ids), lambda: names.find(["a"]), lambda: next(pieces),
+        lambda: [categories.of(i) for i in range(store.n_features)], read, store.check_files]
+for use in uses:
+    try:
+        use()
+    except StoreError as error:
+        print(error)
+"""
+
+
+def test_small_arrays_cut_short_while_they_are_in_use_are_store_errors(tmp_path):
+    rows = "".join(f"r{i},{i},{'pqr'[i % 3]},{i + 1},{i // 3},{i // 2},{i % 2}\n" for i in range(9))
+    (tmp_path / "t.csv").write_text("id,a,c,w,s,g,y\n" + rows)
+    options = IngestOptions("y", weights="w", strata=("s",), groups="g", row_ids="id")
+    ingest_table(tmp_path / "t.csv", tmp_path / "t.zarr", options)
+    done = subprocess.run(
+        [sys.executable, "-c", SMALL, tmp_path / "t.zarr"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=3600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = done.stdout.splitlines()
+    assert len(found) == 7, found
+    assert all("/c/0: expected" in line for line in found), found

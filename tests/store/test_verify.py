@@ -18,8 +18,9 @@ from srs_ooc.results.export import export_columns
 from srs_ooc.store.check import check_files
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import SHA256, read_manifest, sha256_of
-from srs_ooc.store.names import Names, read_array
+from srs_ooc.store.names import Names
 from srs_ooc.store.reading import Categories
+from srs_ooc.store.small_arrays import read_array
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 6, 5

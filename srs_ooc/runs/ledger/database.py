@@ -28,11 +28,20 @@ from srs_ooc.runs.ledger.lock import hold
 from srs_ooc.runs.ledger.note import Noted, NoteWriter, check_note, read_note
 from srs_ooc.runs.ledger.older import layout_of
 from srs_ooc.runs.ledger.pages import PAGES_SCHEMA, checksums_digest, write_pages
-from srs_ooc.runs.ledger.records import COMMITS, FILE, RECORDS_SCHEMA, Records, checksum_of
+from srs_ooc.runs.ledger.records import (
+    COMMITS,
+    DIGEST,
+    FILE,
+    RECORDS_SCHEMA,
+    Records,
+    checksum_of,
+    records_digest,
+)
 from srs_ooc.runs.ledger.saved import SavedPart
 
-FORMAT = 2
-READ_FORMATS = (1, 2)
+FORMAT = 3
+READ_FORMATS = (1, 2, 3)
+_DIGEST_SINCE = 3
 MAX_HISTORY = 10_000
 
 _SCHEMA = (
@@ -96,8 +105,12 @@ class Ledger(Records):
             with self._translated():
                 # A writer would clear a damaged log away when it is closed.
                 self._database = self._held.enter_context(closing(connect_reader(run / FILE)))
-                _check_format(run, self.meta("format"))
+            with self.reading():
+                self._format = self.meta("format")
+                _check_format(run, self._format)
                 counted, progress = self.commits_counted(), self.progress()
+                if self._format >= _DIGEST_SINCE:
+                    self.check_digest()
             if not accept_loss:
                 check_note(run, part_of or run, noted, counted, progress.iteration)
             self._iteration = progress.iteration
@@ -140,6 +153,9 @@ class Ledger(Records):
                 texts = [(name, json.dumps(value)) for name, value in facts.items()]
                 sealed = [(name, text, checksum_of(name, text.encode())) for name, text in texts]
                 database.executemany("INSERT INTO meta VALUES (?, ?, ?)", sealed)
+                digest = json.dumps(records_digest(database))
+                seal = (DIGEST, digest, checksum_of(DIGEST, digest.encode()))
+                database.execute("INSERT INTO meta VALUES (?, ?, ?)", seal)
                 blobs = [(name, array.tobytes()) for name, array in inputs.items()]
                 filled = [(name, data, checksum_of(name, data)) for name, data in blobs]
                 database.executemany("INSERT INTO inputs VALUES (?, ?, ?)", filled)
@@ -212,8 +228,6 @@ class Ledger(Records):
                 self._write_state(name, state, layout)
             digest = checksums_digest(self._database)
             self.put_meta("state", asdict(progress) | {"pages": digest, "layout": layout})
-            if "layout" not in record:
-                self.put_meta("format", FORMAT)
             self._record_history(progress, resident_nbytes)
         for state in states.values():
             for pages in state.pages.values():
@@ -258,6 +272,10 @@ class Ledger(Records):
             with self._transaction("BEGIN IMMEDIATE"):
                 yield
                 self.put_meta(COMMITS, self._commits + 1)
+                if self._format != FORMAT:
+                    self.put_meta("format", FORMAT)
+                self.put_digest()
+            self._format = FORMAT
             self._commits += 1
             self._iteration = self._iteration if iteration is None else iteration
             self._note.write(Noted(self._commits, self._iteration))

@@ -19,6 +19,8 @@ REPLAYS_FOLDER = "replays"
 """Folder of the permutation runs under way, in a run's folder."""
 COMMITS = "commits"
 """Fact that says how many commits there were."""
+DIGEST = "records"
+"""Fact with a checksum over all other records, those that a commit did not change included."""
 RECORDS_SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE inputs (name TEXT PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL);
@@ -103,6 +105,25 @@ class Records:
             (name, text, checksum_of(name, text.encode())),
         )
 
+    def put_digest(self) -> None:
+        """Keep the checksum over all records, inside the caller's transaction, as its last step."""
+        self.put_meta(DIGEST, records_digest(self._database))
+
+    def check_digest(self) -> None:
+        """Check that the records are those of one commit; to be called within :meth:`reading`.
+
+        Raises
+        ------
+        RunError
+            If one is lost or of another commit, or an index of the database is damaged.
+        """
+        if self.meta(DIGEST) != records_digest(self._database):
+            raise RunError(
+                f"{self.run / FILE}: expected all records of one commit, found that some are "
+                "missing or of another commit. The ledger is damaged; restore it from a copy. "
+                "Nothing was started afresh."
+            )
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Read in the block as of one commit."""
@@ -129,6 +150,21 @@ class Records:
                 "make room and resume; if the file is damaged, restore it from a copy. Nothing was "
                 "started afresh."
             ) from error
+
+
+def records_digest(database: sqlite3.Connection) -> int:
+    """Return a CRC-32 over names and checksums of the records of an open ledger.
+
+    Names are read from the indices, by which records are looked up: where an index does not know a
+    record, it would count as one that was never kept.
+    """
+    digest = 0
+    for table in ("meta", "arrays"):
+        index = f"sqlite_autoindex_{table}_1"
+        query = f"SELECT name, crc FROM {table} INDEXED BY {index} WHERE name != ? ORDER BY name"  # noqa: S608
+        for row in database.execute(query, (DIGEST,)):
+            digest = zlib.crc32(repr((table, *row)).encode(), digest)
+    return digest
 
 
 def checksum_of(name: str, data: bytes) -> int:

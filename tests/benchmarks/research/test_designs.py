@@ -27,7 +27,7 @@ from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.leaders import EVERY
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import read_array
+from srs_ooc.store.small_arrays import read_array
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest import decode_trees
 from srs_ooc.trees.grow import grow_tree

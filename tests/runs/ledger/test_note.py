@@ -10,6 +10,7 @@ import pytest
 from command import error_of, json_of, srs_ooc
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ledgers import change
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
@@ -177,10 +178,7 @@ def test_a_ledger_that_fails_to_commit_is_not_noted(killed, tmp_path, monkeypatc
 def test_a_run_made_before_there_were_notes_is_opened_and_noted_from_then_on(killed, tmp_path):
     run = shutil.copytree(killed, tmp_path / "k.run")
     iteration_of(run, writable=True)
-    database = sqlite3.connect(run / "ledger.sqlite")
-    database.execute("DELETE FROM meta WHERE name = 'commits'")
-    database.commit()
-    database.close()
+    change(run, "DELETE FROM meta WHERE name = 'commits'")
     (run / NOTE_FILE).unlink()
     assert iteration_of(run) == 20
     ledger = Ledger(run, writable=True)
@@ -231,10 +229,7 @@ def test_a_loss_in_a_replay_names_the_run_and_is_accepted_with_it(tmp_path):
 
     work(lambda step: step.stage != "replay 2 of 9, closing")
     replay = run / "replays" / "2"
-    database = sqlite3.connect(replay / "ledger.sqlite")
-    database.execute("UPDATE meta SET value = '0', crc = ? WHERE name = 'commits'", (crc("0"),))
-    database.commit()
-    database.close()
+    change(replay, ("UPDATE meta SET value = '0', crc = ? WHERE name = 'commits'", (crc("0"),)))
     with pytest.raises(RunError, match=f"srs-ooc resume {run} --accept-loss"):
         work()
     assert len(work(accept_loss=True)["bests"]) == 9

@@ -5,9 +5,10 @@ import sqlite3
 
 import numpy as np
 import pytest
-from command import srs_ooc
+from command import error_of, srs_ooc
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ledgers import change
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
@@ -122,6 +123,60 @@ def test_what_is_missing_or_too_many_is_found(whole, tmp_path, tampering):
     database.close()
     with pytest.raises(RunError):
         checked(run)
+
+
+def copied_record(run, later, table, name):
+    """Put a record of an earlier commit back, as a write that the disk lost would."""
+    earlier, database = sqlite3.connect(run / FILE), sqlite3.connect(later / FILE)
+    row = earlier.execute(f"SELECT * FROM {table} WHERE name = ?", (name,)).fetchone()
+    marks = ",".join("?" * len(row))
+    database.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
+    database.commit()
+    earlier.close()
+    database.close()
+
+
+@pytest.mark.parametrize(("table", "name"), [("arrays", "more"), ("meta", "iterations")])
+def test_a_record_of_an_earlier_commit_is_found_at_once(whole, tmp_path, table, name):
+    runs = [shutil.copytree(whole, tmp_path / f"{i}.run") for i in range(2)]
+    for i, run in enumerate(runs):
+        ledger = Ledger(run, writable=True)
+        ledger.write_arrays("more", {"a": np.arange(5 + i)})
+        ledger.set_meta("iterations", 60 + i)
+        ledger.close()
+    copied_record(runs[0], runs[1], table, name)
+    for command in ("verify", "status", "resume"):
+        assert "expected all records of one commit" in error_of(command, runs[1])
+
+
+def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(whole, tmp_path):
+    """The rows to train on: without them the run would go on with all rows."""
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    content = (run / FILE).read_bytes()
+    database = sqlite3.connect(run / FILE)
+    query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_inputs_1'"
+    start = 4096 * (database.execute(query).fetchone()[0] - 1)
+    database.close()
+    page = content[start : start + 4096]
+    assert b"rows" in page
+    damaged = content[:start] + page.replace(b"rows", b"sows") + content[start + 4096 :]
+    (run / FILE).write_bytes(damaged)
+    assert "expected the rows that the run was made with, 35 rows" in error_of(
+        "resume", run, "--iterations", 70
+    )
+    with pytest.raises(RunError, match="ledger"):
+        checked(run)
+
+
+def test_a_ledger_of_the_format_before_is_gone_on_with(whole, tmp_path):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    change(run)
+    checked(run)
+    srs_ooc("resume", run, "--iterations", 62)
+    ledger = Ledger(run, writable=False)
+    assert ledger.meta("format") == 3
+    ledger.close()
+    checked(run)
 
 
 def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path):
