@@ -5,19 +5,16 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.base.budget import cap_to_name
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.sizes import MB
 from srs_ooc.cli.byte_progress import byte_progress
-from srs_ooc.cli.output import say
+from srs_ooc.cli.ingest_report import report_forecast, report_store
 from srs_ooc.cli.shows import progress_option
 from srs_ooc.ingestion.forced_kinds import ForcedKinds, pair_of
-from srs_ooc.ingestion.forecast import Forecast, forecast
+from srs_ooc.ingestion.forecast import forecast
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
 from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.store.kinds import describe_counts
-from srs_ooc.store.manifest import Manifest
 
 
 @click.command("ingest")
@@ -177,10 +174,8 @@ def ingest_command(
     are stored as such. STORE appears complete or not at all.
     """
     _check_source(source)
-    if target is not None and target_file is not None:
-        raise UsageError("expected --target or --target-file, found both. Leave one out.")
     sample_table = _sample_table(orient, samples, id_name, target, covariates)
-    _check_sides(sample_table, names, target_file)
+    _check_sides(sample_table, names, target, target_file)
     text = TextForm(separator, comment, decimal, missing or None, header=not no_header)
     options = IngestOptions(
         target=target,
@@ -200,13 +195,12 @@ def ingest_command(
         overwrite=overwrite,
     )
     if dry_run:
-        _report_forecast(forecast(source, store, options), options.memory_nbytes)
+        report_forecast(forecast(source, store, options), options.memory_nbytes)
         return
-    columns = {} if target_file is None else {"target": [("target", target_file)]}
+    side = SideColumns(names, {} if target_file is None else {"target": [("target", target_file)]})
     with byte_progress(shows) as progress:
-        side = SideColumns(names, columns)
         manifest = ingest_table(source, store, options, progress, side=side)
-    _report(store, manifest)
+    report_store(store, manifest)
 
 
 def _check_source(source: Path) -> None:
@@ -217,7 +211,11 @@ def _check_source(source: Path) -> None:
         )
 
 
-def _check_sides(table: SampleTable | None, names: Path | None, target_file: Path | None) -> None:
+def _check_sides(
+    table: SampleTable | None, names: Path | None, target: str | None, target_file: Path | None
+) -> None:
+    if target is not None and target_file is not None:
+        raise UsageError("expected --target or --target-file, found both. Leave one out.")
     if table and (names or target_file):
         raise UsageError(
             "expected no --names or --target-file with --orient features: the table names its "
@@ -255,51 +253,3 @@ def _sample_table(
             "where the target of each sample stands. Give all three."
         )
     return SampleTable(samples, id_name, _names(covariates))
-
-
-def _report_forecast(found: Forecast, cap: int) -> None:
-    about = "" if found.rows_are_known else "about "
-    say(f"columns: {found.n_columns}")
-    say(f"rows: {about}{found.n_rows}")
-    say(f"scratch disk: {about}{describe_nbytes(found.scratch_nbytes)}, given back")
-    say(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
-    words = "enough" if found.fits else "NOT enough"
-    say(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
-    least = cap_to_name(found.least_memory_nbytes)
-    words = "enough" if cap >= found.least_memory_nbytes else "NOT enough"
-    say(f"memory: --memory-mb {least} or more; {cap // MB} is {words}")
-
-
-def _report(store: Path, manifest: Manifest) -> None:
-    inferred = manifest.inferred
-    say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
-    last = ", the last column" if inferred.get("target") else ""
-    n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
-    say(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
-    if task := inferred.get("task"):
-        say(f"task: {task}, as found")
-    if manifest.n_dropped_rows:
-        say(f"rows without a target, left out: {manifest.n_dropped_rows}")
-    say(f"kinds: {describe_counts(manifest.kind_counts)}")
-    for what, columns in manifest.row_columns.items():
-        say(f"{what}: {', '.join(map(repr, columns))}")
-    for side, words in (
-        ("samples_without_label", "samples without a label, left out"),
-        ("labels_without_sample", "labels without a sample, left out"),
-    ):
-        if found := inferred.get(side):
-            more = ", ..." if found["n"] > len(found["first"]) else ""
-            say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
-    if row_ids := inferred.get("row_ids"):
-        say(f"row ids: {row_ids}")
-    if index := inferred.get("index"):
-        say(f"index: {index}")
-    if names := inferred.get("names"):
-        say(f"names: {names}, since none were given")
-    if separator := inferred.get("separator"):
-        say(f"separator: {separator}, as found in the first lines")
-    if manifest.n_missing_cells:
-        say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
-    kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
-    size = describe_nbytes(manifest.codes_nbytes)
-    say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")

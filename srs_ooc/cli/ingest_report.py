@@ -1,0 +1,60 @@
+"""What `ingest` prints: what an ingest would take, and what was found out about a table."""
+
+from pathlib import Path
+
+from srs_ooc.base.budget import cap_to_name
+from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.cli.output import say
+from srs_ooc.ingestion.forecast import Forecast
+from srs_ooc.store.kinds import describe_counts
+from srs_ooc.store.manifest import Manifest
+
+
+def report_forecast(found: Forecast, cap: int) -> None:
+    """Say what an ingest would take of disk and memory, ``cap`` being the bytes allowed."""
+    about = "" if found.rows_are_known else "about "
+    say(f"columns: {found.n_columns}")
+    say(f"rows: {about}{found.n_rows}")
+    say(f"scratch disk: {about}{describe_nbytes(found.scratch_nbytes)}, given back")
+    say(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
+    words = "enough" if found.fits else "NOT enough"
+    say(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
+    least = cap_to_name(found.least_memory_nbytes)
+    words = "enough" if cap >= found.least_memory_nbytes else "NOT enough"
+    say(f"memory: --memory-mb {least} or more; {cap // MB} is {words}")
+
+
+def report_store(store: Path, manifest: Manifest) -> None:
+    """Say what is in a new store, and what of it was found rather than said."""
+    inferred = manifest.inferred
+    say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
+    last = ", the last column" if inferred.get("target") else ""
+    n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
+    say(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
+    if task := inferred.get("task"):
+        say(f"task: {task}, as found")
+    if manifest.n_dropped_rows:
+        say(f"rows without a target, left out: {manifest.n_dropped_rows}")
+    say(f"kinds: {describe_counts(manifest.kind_counts)}")
+    for what, columns in manifest.row_columns.items():
+        say(f"{what}: {', '.join(map(repr, columns))}")
+    for side, words in (
+        ("samples_without_label", "samples without a label, left out"),
+        ("labels_without_sample", "labels without a sample, left out"),
+    ):
+        if found := inferred.get(side):
+            more = ", ..." if found["n"] > len(found["first"]) else ""
+            say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+    if row_ids := inferred.get("row_ids"):
+        say(f"row ids: {row_ids}")
+    if index := inferred.get("index"):
+        say(f"index: {index}")
+    if names := inferred.get("names"):
+        say(f"names: {names}, since none were given")
+    if separator := inferred.get("separator"):
+        say(f"separator: {separator}, as found in the first lines")
+    if manifest.n_missing_cells:
+        say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
+    kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
+    size = describe_nbytes(manifest.codes_nbytes)
+    say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")
