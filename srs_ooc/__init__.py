@@ -11,13 +11,16 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "compact": "srs_ooc.api.around",
     "ingest": "srs_ooc.ingestion.pipeline",
-    "open_run": "srs_ooc.api",
-    "open_store": "srs_ooc.api",
-    "options": "srs_ooc.api",
-    "read": "srs_ooc.api",
-    "resume": "srs_ooc.api",
-    "run": "srs_ooc.api",
+    "open_run": "srs_ooc.api.runs",
+    "open_store": "srs_ooc.api.runs",
+    "options": "srs_ooc.api.runs",
+    "plan": "srs_ooc.api.around",
+    "read": "srs_ooc.api.runs",
+    "resume": "srs_ooc.api.runs",
+    "run": "srs_ooc.api.runs",
+    "verify": "srs_ooc.api.around",
     "Result": "srs_ooc.results.result",
     "SRSClassifier": "srs_ooc.estimators",
     "SRSRegressor": "srs_ooc.estimators",

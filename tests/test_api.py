@@ -1,5 +1,6 @@
 import csv
 import io
+import json
 import signal
 import subprocess
 import sys
@@ -223,3 +224,51 @@ def test_features_of_a_store_are_read_by_name(tmp_path):
     pandas.testing.assert_frame_equal(srs_ooc.read(store, ["a"]), frame[["a"]])
     with pytest.raises(UsageError, match=r"names: expected features of .*'z', which is none"):
         srs_ooc.read(store, ["a", "z"])
+
+
+def test_a_plan_is_that_of_the_command_line(store):
+    found = srs_ooc.plan(n_rows=72, n_features=850_000, memory_mb=512, threads=2, fdr=0.2)
+    flags = ("--n-rows", 72, "--n-features", 850_000, "--memory-mb", 512, "--threads", 2)
+    said = json.loads(command("plan", *flags, "--fdr", 0.2, "--json").stdout)
+    assert list(found) == list(said)
+    assert found["leases"] == said["leases"]
+    assert found["subspace_size"] == said["subspace_size"]
+    assert srs_ooc.plan(store, exclude=["f0"])["n_features"] == 59
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "found neither"),
+        ({"n_rows": 10}, "found no n_features"),
+        ({"n_rows": 1, "n_features": 5}, "n_classes"),
+        ({"n_rows": 10, "n_features": 5, "alhpa": 1}, "alpha"),
+    ],
+)
+def test_a_plan_of_nothing_is_refused(given, said):
+    with pytest.raises(UsageError, match=said):
+        srs_ooc.plan(**given)
+
+
+def test_damage_is_found_in_a_store_and_in_a_run(store, tmp_path):
+    result = srs_ooc.run(store, **OPTIONS)
+    assert srs_ooc.verify(store).files["codes"] >= 1
+    assert srs_ooc.verify(result.run).is_run
+    chunk = next(path for path in (store / "codes" / "c").rglob("*") if path.is_file())
+    content = bytearray(chunk.read_bytes())
+    content[7] ^= 1
+    chunk.write_bytes(content)
+    with pytest.raises(StoreError, match="codes"):
+        srs_ooc.verify(store)
+
+
+def test_a_small_set_is_that_of_the_command_line(store):
+    result = srs_ooc.run(store, **OPTIONS)
+    small = srs_ooc.compact(result, folds=2, repeats=1, max_features=3)
+    said = command(
+        "compact", result.run, "--folds", 2, "--repeats", 1, "--max-features", 3, "--json"
+    )
+    known = json.loads(said.stdout)
+    assert small.names == [feature["name"] for feature in known["features"]]
+    assert small.curve("records") == known["curve"]
+    assert len(small.features("records")) == 3

@@ -1,6 +1,6 @@
 """``srs-ooc compact``."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,36 +10,16 @@ from srs_ooc.base.sizes import counted
 from srs_ooc.cli.output import echo_json, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.run import work_signals
-from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, Compacted, compact
+from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, compact
 from srs_ooc.compaction.fold_runs import Site
+from srs_ooc.results.small_set import MemberRecord, SmallSet, small_set
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
-from srs_ooc.store.store import Store
 
 SHOWN = 3
 """Stand-ins named in a table."""
 _CURVE_COLUMNS = {"features": 8, "score": 8, "error": 8, "chosen": 6}
 _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
-
-
-@dataclass(frozen=True)
-class SizeRecord:
-    """One size: mean score on rows held out, its standard error, and whether it is chosen."""
-
-    features: int
-    score: float
-    error: float
-    chosen: bool
-
-
-@dataclass(frozen=True)
-class MemberRecord:
-    """One feature of the chosen set, and those that can stand in for it."""
-
-    rank: int
-    name: str
-    n_stand_ins: int
-    stand_ins: str
 
 
 @click.command("compact")
@@ -99,62 +79,45 @@ def compact_command(
     if found is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + (signals.received or 0))
-    chosen = found.chosen(max_features)
-    members = _members(found, place, chosen)
+    small = small_set(found, place, max_features)
     if as_json:
-        echo_json(_as_json(found, members, chosen))
+        echo_json(_as_json(small))
     elif as_csv:
-        stream_csv(MemberRecord, members)
+        stream_csv(MemberRecord, small.records)
     else:
-        _show(found, members, chosen)
+        _show(small)
 
 
-def _members(found: Compacted, store: Store, chosen: int) -> list[MemberRecord]:
-    positions, names = store.array("positions"), store.names
-
-    def name(stored: int) -> str:
-        return names[int(positions[stored])]
-
-    return [
-        MemberRecord(rank, name(feature), len(others), " ".join(map(name, others)))
-        for rank, (feature, others) in enumerate(
-            zip(found.order[:chosen], found.stand_ins, strict=False), 1
-        )
-    ]
-
-
-def _sizes(found: Compacted, chosen: int) -> list[SizeRecord]:
-    curve = found.curve
-    values = zip(curve.sizes, curve.means.tolist(), curve.errors.tolist(), strict=True)
-    return [SizeRecord(size, mean, error, size == chosen) for size, mean, error in values]
-
-
-def _as_json(found: Compacted, members: list[MemberRecord], chosen: int) -> dict[str, object]:
+def _as_json(small: SmallSet) -> dict[str, object]:
     return {
-        "n_selected": found.n_selected,
-        "n_selected_within": found.n_selected_within,
-        "chosen": chosen,
-        "curve": [vars(size) for size in _sizes(found, chosen)],
-        "features": [vars(m) | {"stand_ins": m.stand_ins.split()} for m in members],
+        "n_selected": small.n_selected,
+        "n_selected_within": small.n_selected_within,
+        "chosen": len(small.members),
+        "curve": [vars(size) for size in small.sizes],
+        "features": [
+            vars(record) | {"stand_ins": list(member.stand_ins)}
+            for record, member in zip(small.records, small.members, strict=True)
+        ],
     }
 
 
-def _show(found: Compacted, members: list[MemberRecord], chosen: int) -> None:
-    n_folds = len(found.n_selected_within)
+def _show(small: SmallSet) -> None:
+    within = small.n_selected_within
     click.echo(
-        f"{counted(found.n_selected, 'feature')} selected from all rows, "
-        f"{min(found.n_selected_within)} to {max(found.n_selected_within)} without those of one of "
-        f"{counted(n_folds, 'fold')}. Scores are of the rows held out."
+        f"{counted(small.n_selected, 'feature')} selected from all rows, "
+        f"{min(within)} to {max(within)} without those of one of "
+        f"{counted(len(within), 'fold')}. Scores are of the rows held out."
     )
-    stream_table(_CURVE_COLUMNS, _sizes(found, chosen))
-    best = found.curve.sizes[found.curve.best]
-    click.echo(f"\n{counted(chosen, 'feature')} chosen (the best score is that of {best}):")
+    stream_table(_CURVE_COLUMNS, small.sizes)
+    chosen = counted(len(small.members), "feature")
+    click.echo(f"\n{chosen} chosen (the best score is that of {small.best}):")
     shown = [
-        MemberRecord(m.rank, m.name, m.n_stand_ins, _first(m.stand_ins.split())) for m in members
+        replace(record, stand_ins=_first(member.stand_ins))
+        for record, member in zip(small.records, small.members, strict=True)
     ]
     stream_table(_SET_COLUMNS, shown)
 
 
-def _first(names: list[str]) -> str:
+def _first(names: tuple[str, ...]) -> str:
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return " ".join(names[:SHOWN]) + more

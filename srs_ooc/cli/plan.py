@@ -5,15 +5,14 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import echo_json, say
 from srs_ooc.cli.run import only_store
 from srs_ooc.planning.degrees import DegreeTime
 from srs_ooc.planning.plan import Plan, make_plan, plan_values
-from srs_ooc.planning.subject import subject_of_numbers, subject_of_store
-from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Request
+from srs_ooc.planning.subject import Numbers, subject_asked
+from srs_ooc.runs.request import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
@@ -49,37 +48,19 @@ def plan_command(
 
     Writes nothing. With a store, the time of an iteration is measured by a few real ones.
     """
-    options = Options(**identity)
-    if n_rows is None and n_features is None:
-        if n_classes is not None:
-            raise UsageError("--n-classes goes with --n-rows and --n-features; a store knows its.")
-        request = Request(
-            options,
-            exclude_file,
-            rows_file,
-            exclude_missing,
-            memory_mb=memory_mb,
-            threads=threads,
-            validation_file=validation_file,
-        )
-        subject = subject_of_store(Store.open(only_store() if store is None else store), request)
-    else:
-        named = exclude_file or rows_file or validation_file
-        if store is not None or named or exclude_missing:
-            raise UsageError(
-                "expected a store (with --exclude, --rows), or --n-rows and --n-features alone; "
-                "found both. Leave one out."
-            )
-        if n_rows is None or n_features is None:
-            missing = "--n-rows" if n_rows is None else "--n-features"
-            raise UsageError(f"expected --n-rows and --n-features together, found no {missing}.")
-        if n_rows < (n_classes or 2):
-            raise UsageError(
-                f"--n-classes: expected at most {n_rows} (--n-rows), found {n_classes}."
-            )
-        cap = (DEFAULT_MEMORY_MB if memory_mb is None else memory_mb) * MB
-        subject = subject_of_numbers(n_rows, n_features, n_classes or 2, options, cap, threads)
-    plan = make_plan(subject, options)
+    numbers = Numbers(n_rows, n_features, n_classes)
+    request = Request(
+        Options(**identity),
+        exclude_file,
+        rows_file,
+        exclude_missing,
+        memory_mb=memory_mb,
+        threads=threads,
+        validation_file=validation_file,
+    )
+    found = store is not None or numbers == Numbers()
+    place = (lambda: Store.open(only_store() if store is None else store)) if found else None
+    plan = make_plan(subject_asked(place, numbers, request), request.options)
     if as_json:
         echo_json(plan_values(plan))
     else:

@@ -1,21 +1,31 @@
 """What a plan is for: a table, on disk or only in numbers, and how it would be run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Request
 from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.spec import Options, RunSpec, Shape, settle
 from srs_ooc.runs.task import Task
 from srs_ooc.store.coding import max_codes
 from srs_ooc.store.store import Store
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A table known only by its numbers; None where none was given."""
+
+    n_rows: int | None = None
+    n_features: int | None = None
+    n_classes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,50 @@ class Subject:
         task = Task.of_run(self.spec, self.store, self.inputs)
         with resources_of(self.spec, self.store, task, self.cap_nbytes, self.threads) as resources:
             yield resources
+
+
+def subject_asked(store: Callable[[], Store] | None, numbers: Numbers, request: Request) -> Subject:
+    """Return the subject that was asked for: a store's, or one of numbers alone.
+
+    Parameters
+    ----------
+    store : callable or None
+        Opens the store; None where none was named, and none can be found.
+    numbers : Numbers
+        What else is known.
+    request : Request
+        The run as it would be asked for.
+
+    Raises
+    ------
+    UsageError
+        If there is neither, both, or one number without the other.
+    StoreError, BudgetError
+        If the run could not be created.
+    """
+    if numbers.n_rows is None and numbers.n_features is None:
+        if numbers.n_classes is not None:
+            raise UsageError("--n-classes goes with --n-rows and --n-features; a store knows its.")
+        if store is None:
+            raise UsageError("expected a store, or --n-rows and --n-features; found neither.")
+        return subject_of_store(store(), request)
+    named = request.exclude_file or request.rows_file or request.validation_file
+    if store is not None or named or request.exclude_missing:
+        raise UsageError(
+            "expected a store (with --exclude, --rows), or --n-rows and --n-features alone; "
+            "found both. Leave one out."
+        )
+    if numbers.n_rows is None or numbers.n_features is None:
+        missing = "--n-rows" if numbers.n_rows is None else "--n-features"
+        raise UsageError(f"expected --n-rows and --n-features together, found no {missing}.")
+    n_classes = numbers.n_classes or 2
+    if numbers.n_rows < n_classes:
+        raise UsageError(
+            f"--n-classes: expected at most {numbers.n_rows} (--n-rows), found {n_classes}."
+        )
+    cap = (DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb) * MB
+    shape = numbers.n_rows, numbers.n_features, n_classes
+    return subject_of_numbers(*shape, request.options, cap, request.threads)
 
 
 def subject_of_numbers(

@@ -1,0 +1,157 @@
+"""What is asked before and after a run: ``srs_ooc.plan``, ``verify``, ``compact``."""
+
+import signal
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from srs_ooc.api.runs import StoreOrPath, store_of
+from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.interrupts import noted
+from srs_ooc.base.records import Step
+from srs_ooc.base.spelling import python_spelling
+from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS
+from srs_ooc.compaction.compact import compact as compacted
+from srs_ooc.compaction.fold_runs import Site
+from srs_ooc.planning.plan import make_plan, plan_values
+from srs_ooc.planning.subject import Numbers, subject_asked
+from srs_ooc.results.progress import Progress, Shown
+from srs_ooc.results.result import Result
+from srs_ooc.results.small_set import SmallSet, small_set
+from srs_ooc.results.verification import Verification
+from srs_ooc.results.verification import verify as verified
+from srs_ooc.runs.given import NamesOrFile, named_options, names_file
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import find_store
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.spec import Options
+
+
+def plan(
+    store: StoreOrPath | None = None,
+    *,
+    n_rows: int | None = None,
+    n_features: int | None = None,
+    n_classes: int | None = None,
+    memory_mb: int | None = None,
+    threads: int | None = None,
+    rows: NamesOrFile = None,
+    exclude: NamesOrFile = None,
+    validation_rows: NamesOrFile = None,
+    exclude_missing: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Say what a run would need, cost and could find, before it is started. Writes nothing.
+
+    Parameters
+    ----------
+    store : Store or path, optional
+        The store; the time of an iteration is measured by a few real ones.
+    n_rows, n_features, n_classes : int, optional
+        Without a store: a table known only by its numbers.
+    memory_mb, threads, rows, exclude, validation_rows, exclude_missing, **options
+        As for :func:`srs_ooc.run`.
+
+    Returns
+    -------
+    dict
+        With the keys of ``srs-ooc plan --json``; sizes in MB of 10^6 bytes, times in seconds.
+
+    Raises
+    ------
+    UsageError, StoreError, BudgetError
+        As on the command line.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        request = Request(
+            Options(**named_options(options)),
+            names_file(exclude, Path(scratch) / "exclude", "exclude"),
+            names_file(rows, Path(scratch) / "rows", "rows"),
+            exclude_missing,
+            memory_mb=memory_mb,
+            threads=threads,
+            validation_file=names_file(
+                validation_rows, Path(scratch) / "validation", "validation_rows"
+            ),
+        )
+        place = None if store is None else (lambda: store_of(store))
+        numbers = Numbers(n_rows, n_features, n_classes)
+        return plan_values(make_plan(subject_asked(place, numbers, request), request.options))
+
+
+def verify(path: str | Path) -> Verification:
+    """Read every byte of a store or a run that any call could use, and compare.
+
+    Parameters
+    ----------
+    path : path
+        The store's or the run's folder.
+
+    Raises
+    ------
+    StoreError, RunError
+        Naming the first file that is damaged.
+    """
+    with python_spelling(), growth_counted():
+        return verified(Path(path))
+
+
+def compact(
+    run: Result | str | Path,
+    *,
+    store: StoreOrPath | None = None,
+    max_features: int | None = None,
+    folds: int = N_FOLDS,
+    repeats: int = N_REPEATS,
+    memory_mb: int | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> SmallSet:
+    """Find a small set of features that predicts about as well as any.
+
+    The whole selection is repeated without the rows that each fold holds out. Folds that are done
+    are kept in the run's folder: after Ctrl-C, the same call goes on.
+
+    Parameters
+    ----------
+    run : Result or path
+        The run; it must have its verdict.
+    store : Store or path, optional
+        Its store, if it was moved.
+    max_features : int, optional
+        Size of the set; the smallest within one standard error of the best, if not given.
+    folds, repeats : int
+        Parts of the rows, each held out once; how often the rows are parted anew.
+    memory_mb : int, optional
+        Cap on growth; the run's, if not given.
+    threads, progress
+        As for :func:`srs_ooc.run`.
+
+    Raises
+    ------
+    RunError, StoreError, UsageError, BudgetError
+        As on the command line.
+    KeyboardInterrupt
+        Once all that is done is kept, if there was a Ctrl-C.
+    """
+    folder = run.run if isinstance(run, Result) else Path(run)
+    shown = Shown(progress)
+    with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
+        place = find_store(ledger, None if store is None else store_of(store).path)
+        megabytes = memory_mb or int(ledger.meta("memory_mb"))
+        try:
+            with noted(signal.SIGINT) as signals:
+
+                def keep_going(step: Step) -> bool:
+                    return shown.step(step) and signals.received is None
+
+                site = Site(place, megabytes, threads, keep_going)
+                found = compacted(ledger, site, folds, repeats, max_features)
+        finally:
+            shown.close()
+        if shown.error is not None:
+            raise shown.error
+        if found is None:
+            raise KeyboardInterrupt
+        return small_set(found, place, max_features)
