@@ -155,7 +155,7 @@ def test_only_runs_with_a_verdict_end_by_themselves(table, tmp_path):
 def test_nothing_is_selected_where_nothing_is(tmp_path):
     rng = np.random.default_rng(0)
     n_selected = []
-    for seed in range(8):
+    for seed in range(6):
         labels = rng.permutation(np.arange(60) % 2)
         store = make_store(tmp_path / f"{seed}.zarr", rng.standard_normal((300, 60)), labels)
         run = tmp_path / f"{seed}.run"
@@ -288,7 +288,7 @@ def test_replays_taken_up_again_go_on_where_they_were(table, tmp_path):
 
 def test_a_replay_left_behind_is_cleared(table, tmp_path):
     store, _, _ = table
-    request = Request(options(seed=8, replays=9), iterations=100, memory_mb=4000)
+    request = Request(options(seed=8, replays=4, fdr="0.2"), iterations=100, memory_mb=4000)
     run = tmp_path / "r.run"
     run_to(store, run, request)
     (run / "replays" / "0").mkdir(parents=True)
