@@ -19,7 +19,7 @@ PAGES = {
 BLOCK = re.compile(r"^```(sh|console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = {
     "docs/python.md": "tests/test_python_page.py",
-    "docs/extending.md": "tests/test_testing.py",
+    "docs/extending.md": "tests/test_testing_parts.py",
     "CONTRIBUTING.md": "the commands of this very test suite",
 }
 """Pages whose blocks other tests run, or that this one cannot."""
