@@ -234,7 +234,7 @@ def _verdict_line(verdict: VerdictReading) -> str:
         above = counted(facts["n_decoys_above"], "decoy")
         how = f"with {above} above the cut at level {spec.fdr}"
     return (
-        f"{verdict.n_selected} selected in {verdict.groups_selected}, {how}; "
+        f"{verdict.n_selected} selected in {verdict.clusters_selected}, {how}; "
         f"{counted(facts['n_marginal'], 'feature')} marginally significant."
     )
 

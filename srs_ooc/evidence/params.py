@@ -68,7 +68,7 @@ class DecoyParams(Params):
         "feature.",
         default=0,
         metavar="B",
-        flags=("--permutations",),
+        renamed="permutations",
     )
     keep: int = option(
         Whole(0, MOST_KEPT),
@@ -87,13 +87,13 @@ class DecoyParams(Params):
             raise UsageError(f"--fdr: expected a number between 0 and 1, found {params.fdr}.")
         if (decoys > 0) == (replays > 0):
             raise UsageError(
-                f"expected decoys or permutation runs, found --decoys {decoys} --replays "
+                f"expected decoys or permutation runs, found --decoys {decoys} --permutations "
                 f"{replays}. Decoys (at least 1) suit many expected features, permutation runs "
                 "(at least 1) few."
             )
         if replays and level * (replays + 1) < 1:
             raise UsageError(
-                f"--replays: expected at least {ceil(1 / level) - 1} for --fdr {params.fdr}, "
+                f"--permutations: expected at least {ceil(1 / level) - 1} for --fdr {params.fdr}, "
                 f"found {replays}: the best of so few cannot certify anything at that level."
             )
         return params

@@ -58,7 +58,7 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
             spec.judge,
             "its verdict bounds the share of false features among the selected; of those that do "
             "not show by themselves it takes about ten to select any, so where few are expected "
-            "certify them with --replays 9 (takes about 5 times as long)",
+            "certify them with --permutations 9 (takes about 5 times as long)",
         ),
     ]
 

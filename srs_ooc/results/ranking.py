@@ -236,7 +236,7 @@ class Reading:
             q_value=None if standing is None else standing.q_value,
             score=self._score(stored) if standing is None else standing.score,
             stability=None if standing is None else standing.stability,
-            group=None if standing is None else standing.group,
+            cluster=None if standing is None else standing.cluster,
             p_value=None if standing is None else standing.p_value,
             passes_alone=None if standing is None else standing.passes_alone,
         )
@@ -260,8 +260,8 @@ class Reading:
         stored = int(np.flatnonzero(self.positions == source)[0])
         standing = self.verdict.standing(stored)
         others = []
-        if standing is not None and standing.group is not None:
-            others = [f for f in self.verdict.members(standing.group) if f != stored]
+        if standing is not None and standing.cluster is not None:
+            others = [f for f in self.verdict.members(standing.cluster) if f != stored]
         shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
         n_drawn = int(self._tally.n_drawn[stored])
         is_excluded = self._excluded is not None and stored in self._excluded

@@ -1,5 +1,6 @@
 """What a caller from Python gives, as a run's request takes it."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,9 +22,14 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = declared()
     short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
+    short |= {option.renamed: name for name, option in known.items() if option.renamed}
     found: dict[str, Any] = {}
     for name, value in given.items():
         full = short.get(name, name)
+        if full == name and value is not None and name in known and known[name].renamed:
+            now = known[name].renamed
+            text = f"{name} is now {now}; the old name goes with the next version."
+            warnings.warn(text, FutureWarning, stacklevel=4)
         if full not in known:
             near = get_close_matches(name, [*known, *short], 1)
             hint = f" Did you mean {near[0]}?" if near else ""
@@ -31,9 +37,9 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
                 f"{name}: expected an option of a run, found another name.{hint} "
                 "srs_ooc.options() lists them."
             )
-        if full in found:
-            raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
         if value is not None:
+            if full in found:
+                raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
             found[full] = value.item() if hasattr(value, "item") else value
     return found
 

@@ -56,7 +56,7 @@ def test_features_are_ranked_and_counted(folder):
     records = json_of("features", "t.run", "--json", cwd=folder)
     assert list(records[0]) == [
         "name", "rank", "selected", "kept", "importance", "importance_ensemble", "n_drawn",
-        "p_better", "entered", "q_value", "score", "stability", "group", "p_value",
+        "p_better", "entered", "q_value", "score", "stability", "cluster", "p_value",
         "passes_alone",
     ]  # fmt: skip
     assert [record["rank"] for record in records] == list(range(1, 121))

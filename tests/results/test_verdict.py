@@ -58,8 +58,8 @@ def test_what_stands_out_need_not_pass_among_features():
 
 
 def test_places_that_were_not_grouped_are_said():
-    assert reading().groups_selected == "2 clusters"
-    assert reading(groups=np.array([0, 0, -1, -1, -1])).groups_selected == "1 cluster or more"
+    assert reading().clusters_selected == "2 clusters"
+    assert reading(groups=np.array([0, 0, -1, -1, -1])).clusters_selected == "1 cluster or more"
 
 
 @pytest.mark.parametrize(("decoys", "advised"), [(1, True), (4, False), (9, False)])

@@ -40,7 +40,7 @@ SHAPES = {  # rows, features, options
     "replays": (
         20,
         300_000,
-        ("--replays", 2, "--fdr", 0.4, "--iterations", 5, "--threads", 1, "--q", 2000),
+        ("--permutations", 2, "--fdr", 0.4, "--iterations", 5, "--threads", 1, "--q", 2000),
     ),
     "tall-decoys": (
         60_000,

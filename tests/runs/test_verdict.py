@@ -147,7 +147,7 @@ def test_a_screen_ends_once_its_ranking_is_at_rest_wherever_it_was_stopped(table
 def test_only_runs_with_a_verdict_end_by_themselves(table, tmp_path):
     asked = ("--judge", "probe", "--until-stable", "--out", tmp_path / "no.run")
     assert "--iterations" in error_of("run", table[0], *asked)
-    asked = ("--replays", 9, "--until-stable", "--out", tmp_path / "no.run")
+    asked = ("--permutations", 9, "--until-stable", "--out", tmp_path / "no.run")
     assert "must end alike" in error_of("run", table[0], *asked)
     assert not (tmp_path / "no.run").exists()
 
@@ -238,9 +238,9 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     ("given", "message"),
     [
         (("--judge", "probe", "--fdr", 0.1), "--judge decoy only"),
-        (("--judge", "decoy", "--decoys", 1, "--replays", 9), "decoys or permutation runs"),
+        (("--judge", "decoy", "--decoys", 1, "--permutations", 9), "decoys or permutation runs"),
         (("--judge", "decoy", "--decoys", 0), "decoys or permutation runs"),
-        (("--judge", "decoy", "--replays", 8), "at least 9 for --fdr 0.1"),
+        (("--judge", "decoy", "--permutations", 8), "at least 9 for --fdr 0.1"),
         (("--judge", "decoy", "--fdr", 0), "between 0 and 1"),
         (("--judge", "decoy", "--save-trees"), "split on decoys too"),
     ],

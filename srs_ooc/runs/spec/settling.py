@@ -65,7 +65,7 @@ def settle(
     if saves_trees and isinstance(judging, DecoyParams) and judging.decoys:
         raise UsageError(
             "--save-trees: expected trees of features only, found --judge decoy, whose trees split "
-            "on decoys too. Use --replays, or another judge, or leave it out."
+            "on decoys too. Use --permutations, or another judge, or leave it out."
         )
     sampler = method.params.settle(given, shape)
     if saves_trees and method.splits_rows:
@@ -142,8 +142,9 @@ def _check_belong(options: Options, run: RunParams, method: type[Params]) -> Non
             whose, found = owner_of(name), run.judge
             if is_of_a_method(name):
                 found = run.method
+            shown = declared()[name].renamed or name
             raise UsageError(
-                f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                f"--{_flag(shown)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
 
@@ -193,7 +194,8 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
             continue
         found = held.get(name, "none")
         if str(given) != str(found):
-            differences.append(f"{_flag(name)} {found} (asked for: {given})")
+            shown = name if name in INPUTS else known[name].renamed or name
+            differences.append(f"{_flag(shown)} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "
