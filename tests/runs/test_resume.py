@@ -17,7 +17,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.samplers.kept import KeptSet
 
 N_FEATURES = 40_000
-ITERATIONS = 12_000
+ITERATIONS = 16_000
 OPTIONS = ("--q", 600, "--alpha", 0.5, "--probe-min-draws", 2, "--probe-min-wins", 0.6)
 
 

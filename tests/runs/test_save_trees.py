@@ -13,7 +13,7 @@ from srs_ooc.runs.ledger import Ledger, TreeReader
 from srs_ooc.trees.forest_reference import PROBE, Leaf, decode_tree
 
 OPTIONS = ("--q", 400, "--alpha", 0.5, "--probe-min-draws", 2, "--probe-min-wins", 0.6)
-ITERATIONS = 8_000
+ITERATIONS = 20_000
 
 
 @pytest.fixture(scope="module")
