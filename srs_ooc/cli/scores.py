@@ -15,7 +15,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Whole
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB, counted
-from srs_ooc.cli.options import FILE, INPUT_OPTIONS, option_of, with_options
+from srs_ooc.cli.options import FILE, TABLE_OPTIONS, option_of, with_options
 from srs_ooc.cli.output import (
     MEMORY_OPTION,
     SAFE_OPTION,
@@ -60,7 +60,7 @@ class ScoreRecord:
     show_default=True,
     help="What the passes over more than 3000 rows draw by chance follows from it.",
 )
-@with_options(INPUT_OPTIONS)
+@with_options(TABLE_OPTIONS)
 @click.option(
     "--top",
     type=click.IntRange(1),
