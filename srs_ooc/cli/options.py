@@ -13,12 +13,15 @@ from srs_ooc.runs.spec import declared, owner_of
 FILE = click.Path(path_type=Path)
 Decorator = Callable[[Any], Any]
 
-INPUT_OPTIONS: list[Decorator] = [
+TABLE_OPTIONS: list[Decorator] = [
     click.option("--exclude", "exclude_file", type=FILE, metavar="FILE",
                  help="Features to leave out, one name a line."),
     click.option("--exclude-missing", is_flag=True, help="Leave out features with missing values."),
     click.option("--rows", "rows_file", type=FILE, metavar="FILE",
                  help="Row ids to train on, one a line."),
+]  # fmt: skip
+INPUT_OPTIONS: list[Decorator] = [
+    *TABLE_OPTIONS,
     click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
                  help="With --method prs: row ids, of those, that are held out, one a line."),
 ]  # fmt: skip

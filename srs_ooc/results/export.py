@@ -19,7 +19,6 @@ from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.terminal import no_formula
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import ValuesReader
 
 _BLOCK_NBYTES = MB
 _COLUMN_NBYTES = 400
@@ -89,7 +88,7 @@ def export_columns(
             store.unchanged(),
             tempfile.TemporaryFile(dir=out.parent) as columns,
         ):
-            _gather(columns.fileno(), values, store, wanted)
+            _gather(columns.fileno(), store, wanted)
             with scratch.open("wb") as raw, _as_text(raw, compressed=out.suffix == ".gz") as file:
                 _write_rows(file, columns.fileno(), store, wanted, safe=safe)
     except FileExistsError as error:
@@ -110,7 +109,6 @@ def _as_text(raw: BinaryIO, *, compressed: bool) -> TextIO:
 
 def _gather(
     handle: int,
-    values: ValuesReader,
     store: Store,
     positions: NDArray[np.int64],
 ) -> None:
@@ -120,7 +118,7 @@ def _gather(
     order = np.argsort(positions, kind="stable")
     first = np.searchsorted(wanted, source)
     last = np.searchsorted(wanted, source, side="right")
-    for i, row, part in values.columns(stored):
+    for i, row, part in store.column_parts(stored):
         data = part.astype(np.float64).tobytes()
         for column in order[first[i] : last[i]].tolist():
             offset = (column * store.n_rows + row) * 8

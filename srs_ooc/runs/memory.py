@@ -2,7 +2,7 @@
 
 import os
 
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.learners.trees import thread_nbytes
 from srs_ooc.runs.inputs import Inputs
@@ -32,6 +32,27 @@ def shape_of(
     )
 
 
+def run_leases(
+    spec: RunSpec, shape: Shape, *, saves: bool = False, beside_nbytes: int = 0
+) -> list[Lease]:
+    """Return what a run needs besides the process, with one worker; ``saves``: trees are kept.
+
+    ``beside_nbytes`` are what a stage needs besides.
+    """
+    fixed = fixed_nbytes(
+        shape,
+        spec.learner.impurity,
+        spec.decoys,
+        concludes=spec.concludes,
+        state=spec.state_nbytes(shape.n_rows, shape.n_features),
+    )
+    if beside_nbytes:
+        fixed.append(("what the stage looks at besides", beside_nbytes))
+    n_bytes = worker_nbytes(spec, shape, saves=saves)
+    fixed.append((f"a block of {spec.n_columns} columns and its tree", n_bytes))
+    return [Lease(*lease) for lease in fixed]
+
+
 def plan_memory(
     spec: RunSpec,
     shape: Shape,
@@ -40,34 +61,33 @@ def plan_memory(
     *,
     saves: bool = False,
     beside_nbytes: int = 0,
-    other_nbytes: int = 0,
 ) -> Budget:
-    """Return the budget of a run with one worker granted; ``saves``: trees are kept.
-
-    ``beside_nbytes`` are what a stage needs besides; ``other_nbytes`` what another stage needs,
-    which a cap that is named holds too.
+    """Return the budget of a run with what :func:`run_leases` says granted.
 
     Raises
     ------
     BudgetError
         If the cap cannot hold it.
     """
-    budget = Budget(cap_nbytes, process_nbytes, other_nbytes)
-    for purpose, n_bytes in fixed_nbytes(
-        shape,
-        spec.learner.impurity,
-        spec.decoys,
-        concludes=spec.concludes,
-        state=spec.state_nbytes(shape.n_rows, shape.n_features),
-    ):
-        budget.grant(purpose, n_bytes)
-    if beside_nbytes:
-        budget.grant("what the stage looks at besides", beside_nbytes)
-    n_columns = spec.n_columns
-    n_bytes = worker_nbytes(spec, shape, saves=saves)
-    budget.grant(f"a block of {n_columns} columns and its tree", n_bytes)
+    budget = Budget(cap_nbytes, process_nbytes)
+    budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
     budget.check()
     return budget
+
+
+def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
+    """Check that a cap holds each of some stages, which follow each other.
+
+    Raises
+    ------
+    BudgetError
+        If it cannot; the cap that is named holds all of them.
+    """
+    needed = [sum(lease.n_bytes for lease in stage) for stage in stages]
+    for stage in stages:
+        budget = Budget(cap_nbytes, other_nbytes=max(needed))
+        budget.leases += stage
+        budget.check()
 
 
 def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:

@@ -1,18 +1,19 @@
 """Runs: opening or creating one, and working on it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import WordOrFile
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.params import RANK, UNWEIGHTED
-from srs_ooc.runs.inputs import WEIGHTS, Inputs, digest, inputs_of, resolve
-from srs_ooc.runs.item_weights import check_leases, needs_of, with_weights
+from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest, inputs_of, resolve
+from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
-from srs_ooc.runs.memory import plan_memory, shape_of
+from srs_ooc.runs.memory import check_stages, run_leases, shape_of
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
 from srs_ooc.runs.request import (
     DEFAULT_ITERATIONS,
@@ -43,17 +44,19 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
     StoreError, RunError, UsageError, BudgetError
         If the store or the run cannot be used as asked; nothing is created then.
     """
-    asked, options = _resolved(store, request)
     if run.exists():
         ledger = Ledger(run, writable=True)
         try:
             check_store(ledger, store)
+            memory_mb = request.memory_mb or int(ledger.meta("memory_mb"))
+            _, options = _resolved(store, replace(request, memory_mb=memory_mb))
             check_same(options, spec_of(ledger), str(run))
             _check_same_trees(ledger, request)
         except BaseException:
             ledger.close()
             raise
         return ledger
+    asked, options = _resolved(store, request)
     spec, shape, memory_mb = _settled(store, asked, options, request)
     _check_until_stable(spec, request)
     planned = None if plan is None else plan(store, spec, shape, asked, request)
@@ -92,16 +95,21 @@ def settle_new(store: Store, request: Request) -> tuple[RunSpec, Shape, Inputs, 
 
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     """Return the features and rows that a request names, and its options with their digests."""
-    cap_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
-    asked = resolve(
+    files = InputFiles.of(
         store,
         request.exclude_file,
         request.rows_file,
+        request.validation_file,
+        _scores_file(request.options),
         exclude_missing=request.exclude_missing,
-        validation_file=request.validation_file,
-        room_nbytes=cap_mb * MB - process_nbytes() - LEDGER_NBYTES,
-        scores_file=_scores_file(request.options),
     )
+    cap_nbytes = _cap_nbytes(request)
+    budget = Budget(cap_nbytes)
+    budget.leases += (reading := _reading(store, files))
+    if budget.free_nbytes < 0:  # for a cap to name that holds the run, too
+        stages = _stages(store, files.stand_in(), request.options, request)[-1]
+        check_stages(cap_nbytes, [reading, *stages])
+    asked = resolve(store, files, budget.free_nbytes)
     digests = {
         "excluded": digest(asked.excluded, "features"),
         "rows": digest(asked.rows, "rows"),
@@ -124,23 +132,38 @@ def _settled(
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     store.check_files()
-    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
-    saves = bool(request.save_trees)
-    class_weight = options.get("class_weight", UNWEIGHTED)
-    shape = shape_of(store.manifest, asked, class_weight, options.get("thresholds", RANK))
-    spec = settle(options, shape, store.fingerprint, memory_mb * MB, saves_trees=saves)
+    spec, shape, task, stages = _stages(store, asked, options, request)
     _check_rows_split(spec, store)
-    task = Task.of_run(spec, store, asked)
     training_response(task)
     if spec.concludes:
         task.check_exchangeable()
-    scoring = needs_of(spec, store, task)
-    before = sum(n_bytes for _, n_bytes in scoring)
-    budget = plan_memory(spec, shape, memory_mb * MB, saves=saves, other_nbytes=before)
-    if scoring:
-        after = sum(lease.n_bytes for lease in budget.leases[1:])
-        check_leases(memory_mb * MB, scoring, other_nbytes=after)
-    return spec, shape, memory_mb
+    check_stages(_cap_nbytes(request), stages)
+    return spec, shape, _cap_nbytes(request) // MB
+
+
+def _cap_nbytes(request: Request) -> int:
+    return (DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb) * MB
+
+
+def _reading(store: Store, files: InputFiles) -> list[Lease]:
+    """Return what reading the files that a request names needs besides the process."""
+    leases = [*files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
+    return [Lease(*lease) for lease in leases]
+
+
+def _stages(
+    store: Store, asked: Inputs, options: Options, request: Request
+) -> tuple[RunSpec, Shape, Task, list[list[Lease]]]:
+    """Return what a new run would be, and what its stages need besides the process."""
+    saves = bool(request.save_trees)
+    class_weight = options.get("class_weight", UNWEIGHTED)
+    shape = shape_of(store.manifest, asked, class_weight, options.get("thresholds", RANK))
+    cap_nbytes = _cap_nbytes(request)
+    spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
+    task = Task.of_run(spec, store, asked)
+    scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
+    running = run_leases(spec, shape, saves=saves)
+    return spec, shape, task, [running, scoring] if scoring else [running]
 
 
 def _check_rows_split(spec: RunSpec, store: Store) -> None:
