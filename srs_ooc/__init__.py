@@ -21,7 +21,7 @@ _PUBLIC = {
     "resume": "srs_ooc.api.runs",
     "run": "srs_ooc.api.runs",
     "verify": "srs_ooc.api.around",
-    "Result": "srs_ooc.results.result",
+    "Result": "srs_ooc.report.result",
     "SRSClassifier": "srs_ooc.estimators",
     "SRSRegressor": "srs_ooc.estimators",
     "SRSSelector": "srs_ooc.estimators",

@@ -26,6 +26,7 @@ COMMANDS = {
     "resume": ("srs_ooc.cli.run", "Go on with a run, or to more iterations."),
     "status": ("srs_ooc.cli.status", "Show where a run stands."),
     "features": ("srs_ooc.cli.features", "Rank the features of a run."),
+    "report": ("srs_ooc.cli.report", "Write what a run found as a page to look at."),
     "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
     "export": ("srs_ooc.cli.export", "Write the selected columns to a CSV file."),
     "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),

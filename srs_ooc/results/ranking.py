@@ -58,6 +58,8 @@ class Reading:
         Iterations read, and features selected by then.
     positions : uint32 (n_features,)
         Source position of each stored feature.
+    tally, kept : Tally, KeptSet
+        What the iterations taught of each item; the features that entered F.
 
     Raises
     ------
@@ -78,9 +80,9 @@ class Reading:
             self._names = store.names
             for start, piece in store.pieces("positions"):
                 self.positions[start : start + len(piece)] = piece
-        self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
-        self._kept = KeptSet(manifest.n_features)
-        parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}
+        self.tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
+        self.kept = KeptSet(manifest.n_features)
+        parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
         self.ranks_only = spec.judge == "none"
         scored = spec.method.ranks_by
         self._scores = MethodScores(manifest.n_features) if scored else None
@@ -90,7 +92,7 @@ class Reading:
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
-        self.n_selected = self._kept.n if self.verdict is None else self.verdict.n_selected
+        self.n_selected = self.kept.n if self.verdict is None else self.verdict.n_selected
 
     def ordered(self) -> Iterator[NDArray[np.uint32]]:
         """Yield the stored positions of all features by rank, a batch at a time.
@@ -151,7 +153,7 @@ class Reading:
         for start in range(0, n_there, _PIECE):
             members = np.arange(start, min(start + _PIECE, n_there))
             if only_selected:
-                members = self._kept.features[members].astype(np.int64)
+                members = self.kept.features[members].astype(np.int64)
             scores = -self.importances(members)
             for place in np.lexsort((self.positions[members], scores))[:limit].tolist():
                 stored = int(members[place])
@@ -168,7 +170,7 @@ class Reading:
         """Return the stored positions of the selected features, best first."""
         if self.verdict is not None:
             return self.verdict.selected()
-        members = self._kept.features
+        members = self.kept.features
         by_rank = np.lexsort((self.positions[members], -self.importances(members)))
         return members[by_rank]
 
@@ -176,8 +178,8 @@ class Reading:
         """Return total MDI / trees it could be in, -1 where never drawn; or the method's scores."""
         if self._scores is not None:
             return self._scores.array[features]
-        n_drawn = self._tally.n_drawn[features]
-        total = self._tally.importance[features] / self._unit
+        n_drawn = self.tally.n_drawn[features]
+        total = self.tally.importance[features] / self._unit
         out = np.full(len(n_drawn), -1.0)
         np.divide(total, n_drawn, out=out, where=n_drawn > 0)
         return out
@@ -189,7 +191,7 @@ class Reading:
             is_wanted = np.zeros(len(self.positions), np.bool_)
             is_wanted[among] = True
             n_left = len(among)
-        by_feature = np.argsort(self._kept.features)
+        by_feature = np.argsort(self.kept.features)
         rank = 0
         for batch in self.ordered():
             wanted = np.ones(len(batch), np.bool_) if is_wanted is None else is_wanted[batch]
@@ -205,22 +207,22 @@ class Reading:
         self, features: NDArray[np.uint32], by_feature: NDArray[np.intp]
     ) -> NDArray[np.uint32]:
         """Return after which iteration each entered F; 0 where it did not."""
-        if not self._kept.n:
+        if not self.kept.n:
             return np.zeros(len(features), np.uint32)
-        places = np.searchsorted(self._kept.features, features, sorter=by_feature)
-        places = by_feature[np.minimum(places, self._kept.n - 1)]
-        is_in = self._kept.features[places] == features
-        return np.where(is_in, self._kept.entered[places], np.uint32(0))
+        places = np.searchsorted(self.kept.features, features, sorter=by_feature)
+        places = by_feature[np.minimum(places, self.kept.n - 1)]
+        is_in = self.kept.features[places] == features
+        return np.where(is_in, self.kept.entered[places], np.uint32(0))
 
     def record(self, rank: int, stored: int) -> FeatureRecord:
         """Return the line of one stored feature, whose rank is known."""
-        place = np.flatnonzero(self._kept.features == stored)
-        return self._record(rank, stored, int(self._kept.entered[place[0]]) if len(place) else None)
+        place = np.flatnonzero(self.kept.features == stored)
+        return self._record(rank, stored, int(self.kept.entered[place[0]]) if len(place) else None)
 
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
-        n_drawn = int(self._tally.n_drawn[stored])
-        total = int(self._tally.importance[stored]) / self._unit
-        better = int(self._tally.n_better[stored]) if self._has_probe else 0
+        n_drawn = int(self.tally.n_drawn[stored])
+        total = int(self.tally.importance[stored]) / self._unit
+        better = int(self.tally.n_better[stored]) if self._has_probe else 0
         standing = None if self.verdict is None else self.verdict.standing(stored)
         is_in = standing is not None and standing.is_selected
         return FeatureRecord(
@@ -263,7 +265,7 @@ class Reading:
         if standing is not None and standing.group is not None:
             others = [f for f in self.verdict.members(standing.group) if f != stored]
         shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
-        n_drawn = int(self._tally.n_drawn[stored])
+        n_drawn = int(self.tally.n_drawn[stored])
         is_excluded = self._excluded is not None and stored in self._excluded
         return explain(name, stored, n_drawn, self.verdict, shown, is_excluded=is_excluded)
 
