@@ -20,17 +20,17 @@ _FILE = click.Path(path_type=Path)
 @click.command("report")
 @click.argument("run", type=_FILE)
 @click.option("-o", "--out", type=_FILE,
-              help="The file to make; - for standard output.  [default: RUN with .html]")  # fmt: skip
+              help="The file to make; - for standard output.  [default: RUN.html]")  # fmt: skip
 @click.option("--format", "kind", type=click.Choice(KINDS),
               help="A page that needs no network, Markdown, or JSON.  [default: by the name of the "
-              "file, else html]")  # fmt: skip
+                   "file, else html]")  # fmt: skip
 @click.option("--figure", type=click.Choice(list(FIGURES)),
               help="One figure alone, to a file .svg, .png or .pdf.")  # fmt: skip
 @click.option("--store", type=_FILE, help="The run's store, if it was moved.")
 @click.option("--overwrite", is_flag=True, help="Replace a report that is there.")
 @click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
               help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
-              "[default: the run's]")  # fmt: skip
+                   "[default: the run's]")  # fmt: skip
 def report_command(
     run: Path,
     out: Path | None,

@@ -45,7 +45,7 @@ def _of_verdict(source: Source, records: list[FeatureRecord]) -> Iterator[Cautio
         yield Caution(
             "No verdict yet",
             f"{reading.n_iterations:,} iterations are done. Bring the run to its end with "
-            f"srs-ooc resume {run}, then write this report again.",
+            f"`srs-ooc resume {run}`, then write this report again.",
         )
         return
     if reading.ranks_only:
@@ -61,13 +61,13 @@ def _of_verdict(source: Source, records: list[FeatureRecord]) -> Iterator[Cautio
         yield Caution(
             f"{len(source.selected):,} features were selected",
             "Most of them carry the same information. The list puts near copies of a feature "
-            f"late. srs-ooc compact {run} finds a few that predict about as well; a lower --fdr "
+            f"late. `srs-ooc compact {run}` finds a few that predict about as well; a lower --fdr "
             "selects fewer.",
         )
     if len(source.selected) > LISTED:
         yield Caution(
             f"Only the first {LISTED:,} are listed",
-            f"All of them: srs-ooc features {run} --selected --csv.",
+            f"All of them: `srs-ooc features {run} --selected --csv`.",
         )
     note = None if reading.verdict is None else reading.verdict.version_note()
     if note:
@@ -78,15 +78,15 @@ def _of_verdict(source: Source, records: list[FeatureRecord]) -> Iterator[Cautio
         yield Caution(
             f"{counted(n_unsteady, 'selected feature')} with stability below {UNSTEADY:g}",
             "Batches of trees do not agree on their place. Sort by stability, and trust the steady "
-            f"ones more; more iterations (srs-ooc resume {run} --iterations T) may settle them.",
+            f"ones more; more iterations (`srs-ooc resume {run} --iterations T`) may settle them.",
         )
 
 
 def _nothing(run: str) -> str:
     return (
         "No feature met the test of the judge. More iterations draw each feature more often "
-        f"(srs-ooc resume {run} --iterations T); with few rows no number may be enough. A run with "
-        "--judge decoy also tests each feature alone. The ranking below is no finding."
+        f"(`srs-ooc resume {run} --iterations T`); with few rows no number may be enough. A run "
+        "with --judge decoy also tests each feature alone. The ranking below is no finding."
     )
 
 
@@ -99,12 +99,12 @@ def _of_draws(source: Source, draws: Draws) -> Iterator[Caution]:
             "Few draws",
             f"Half of the features were drawn {counted(draws.median, 'time')} or less"
             + (f", {draws.n_never:,} of them never" if draws.n_never else "")
-            + f". Ranks are mostly chance then. Go on: srs-ooc resume {run} --iterations {more}.",
+            + f". Ranks are mostly chance then. Go on: `srs-ooc resume {run} --iterations {more}`.",
         )
     elif draws.n_never:
         yield Caution(
             f"{counted(draws.n_never, 'feature')} never drawn",
-            f"Nothing is known of them. More iterations: srs-ooc resume {run} --iterations T.",
+            f"Nothing is known of them. More iterations: `srs-ooc resume {run} --iterations T`.",
         )
 
 
@@ -138,6 +138,6 @@ def _of_accuracy(source: Source, held_out: HeldOut | None) -> Iterator[Caution]:
     if held_out is None and len(source.selected):
         yield Caution(
             "Accuracy was not measured",
-            f"srs-ooc compact {quote(str(source.ledger.run))} repeats the selection without some "
+            f"`srs-ooc compact {quote(str(source.ledger.run))}` repeats the selection without some "
             "rows and predicts them; write this report again after it.",
         )

@@ -1,6 +1,7 @@
 """The course of a run: what was found when, how often features were drawn, time and memory."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -113,8 +114,8 @@ def draws_of(source: Source) -> Draws:
     edges = np.arange(low, largest + 1 + width, width)
     of_selected = np.bincount(drawn[source.selected], minlength=largest + 1)
     half = int(np.searchsorted(np.cumsum(times), source.n_candidates / 2))
-    bars = [times[a:b].sum() for a, b in zip(edges[:-1], edges[1:], strict=True)]
-    selected = [of_selected[a:b].sum() for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    bars = [times[a:b].sum() for a, b in pairwise(edges.tolist())]
+    selected = [of_selected[a:b].sum() for a, b in pairwise(edges.tolist())]
     never = int(times[0])
     return Draws(
         edges.tolist(), [int(n) for n in bars], [int(n) for n in selected], half, low, never

@@ -30,6 +30,9 @@ FIGURES: dict[str, tuple[Draw, tuple[float, float]]] = {
 }
 """Figures by name, and their sizes in inches."""
 FORMATS = (".svg", ".png", ".pdf")
+_UNDATED: dict[str, dict[str, None]] = {
+    "svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None},
+}  # fmt: skip
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _STYLE = {
     "svg.fonttype": "none",

@@ -16,6 +16,7 @@ from typing import Any
 from srs_ooc import __version__
 from srs_ooc.base.terminal import visible
 from srs_ooc.report.drawing import FIGURES, inline_svg, missing
+from srs_ooc.report.ends import Ends
 from srs_ooc.report.facts import Facts
 from srs_ooc.report.profiles import Profiles
 from srs_ooc.results.feature_record import FeatureRecord
@@ -72,7 +73,7 @@ _CAPTIONS = {
 }
 
 
-def page_of(facts: Facts, profiles: Profiles) -> str:
+def page_of(facts: Facts, profiles: Profiles, ends: list[Ends]) -> str:
     """Return a report as HTML.
 
     Parameters
@@ -81,6 +82,8 @@ def page_of(facts: Facts, profiles: Profiles) -> str:
         What it says.
     profiles : Profiles
         Of the listed features, in their order.
+    ends : list
+        Of the first of them, see :func:`srs_ooc.report.ends.ends_of`.
 
     Raises
     ------
@@ -96,6 +99,7 @@ def page_of(facts: Facts, profiles: Profiles) -> str:
     )
     environment.filters["seen"] = lambda text: visible(str(text))
     environment.filters["number"] = _shown
+    environment.filters["commands"] = _with_commands
     template = environment.from_string(_text("template.html"))
     style = _text("uPlot.min.css") + _text("style.css")
     script = _text("uPlot.iife.min.js") + _text("script.js")
@@ -108,7 +112,7 @@ def page_of(facts: Facts, profiles: Profiles) -> str:
         figures=[(name, *_CAPTIONS[name], inline_svg(facts, name)) for name in _drawn(facts)],
         columns=columns,
         rows=facts.features[:PLAIN_ROWS],
-        data=_data(facts, columns, profiles),
+        data=_data(facts, columns, profiles, ends),
         version=__version__,
         licence=_text("uPlot.LICENSE"),
     )
@@ -147,8 +151,21 @@ def _columns(records: list[FeatureRecord]) -> dict[str, str]:
     return {
         name: title
         for name, title in _COLUMNS.items()
-        if any(getattr(record, name) is not None for record in records)
+        if _tells(name, [getattr(record, name) for record in records])
     }
+
+
+def _tells(name: str, values: list[Any]) -> bool:
+    """Return whether a column has values, and says more than that all are selected, or none."""
+    if name == "selected":
+        return len(set(values)) > 1
+    return any(value is not None for value in values)
+
+
+def _with_commands(text: str) -> list[tuple[bool, str]]:
+    """Return a text in parts: whether each is a command, which stands between backticks."""
+    parts = visible(text).split("`")
+    return [(i % 2 == 1, part) for i, part in enumerate(parts)]
 
 
 def _shown(value: Any) -> str:
@@ -160,7 +177,7 @@ def _shown(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else visible(str(value))
 
 
-def _data(facts: Facts, columns: dict[str, str], profiles: Profiles) -> str:
+def _data(facts: Facts, columns: dict[str, str], profiles: Profiles, ends: list[Ends]) -> str:
     """Return what the page's script draws from, as JSON that cannot end a script element."""
     values = {
         name: [_compact(getattr(record, name)) for record in facts.features] for name in columns
@@ -172,12 +189,19 @@ def _data(facts: Facts, columns: dict[str, str], profiles: Profiles) -> str:
         "values": values,
         "legend": asdict(profiles.legend)
         | {"classes": [visible(label) for label in profiles.legend.classes]},
+        "ends": [_seen(those) for those in ends],
         "used": profiles.n_used.tolist(),
         "scale": [_compact(scale) for scale in profiles.scale.tolist()],
         "cells": [base64.b64encode(cells.tobytes()).decode() for cells in profiles.cells],
     }
     text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _seen(ends: Ends) -> list[Any] | None:
+    if ends is None:
+        return None
+    return [visible(end) if isinstance(end, str) else end for end in ends]
 
 
 def _compact(value: Any) -> Any:

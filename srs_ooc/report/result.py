@@ -48,7 +48,7 @@ class Result(result.Result):
     """
 
     def report(
-        self, path: str | Path | None = None, *, format: str = "html", memory_mb: int = REPORT_MB
+        self, path: str | Path | None = None, *, kind: str = "html", memory_mb: int = REPORT_MB
     ) -> Path:
         """Write the report of the run, as ``srs-ooc report`` does; return its path.
 
@@ -56,7 +56,7 @@ class Result(result.Result):
         ----------
         path : path, optional
             The file to make; beside the run, with its name, if not given.
-        format : {'html', 'md', 'json'}
+        kind : {'html', 'md', 'json'}
             One page that needs no network, Markdown, or JSON.
         memory_mb : int
             Cap on growth of the process, in MB of 10^6 bytes.
@@ -68,11 +68,11 @@ class Result(result.Result):
         RunError, StoreError, BudgetError
             If the run or its store cannot be read, or not under the cap.
         """
-        if format not in KINDS:
-            raise UsageError(f"format: expected one of {', '.join(KINDS)}, found {format!r}.")
-        out = self.run.with_suffix(f".{format}") if path is None else Path(path)
-        with self._source(memory_mb * MB, draws=format == "html") as source:
-            write_report(source, out, format)
+        if kind not in KINDS:
+            raise UsageError(f"kind: expected one of {', '.join(KINDS)}, found {kind!r}.")
+        out = self.run.with_suffix(f".{kind}") if path is None else Path(path)
+        with self._source(memory_mb * MB, draws=kind == "html") as source:
+            write_report(source, out, kind)
         return out
 
     def plot_cut(self, ax: Any = None) -> Any:

@@ -68,4 +68,11 @@ def _cell(value: object) -> str:
 
 def _escaped(text: str) -> str:
     seen = visible(text).replace("\n", " ")
-    return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$" else c for c in seen)
+    # Backticks of commands stay; inside them nothing is escaped.
+    parts = seen.split("`")
+    return "`".join(part if i % 2 and i + 1 < len(parts) else _plain(part)
+                    for i, part in enumerate(parts))  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\*_{}[]<>#|~$" else c for c in text)

@@ -7,6 +7,7 @@ from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.report.drawing import FIGURES, save_figure
+from srs_ooc.report.ends import ends_of
 from srs_ooc.report.facts import Facts, facts_of
 from srs_ooc.report.page import page_of
 from srs_ooc.report.profiles import profiles_of
@@ -89,7 +90,8 @@ def write_report(source: Source, out: Path, kind: str) -> Facts:
 def text_of(source: Source, facts: Facts, kind: str) -> str:
     """Return a report as text of a kind of :data:`KINDS`."""
     if kind == "html":
-        return page_of(facts, profiles_of(source, source.listed))
+        listed = source.listed
+        return page_of(facts, profiles_of(source, listed), ends_of(source, listed))
     return json_of(facts) if kind == "json" else markdown_of(facts)
 
 

@@ -6,6 +6,7 @@
   const names = Object.keys(titles);
   const total = values.name.length;
   const PAGE = 50, PRINTED = 200, NONE = 255, FEW = 3;
+  const AT_NAME = names.indexOf("name");
   const isText = { name: true };
   const view = { rows: [...Array(total).keys()], sort: "rank", descending: false, page: 0 };
   const made = [];
@@ -48,12 +49,13 @@
     }
     return [x, ...lines];
   }
+  const hasMissing = (rows) => rows.some((row) => row.at(-1) > 0);
   function classLines(i) {
     const cells = bytesOf(i), used = data.used[i], scale = data.scale[i];
     const rows = legend.classes.map((_, k) => lineOf(cells, k, used).map((n) => n * scale));
     if (rows.length <= FEW) {
       const shares = rows.map((row, k) => row.map((n) => n / Math.max(1, legend.class_rows[k])));
-      return { data: plateaus(shares, used), stacked: false, y: "share of the class's rows" };
+      return { data: plateaus(shares, used), hasMissing: hasMissing(rows), stacked: false, y: "share of the class's rows" };
     }
     const sums = rows[0].map((_, bin) => rows.reduce((sum, row) => sum + row[bin], 0));
     const stacked = [];
@@ -62,7 +64,7 @@
       stacked.push(top);
       return top;
     }, sums.map(() => 0));
-    return { data: plateaus(stacked, used), stacked: true, y: "classes of rows with such values" };
+    return { data: plateaus(stacked, used), hasMissing: hasMissing(rows), stacked: true, y: "classes of rows with such values" };
   }
   function numberLines(i) {
     const cells = bytesOf(i), used = data.used[i], n = legend.targets.length;
@@ -76,13 +78,19 @@
       points.push([1.09, null, null], [1.11, null, trend[legend.n_bins]], [1.19, null, trend[legend.n_bins]]);
     }
     points.sort((a, b) => a[0] - b[0]);
-    return { data: [0, 1, 2].map((column) => points.map((point) => point[column])), y: "target" };
+    return { hasMissing: trend[legend.n_bins] !== null, data: [0, 1, 2].map((column) => points.map((point) => point[column])), y: "target" };
   }
 
   const small = { axes: [{ show: false }, { show: false }], padding: [2, 2, 2, 2] };
-  function axesOf(y, used) {
+  function whereOf(i) {
+    const ends = data.ends[i];
+    if (!ends) return "values from lowest to highest";
+    if (typeof ends[0] === "string") return ends.join(" · ");
+    return ends[0] === ends[1] ? `the only value: ${ends[0]}` : `from ${ends[0]} to ${ends[1]}`;
+  }
+  function axesOf(y, i, hasMissing) {
     const style = { stroke: colour("--soft"), grid: { stroke: colour("--rule"), width: 1 }, font: "12px sans-serif", labelFont: "13px sans-serif" };
-    const where = "values from lowest to highest" + (used ? "; missing ones apart, at the right" : "");
+    const where = whereOf(i) + (hasMissing ? "; missing ones at the right" : "");
     return [
       { ...style, label: where, values: () => [], grid: { show: false }, ticks: { show: false }, size: 12 },
       { ...style, label: y, size: 60 },
@@ -115,7 +123,7 @@
       width, height, series, bands,
       scales: { x: { time: false }, y: isClasses ? { range: (_, low, high) => [0, drawn.stacked ? 1 : (high || 1) * 1.04] } : {} },
       legend: { show: false }, cursor: { show: false }, select: { show: false },
-      ...(large ? { axes: axesOf(drawn.y, true) } : small),
+      ...(large ? { axes: axesOf(drawn.y, i, drawn.hasMissing) } : small),
     };
     return new uPlot(options, drawn.data, into);
   }
@@ -156,7 +164,7 @@
       cell.textContent = shownOf(values[name][i]);
       if (name === "name") cell.title = values.name[i];
     }
-    const cell = row.insertCell();
+    const cell = row.insertCell(AT_NAME + 1);
     cell.className = "plot";
     const button = document.createElement("button");
     button.type = "button";
@@ -186,7 +194,7 @@
     byId("features").scrollIntoView();
   }
   function headers() {
-    for (const head of document.querySelectorAll("#table th")) {
+    for (const head of document.querySelectorAll("#table th[data-column]")) {
       const name = head.dataset.column, button = document.createElement("button");
       button.type = "button";
       button.textContent = head.textContent;
@@ -195,7 +203,7 @@
       button.addEventListener("click", () => {
         view.descending = view.sort === name && !view.descending;
         view.sort = name;
-        for (const other of document.querySelectorAll("#table th")) {
+        for (const other of document.querySelectorAll("#table th[data-column]")) {
           other.setAttribute("aria-sort", other !== head ? "none" : (view.descending ? "descending" : "ascending"));
         }
         refresh();
@@ -204,7 +212,7 @@
     const last = document.createElement("th");
     last.scope = "col";
     last.textContent = "against the target";
-    byId("table").tHead.rows[0].append(last);
+    document.querySelector('#table th[data-column="name"]').after(last);
   }
   function showKey() {
     const labels = legend.classes.length ? legend.classes : null;
