@@ -62,7 +62,7 @@ def _of_verdict(source: Source) -> Cut:
     selected = verdict.features[verdict.is_selected]
     # The places around the cut, thinned where thousands are selected.
     upto = min(len(verdict.levels), max(2 * verdict.n_selected, 100))
-    places = np.unique(np.linspace(0, upto - 1, min(upto, SHOWN)).astype(int)) if upto else []
+    places: list[int] = np.unique(np.linspace(0, upto - 1, min(upto, SHOWN)).astype(int)).tolist()
     return Cut(
         "closing importance",
         [float(f"{s:.4g}") for s in (closing.scores / (1 << IMPORTANCE_BITS)).tolist()],

@@ -34,7 +34,7 @@ _UNDATED: dict[str, dict[str, None]] = {
     "svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None},
 }  # fmt: skip
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,
     "font.family": "sans-serif",

@@ -38,9 +38,10 @@ def draw_cut(ax: Any, cut: Cut) -> None:
             ax.scatter(*drawn, s=size, c=colour, marker=marker, linewidths=0.8, label=label)
     if cut.level is not None and not cut.levels:
         ax.axhline(cut.level, color=INK, linewidth=0.8, linestyle="--", label="asked")
+    ax.set_xscale("log")  # the cut is often among the first few of a thousand
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.set_xlabel("rank")
     ax.set_ylabel(cut.measure)
-    ax.set_xlim(left=0)
     if len(scores):
         _legend(ax)
     else:
@@ -52,7 +53,8 @@ def draw_levels(ax: Any, cut: Cut) -> None:
     if not cut.levels:
         _say(ax, "No q-values: there is no verdict with a level.")
         return
-    ax.plot(cut.places, cut.levels, color=BLUE, drawstyle="steps-mid", label="q-value")
+    # Points: a feature that one of its own decoys stands before has level 1, among lower ones.
+    ax.scatter(cut.places, cut.levels, s=6, c=BLUE, linewidths=0, label="q-value")
     if cut.level is not None:
         ax.axhline(cut.level, color=ORANGE, linewidth=1, linestyle="--", label="level asked")
     if cut.n_outstanding:

@@ -63,6 +63,8 @@ def _first(source: Source, records: list[FeatureRecord]) -> str:
     facts = []
     if first.q_value is not None:
         facts.append(f"q-value {first.q_value:.2g}")
+    if first.q_value is None and first.score is not None:
+        facts.append(f"score {first.score:.3g}")
     if first.importance is not None:
         facts.append(f"importance {first.importance:.3g}")
     facts.append(f"drawn {counted(first.n_drawn, 'time')}")

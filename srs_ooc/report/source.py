@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.sizes import MB
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import status_of
 from srs_ooc.runs.inputs import inputs_of
@@ -23,8 +22,6 @@ LISTED_ANYWAY = 200
 """Features that it lists, best first, where none is selected."""
 LOOKED_AT = 20_000
 """Rows that plots of features count at most, evenly spaced."""
-LISTING_NBYTES = 60 * MB
-"""Allowance for the lines of listed features, their plots, and the page as text."""
 _CELLS = 1 << 20
 _COLUMNS = 64
 
@@ -39,8 +36,9 @@ class Source:
     store : Store
         The run's store.
     cap_nbytes : int, optional
-        Cap on the memory of the whole process; what a report takes besides the ranking is set
-        aside.
+        Cap on the memory of the whole process.
+    beside_nbytes : int
+        What is made of the ranking takes besides.
 
     Raises
     ------
@@ -59,10 +57,12 @@ class Source:
         What identifies it.
     """
 
-    def __init__(self, ledger: Ledger, store: Store, cap_nbytes: int | None = None) -> None:
+    def __init__(
+        self, ledger: Ledger, store: Store, cap_nbytes: int | None = None, beside_nbytes: int = 0
+    ) -> None:
         self.ledger, self.store, self.manifest = ledger, store, store.manifest
         self.spec, self.status = spec_of(ledger), status_of(ledger)
-        self.reading = Reading(ledger, store, cap_nbytes)
+        self.reading = Reading(ledger, store, cap_nbytes, beside_nbytes)
         self.inputs = inputs_of(ledger)
 
     @cached_property

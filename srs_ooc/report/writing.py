@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from srs_ooc.base.atomic import published_file
-from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.report.drawing import FIGURES, save_figure
@@ -11,14 +10,17 @@ from srs_ooc.report.ends import ends_of
 from srs_ooc.report.facts import Facts, facts_of
 from srs_ooc.report.page import page_of
 from srs_ooc.report.profiles import profiles_of
-from srs_ooc.report.source import LISTING_NBYTES, Source
+from srs_ooc.report.source import LISTED, LISTED_ANYWAY, Source
 from srs_ooc.report.texts import json_of, markdown_of
+from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.store.store import Store
 
 KINDS = ("html", "md", "json")
-DRAWING_NBYTES = 75 * MB
+DRAWING_NBYTES = 60 * MB
 """Allowance for the libraries that draw figures and make pages, and their work."""
+GATHERING_NBYTES, LINE_NBYTES = 10 * MB, 4000
+"""Allowances for what is read of the store, and for each feature: its line, plot and text."""
 
 
 def opened(
@@ -42,13 +44,11 @@ def opened(
     BudgetError
         If the cap cannot hold it.
     """
-    if cap_nbytes is None:
-        return Source(ledger, store)
-    beside = LISTING_NBYTES + (DRAWING_NBYTES if draws else 0)
-    budget = Budget(cap_nbytes)
-    budget.grant("lists, figures and pages" if draws else "lists", beside)
-    budget.check()
-    return Source(ledger, store, cap_nbytes - beside)
+    verdict = VerdictReading.of(ledger)
+    n_selected = ledger.progress().n_kept if verdict is None else verdict.n_selected
+    n_listed = min(max(n_selected, LISTED_ANYWAY), LISTED)
+    beside = GATHERING_NBYTES + LINE_NBYTES * n_listed + (DRAWING_NBYTES if draws else 0)
+    return Source(ledger, store, cap_nbytes, beside)
 
 
 def write_report(source: Source, out: Path, kind: str) -> Facts:

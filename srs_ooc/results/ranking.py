@@ -5,33 +5,27 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB
 from srs_ooc.base.state import Stateful
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.method_scores import MethodScores
+from srs_ooc.results.reading_memory import (
+    LEAST_BATCH,
+    MOST_BATCH,
+    PLACE_NBYTES,
+    room_for_order,
+)
 from srs_ooc.results.verdict import VerdictReading, explain
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of
 from srs_ooc.runs.search import TALLY
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.trees.tree import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
-LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20
-"""Features that are ordered at a time."""
-READING_NBYTES = 6 * MB
-"""Allowance for the verdict and the lines on their way."""
-_PLACE_NBYTES = 2 * 64
-"""Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
-_KEPT_NBYTES = 32
 MEMBERS_SHOWN = 5
 
 
@@ -46,11 +40,8 @@ class Reading:
         The run's store.
     cap_nbytes : int, optional
         Cap on the memory of the whole process, where this is the work of a command.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold the tallies.
+    beside_nbytes : int
+        What is made of the ranking takes besides.
 
     Attributes
     ----------
@@ -65,13 +56,23 @@ class Reading:
     ------
     RunError
         If the run was not made on this store, or is damaged.
+    BudgetError
+        If the cap cannot hold the tallies.
     """
 
-    def __init__(self, ledger: Ledger, store: Store, cap_nbytes: int | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        store: Store,
+        cap_nbytes: int | None = None,
+        beside_nbytes: int = 0,
+    ) -> None:
         check_store(ledger, store)
         spec, manifest = spec_of(ledger), store.manifest
-        room = None if cap_nbytes is None else _room(ledger, spec, manifest, cap_nbytes)
-        self._batch = LEAST_BATCH if room is None else room // _PLACE_NBYTES
+        room = None
+        if cap_nbytes is not None:
+            room = room_for_order(ledger, spec, manifest, cap_nbytes, beside_nbytes)
+        self._batch = LEAST_BATCH if room is None else room // PLACE_NBYTES
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
         # Before the tallies: checking what is read takes memory that is then free again.
@@ -276,20 +277,6 @@ class Reading:
     def importance(self, stored: int) -> float:
         """Return a feature's importance, -1 where never drawn."""
         return float(self.importances(slice(stored, stored + 1))[0])
-
-
-def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) -> int:
-    """Return what the cap leaves for ordering features, having checked that it holds the rest."""
-    n, n_kept = manifest.n_features, ledger.progress().n_kept
-    budget = Budget(cap_nbytes)
-    tally = (12 if spec.concludes else 16) * spec.n_items(n)
-    scores = 8 * n if spec.method.ranks_by else 0
-    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + _KEPT_NBYTES * n_kept)
-    budget.grant("ledger", LEDGER_NBYTES)
-    verdict = READING_NBYTES if spec.concludes else 0
-    budget.grant("verdict and order", verdict + LEAST_BATCH * _PLACE_NBYTES)
-    budget.check()
-    return budget.free_nbytes
 
 
 def _no_verdict(option: str) -> UsageError:
