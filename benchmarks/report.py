@@ -2,7 +2,7 @@
 
     python benchmarks/report.py [--features 1000000] [--relevant 12000] [--rows 100]
 
-Makes a table of ten classes, of which so many features are shifted by class, runs on it briefly, and
+Makes a table of ten classes, where so many features are shifted by class, runs on it briefly, and
 writes the report; each step is a process of its own. Takes a few minutes and some 700 MB of disk.
 """
 

@@ -28,7 +28,7 @@ def test_the_blocks_of_the_page_run(tmp_path, monkeypatch):
 def test_what_the_page_says_of_its_result_is_so(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     known = {}
-    for block in blocks_of(PAGE)[:6]:
+    for block in blocks_of(PAGE)[:7]:
         exec(block, known)
     assert set(known["result"].selected) >= {"f0", "f1", "f2"}
     assert known["same"].n_iterations == 2500

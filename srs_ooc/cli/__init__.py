@@ -26,10 +26,13 @@ COMMANDS = {
     "resume": ("srs_ooc.cli.run", "Go on with a run, or to more iterations."),
     "status": ("srs_ooc.cli.status", "Show where a run stands."),
     "features": ("srs_ooc.cli.features", "Rank the features of a run."),
+    "compare": ("srs_ooc.cli.compare", "Compare two runs."),
     "report": ("srs_ooc.cli.report", "Write what a run found as a page to look at."),
     "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
     "export": ("srs_ooc.cli.export", "Write the selected columns to a CSV file."),
     "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),
+    "runs": ("srs_ooc.cli.runs", "List the runs and stores of a folder."),
+    "remove": ("srs_ooc.cli.remove", "Remove a run; its store stays."),
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
     "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
 }
