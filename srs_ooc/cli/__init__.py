@@ -29,7 +29,7 @@ COMMANDS = {
     "compare": ("srs_ooc.cli.compare", "Compare two runs."),
     "report": ("srs_ooc.cli.report", "Write what a run found as a page to look at."),
     "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
-    "export": ("srs_ooc.cli.export", "Write the selected columns to a CSV file."),
+    "export": ("srs_ooc.cli.export", "Write the selected columns to a file."),
     "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),
     "runs": ("srs_ooc.cli.runs", "List the runs and stores of a folder."),
     "remove": ("srs_ooc.cli.remove", "Remove a run; its store stays."),

@@ -44,7 +44,7 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
 def _side(run: Path, cap_nbytes: int) -> Side:
     ledger = Ledger(run, writable=False)
     try:
-        return side_of(ledger, cap_nbytes)
+        return side_of(ledger, cap_nbytes=cap_nbytes)
     finally:
         ledger.close()
 

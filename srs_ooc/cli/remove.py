@@ -1,5 +1,6 @@
 """``srs-ooc remove``."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -19,7 +20,7 @@ def remove_command(run: Path, yes: bool) -> None:
     Asks first where there is a terminal, and wants --yes where there is none.
     """
     if not yes and (run / FILE).is_file():
-        if not click.get_text_stream("stdin").isatty():
+        if not sys.stdin.isatty():
             raise UsageError(
                 f"{run}: expected --yes, or a terminal to ask at, found neither. Nothing was "
                 "removed."

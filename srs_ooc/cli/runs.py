@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from srs_ooc.cli.output import say, stream_json, stream_table
-from srs_ooc.results.inventory import found_in
+from srs_ooc.results.inventory import list_runs
 
 _COLUMNS = {
     "path": 32, "kind": 5, "state": 14, "iterations": 10, "n_selected": 10, "n_rows": 8,
@@ -25,7 +25,7 @@ def runs_command(folder: Path, as_json: bool) -> None:
     iterations, n_selected    of a run
     n_rows, n_features        of a store
     """
-    found = list(found_in(folder))
+    found = list_runs(folder)
     if as_json:
         stream_json(found)
     elif found:

@@ -1,11 +1,12 @@
 """Two runs side by side: what both select, how alike their rankings are, and what differs."""
 
 from dataclasses import dataclass
-from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from srs_ooc.base.sizes import MB
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
@@ -14,6 +15,8 @@ from srs_ooc.runs.spec import RunSpec
 COMPARED = 1000
 """Features of the head of each ranking whose ranks are compared."""
 NAMED = 10
+_NAMES_NBYTES = 10 * MB
+"""Allowance for the names that two runs select."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Comparison:
     is_provisional: bool
 
 
-def side_of(ledger: Ledger, cap_nbytes: int | None = None) -> Side:
+def side_of(ledger: Ledger, store: Path | None = None, cap_nbytes: int | None = None) -> Side:
     """Read one side of a comparison, in bounded memory.
 
     Raises
@@ -74,9 +77,9 @@ def side_of(ledger: Ledger, cap_nbytes: int | None = None) -> Side:
     RunError, StoreError, BudgetError
         If the run or its store cannot be read, or not under the cap.
     """
-    reading = Reading(ledger, find_store(ledger), cap_nbytes)
+    reading = Reading(ledger, find_store(ledger, store), cap_nbytes, _NAMES_NBYTES)
     selected = [] if reading.is_provisional or reading.ranks_only else reading.selected().tolist()
-    first = islice(reading.top(min(COMPARED, len(reading.positions))).tolist(), COMPARED)
+    first = reading.top(min(COMPARED, len(reading.positions))).tolist()
     ranks = {reading.name(int(stored)): rank + 1 for rank, stored in enumerate(first)}
     names = {reading.name(int(stored)) for stored in selected}
     return Side(spec_of(ledger), reading.n_iterations, reading.is_provisional, names, ranks)
@@ -119,4 +122,4 @@ def _spearman(first: list[int], second: list[int]) -> float | None:
     if len(first) < 2:
         return None
     orders = [np.argsort(np.argsort(ranks)) for ranks in (first, second)]
-    return float(np.corrcoef(*orders)[0, 1])
+    return float(np.corrcoef(np.array(orders))[0, 1])

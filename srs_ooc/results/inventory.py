@@ -48,16 +48,21 @@ class Found:
     n_features: int | None = None
 
 
-def found_in(folder: Path) -> Iterator[Found]:
-    """Yield the runs and stores at or below a folder, by path; links are not followed.
+def list_runs(folder: str | Path = ".") -> list[Found]:
+    """Return the runs and stores at or up to three folders below one; links are not followed.
 
     Raises
     ------
     RunError
         If there is no such folder.
     """
-    if not folder.is_dir():
+    top = Path(folder)
+    if not top.is_dir():
         raise RunError(f"{folder}: expected a folder with runs and stores, found none.")
+    return list(_walked(top))
+
+
+def _walked(folder: Path) -> Iterator[Found]:
     for parent, children, files in os.walk(folder):
         children.sort()
         path = Path(parent)
