@@ -10,7 +10,7 @@ from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import say
 from srs_ooc.report.drawing import FIGURES
 from srs_ooc.report.facts import facts_of
-from srs_ooc.report.writing import KINDS, opened, text_of, write_figure, write_report
+from srs_ooc.report.writing import KINDS, default_path, opened, text_of, write_figure, write_report
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 
@@ -60,12 +60,10 @@ def report_command(
     if target is None:
         click.echo(text_of(source, facts_of(source), kind), nl=False)
         return
-    if overwrite:
-        target.unlink(missing_ok=True)
     if figure is not None:
-        write_figure(source, target, figure)
+        write_figure(source, target, figure, replaces=overwrite)
     else:
-        write_report(source, target, kind)
+        write_report(source, target, kind, replaces=overwrite)
     ledger.close()
     say(f"{target}: {describe_nbytes(target.stat().st_size)}")
 
@@ -82,5 +80,5 @@ def _asked(
         found = "" if out is None else out.suffix.lower().removeprefix(".")
         kind = found if found in KINDS else "html"
     if out is None:
-        return kind, Path(run.absolute()).with_suffix(f".{kind}")
+        return kind, default_path(run, kind)
     return kind, None if str(out) == "-" else out

@@ -36,6 +36,7 @@ _UNDATED: dict[str, dict[str, None]] = {
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
+    "svg.hashsalt": "srs-ooc",  # the same figure is the same file
     "text.parse_math": False,
     "font.family": "sans-serif",
     "font.size": 10,
@@ -72,8 +73,16 @@ def missing(library: str, error: ImportError) -> UsageError:
     )
 
 
-def save_figure(path: Path, size: tuple[float, float], draw: Callable[[Any], None]) -> None:
+def save_figure(
+    path: Path,
+    size: tuple[float, float],
+    draw: Callable[[Any], None],
+    *,
+    replaces: bool = False,
+) -> None:
     """Draw one figure to a file that appears whole; its name says the format.
+
+    With ``replaces``, a file that is there is replaced.
 
     Raises
     ------
@@ -88,7 +97,7 @@ def save_figure(path: Path, size: tuple[float, float], draw: Callable[[Any], Non
     with _figure(size) as figure:
         draw(figure.subplots())
         try:
-            with published_file(path) as scratch:
+            with published_file(path, replaces=replaces) as scratch:
                 kind = path.suffix[1:].lower()
                 hidden = (
                     {} if kind == "png" else {"Date" if kind == "svg" else "CreationDate": None}

@@ -19,7 +19,7 @@ from srs_ooc.report.drawing import missing
 from srs_ooc.report.held_out import held_out_of
 from srs_ooc.report.profiles import profiles_of
 from srs_ooc.report.source import Source
-from srs_ooc.report.writing import KINDS, opened, write_report
+from srs_ooc.report.writing import KINDS, default_path, opened, write_report
 from srs_ooc.results import result
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
@@ -70,7 +70,7 @@ class Result(result.Result):
         """
         if kind not in KINDS:
             raise UsageError(f"kind: expected one of {', '.join(KINDS)}, found {kind!r}.")
-        out = self.run.with_suffix(f".{kind}") if path is None else Path(path)
+        out = default_path(self.run, kind) if path is None else Path(path)
         with self._source(memory_mb * MB, draws=kind == "html") as source:
             write_report(source, out, kind)
         return out

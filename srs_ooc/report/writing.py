@@ -51,7 +51,12 @@ def opened(
     return Source(ledger, store, cap_nbytes, beside)
 
 
-def write_report(source: Source, out: Path, kind: str) -> Facts:
+def default_path(run: Path, kind: str) -> Path:
+    """Return where the report of a run is written if nothing else is said: beside it."""
+    return run.absolute().with_name(f"{run.absolute().name.removesuffix('.run')}.{kind}")
+
+
+def write_report(source: Source, out: Path, kind: str, *, replaces: bool = False) -> Facts:
     """Write a report to a file that appears whole; return what it says.
 
     Parameters
@@ -62,6 +67,8 @@ def write_report(source: Source, out: Path, kind: str) -> Facts:
         The file to make.
     kind : {'html', 'md', 'json'}
         What to write.
+    replaces : bool
+        Whether a file that is there is replaced.
 
     Raises
     ------
@@ -70,12 +77,14 @@ def write_report(source: Source, out: Path, kind: str) -> Facts:
     StoreError, RunError
         If the store or the run is damaged, or the file cannot be written.
     """
-    if out.exists():
-        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    if out.exists() and not replaces:
+        raise UsageError(
+            f"{out}: expected a path that is free, found a file. Choose another, or --overwrite."
+        )
     facts = facts_of(source)
     text = text_of(source, facts, kind)
     try:
-        with published_file(out) as scratch:
+        with published_file(out, replaces=replaces) as scratch:
             scratch.write_text(text, encoding="utf-8", newline="\n")
     except FileExistsError as error:
         raise UsageError(f"{out}: expected a path that is free: {error}.") from None
@@ -95,10 +104,10 @@ def text_of(source: Source, facts: Facts, kind: str) -> str:
     return json_of(facts) if kind == "json" else markdown_of(facts)
 
 
-def write_figure(source: Source, out: Path, name: str) -> None:
+def write_figure(source: Source, out: Path, name: str, *, replaces: bool = False) -> None:
     """Draw one figure to a file; errors as of :func:`srs_ooc.report.drawing.save_figure`."""
     if name not in FIGURES:
         raise UsageError(f"figure: expected one of {', '.join(FIGURES)}, found {name!r}.")
     draw, size = FIGURES[name]
     facts = facts_of(source)
-    save_figure(out, size, lambda ax: draw(ax, facts))
+    save_figure(out, size, lambda ax: draw(ax, facts), replaces=replaces)

@@ -122,4 +122,4 @@ def _spearman(first: list[int], second: list[int]) -> float | None:
     if len(first) < 2:
         return None
     orders = [np.argsort(np.argsort(ranks)) for ranks in (first, second)]
-    return float(np.corrcoef(np.array(orders))[0, 1])
+    return float(np.asarray(np.corrcoef(np.array(orders)))[0, 1])

@@ -56,7 +56,7 @@ def run_of(kind):
     store, run = folder() / f"{kind}.zarr", folder() / f"{kind}.run"
     target = targets.get(kind, np.where(y > 0, "ill", "well"))
     srs_ooc.ingest(values, store, target=target, names=names)
-    given = {"iterations": 300, "q": 15, "memory_mb": 300, "out": run} | options.get(kind, {})
+    given = {"iterations": 300, "q": 15, "memory_mb": 4000, "out": run} | options.get(kind, {})
     if kind != "provisional":
         return srs_ooc.run(store, **given).run
 

@@ -13,6 +13,7 @@ from srs_ooc.cli import cli
 from srs_ooc.report.cautions import FEW_DRAWS, cautions_of
 from srs_ooc.report.course import draws_of, usage_of
 from srs_ooc.report.cut import cut_of
+from srs_ooc.report.ends import ends_of
 from srs_ooc.report.facts import facts_of
 from srs_ooc.report.held_out import held_out_of
 from srs_ooc.report.profiles import bins_of, profiles_of
@@ -118,7 +119,7 @@ def test_usage_is_what_the_ledger_noted():
     with source_of("classes") as source:
         usage = usage_of(source)
         assert usage.iterations[-1] == source.reading.n_iterations
-        assert usage.cap_mb == 300
+        assert usage.cap_mb == 4000
         assert usage.total_seconds == source.status.seconds
 
 
@@ -161,7 +162,7 @@ def test_small_classes_are_named(tmp_path):
     assert "rare (3)" in titles["1 class of 5 rows or fewer"]
 
 
-@pytest.mark.parametrize("kind", ["classes", "probe", "runs"])
+@pytest.mark.parametrize("kind", ["classes", "probe"])
 def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with source_of(kind) as source:
@@ -192,3 +193,15 @@ def test_accuracy_on_rows_held_out_is_that_of_compact(tmp_path):
             for file in records.folder.iterdir():
                 file.unlink()
             records.folder.rmdir()
+
+
+def test_ends_name_values_as_the_table_has_them():
+    with source_of("classes") as source:
+        features = np.arange(N_FEATURES)
+        found = ends_of(source, features)
+        names = [source.reading.name(i) for i in features]
+        table = srs_ooc.read(source.store, names, kind="records")
+    for name, (low, high) in zip(names, found, strict=True):
+        values = [row[name] for row in table if row[name] is not None]
+        values = [value for value in values if value == value]
+        assert (low, high) == (float(f"{min(values):.4g}"), float(f"{max(values):.4g}"))

@@ -5,24 +5,29 @@ import hashlib
 import json
 import re
 import sys
+from functools import cache
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from command import peak_kb
-from reports import HOSTILE, KINDS, folder, run_of, source_of
+from reports import HOSTILE, N_FEATURES, folder, run_of, source_of
 
 import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.terminal import visible
-from srs_ooc.report.drawing import FIGURES, inline_svg
+from srs_ooc.report.drawing import inline_svg
+from srs_ooc.report.ends import ends_of
 from srs_ooc.report.facts import facts_of
+from srs_ooc.report.profiles import profiles_of
 from srs_ooc.report.texts import markdown_of
-from srs_ooc.report.writing import text_of
+from srs_ooc.report.writing import text_of, write_report
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 
+@cache
 def page_of(kind):
     with source_of(kind) as source:
         return text_of(source, facts_of(source), "html")
@@ -50,7 +55,7 @@ def digest(text):
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["classes", "numbers", "nothing"])
 def test_a_page_names_no_other_place_and_its_policy_allows_only_what_is_in_it(kind):
     reader = Reader(page_of(kind))
     (policy,) = [a["content"] for tag, a in reader.elements if a.get("http-equiv")]
@@ -72,8 +77,10 @@ def test_a_page_names_no_other_place_and_its_policy_allows_only_what_is_in_it(ki
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("kind", ["classes", "numbers", "nothing"])
-def test_names_of_features_are_data(kind):
+@pytest.mark.parametrize(
+    ("kind", "targets"), [("classes", {"ill", "well"}), ("numbers", ()), ("nothing", {"0", "1"})]
+)
+def test_names_of_features_are_data(kind, targets):
     page = page_of(kind)
     assert "<script>alert" not in page
     assert "<img" not in page
@@ -83,18 +90,19 @@ def test_names_of_features_are_data(kind):
     data = json.loads(next(t[2] for t in reader.texts if t[0] == "script"))
     shown = set(data["values"]["name"])
     assert shown & {visible(name) for name in HOSTILE[:3]}
-    assert data["legend"]["classes"] == ([] if kind == "numbers" else data["legend"]["classes"])
+    assert data["legend"]["classes"] == ([] if kind == "numbers" else sorted(targets))
 
 
 def test_figures_keep_names_as_they_are_and_take_the_colours_of_the_page():
     with source_of("nothing") as source:
         facts = facts_of(source)
-    for name in FIGURES:
+    for name in ("cut", "draws", "accuracy"):
         svg = inline_svg(facts, name)
+        assert svg == inline_svg(facts, name)
         assert " style=" not in svg
         assert "<style" not in svg
-        assert "\x1b" not in svg
     svg = inline_svg(facts, "correlation")
+    assert "\x1b" not in svg
     assert "$x^2$" in svg
     assert "var(--ink)" in svg
 
@@ -136,3 +144,26 @@ def test_a_report_holds_its_cap():
     out = folder() / "capped.html"
     assert peak_kb("report", run_of("many"), "-o", out, "--memory-mb", 145) * 1024 < 145e6
     assert out.stat().st_size < 400_000
+
+
+def test_a_report_in_place_of_another_is_asked_for(tmp_path):
+    out = tmp_path / "a.html"
+    out.write_text("old")
+    with source_of("classes") as source:
+        with pytest.raises(UsageError, match="--overwrite"):
+            write_report(source, out, "md")
+        assert out.read_text() == "old"
+        write_report(source, out, "md", replaces=True)
+    assert out.read_text().startswith("# classes")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
+
+
+def test_each_listed_feature_takes_few_bytes():
+    for kind in ("classes", "many", "numbers"):
+        with source_of(kind) as source:
+            facts = facts_of(source)
+            every = np.arange(N_FEATURES)
+            profiles, ends = profiles_of(source, every), ends_of(source, every)
+        assert profiles.cells.shape[1] <= 200
+        assert len(profiles.cells) == len(ends) == N_FEATURES
+        assert facts.features

@@ -1,11 +1,12 @@
 """Every figure is drawn of every kind of run, on axes that are given or new."""
 
 import pytest
-from command import error_of, srs_ooc
+from click.testing import CliRunner
 from reports import KINDS, run_of
 
 from srs_ooc import open_run
 from srs_ooc.base.errors import UsageError
+from srs_ooc.cli import cli
 
 matplotlib = pytest.importorskip("matplotlib")
 PLOTS = (
@@ -48,11 +49,16 @@ def test_a_feature_that_is_not_there_is_refused(plt):
         open_run(run_of("classes")).plot_feature("nowhere")
 
 
+def called(*arguments):
+    return CliRunner().invoke(cli, ["report", *map(str, arguments)])
+
+
 def test_the_command_line_writes_single_figures_and_text(tmp_path):
-    run = run_of("classes")
-    srs_ooc("report", run, "--figure", "cut", "-o", tmp_path / "cut.svg")
-    assert "<svg" in (tmp_path / "cut.svg").read_text()
-    assert srs_ooc("report", run, "--format", "md", "-o", "-").stdout.startswith("# classes")
-    assert "expected the name of a file" in error_of("report", run, "--figure", "cut")
-    said = error_of("report", run, "--figure", "cut", "-o", tmp_path / "cut.gif")
-    assert "expected a name that ends in .svg, .png, .pdf" in said
+    run, out = run_of("classes"), tmp_path / "cut.svg"
+    assert f"{out}: " in called(run, "--figure", "cut", "-o", out).stdout
+    assert "<svg" in out.read_text()
+    assert called(run, "--format", "md", "-o", "-").stdout.startswith("# classes")
+    said = called(run, "--figure", "cut").exception
+    assert "expected the name of a file" in str(said)
+    said = called(run, "--figure", "cut", "-o", tmp_path / "cut.gif").exception
+    assert "expected a name that ends in .svg, .png, .pdf" in str(said)
