@@ -45,11 +45,6 @@ def report_command(
     The page is one file that opens without a network: what was asked and found, warnings, the
     features with a small plot of each against the target, figures, and how to repeat it
     (docs/report.md). It takes `pip install 'srs-ooc[report]'`; Markdown and JSON take nothing.
-
-    \b
-    srs-ooc report data.run                          # data.html
-    srs-ooc report data.run --format md -o -         # to standard output
-    srs-ooc report data.run --figure cut -o cut.svg
     """
     process_nbytes()  # of the program alone, before there is work
     kind, target = _asked(run, out, kind, figure)
