@@ -145,7 +145,7 @@ class Result(result.Result):
 
 def _new_axes() -> Any:
     try:
-        from matplotlib import pyplot as plt
+        import matplotlib.pyplot as plt
     except ImportError as error:
         raise missing("matplotlib", error) from error
     return plt.subplots(layout="constrained")[1]

@@ -124,7 +124,7 @@ def test_without_its_libraries_a_report_says_what_to_install(monkeypatch, tmp_pa
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(UsageError, match=r"pip install 'srs-ooc\[report\]'"):
         result.report(tmp_path / "a.html")
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(UsageError, match="matplotlib"):
         result.plot_cut()
     assert result.report(tmp_path / "a.md", kind="md").read_text().startswith("# classes")
