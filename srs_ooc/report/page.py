@@ -39,12 +39,7 @@ _COLUMNS = {
     "n_drawn": "drawn",
 }
 _CAPTIONS = {
-    "cut": (
-        "The cut",
-        "Scores of features by rank, beside those of decoys, which are their own columns with the "
-        "rows permuted. Where decoys are as good, features are not told from chance. Scores fall "
-        "in steps where a round of the closing stage ends.",
-    ),
+    "cut": ("The cut", "Scores of the first features by rank."),
     "levels": (
         "The level",
         "The q-value of each feature by its place in the ranking that is cut. Selected are the "
@@ -71,6 +66,17 @@ _CAPTIONS = {
     ),
     "time": ("Time", "Iterations done by seconds of work."),
 }
+
+
+_STEPS = " Scores fall in steps where a round of the closing stage ends."
+_CUT_WITH_DECOYS = (
+    "Scores of features by rank, beside those of decoys, which are their own columns with the rows "
+    "permuted. Where decoys are as good, features are not told from chance."
+)
+_CUT_OF_PROBE = (
+    "Share of draws in which the first features, by rank, were better than an irrelevant column. "
+    "The dashed line is the share that the judge asks for."
+)
 
 
 def page_of(facts: Facts, profiles: Profiles, ends: list[Ends]) -> str:
@@ -109,7 +115,7 @@ def page_of(facts: Facts, profiles: Profiles, ends: list[Ends]) -> str:
         style=style,
         script=script,
         policy=_policy(style, script),
-        figures=[(name, *_CAPTIONS[name], inline_svg(facts, name)) for name in _drawn(facts)],
+        figures=[(name, *_caption(facts, name), inline_svg(facts, name)) for name in _drawn(facts)],
         columns=columns,
         rows=facts.features[:PLAIN_ROWS],
         data=_data(facts, columns, profiles, ends),
@@ -133,6 +139,18 @@ def _policy(style: str, script: str) -> str:
         f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; "
         f"script-src 'sha256-{script_hash}'; base-uri 'none'; form-action 'none'"
     )
+
+
+def _caption(facts: Facts, name: str) -> tuple[str, str]:
+    """Return title and caption of a figure; the cut's depends on the judge."""
+    title, text = _CAPTIONS[name]
+    if name != "cut":
+        return title, text
+    if any(facts.cut.is_decoy):
+        text = _CUT_WITH_DECOYS
+    elif facts.cut.level is not None and not facts.cut.levels:
+        text = _CUT_OF_PROBE
+    return title, text + (_STEPS if facts.cut.levels else "")
 
 
 def _drawn(facts: Facts) -> list[str]:

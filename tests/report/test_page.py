@@ -167,3 +167,10 @@ def test_each_listed_feature_takes_few_bytes():
         assert profiles.cells.shape[1] <= 200
         assert len(profiles.cells) == len(ends) == N_FEATURES
         assert facts.features
+
+
+def test_the_cut_speaks_of_decoys_only_where_there_are_some():
+    assert "beside those of decoys" in page_of("classes")
+    assert (
+        "decoys" not in page_of("nothing").partition('id="figure-cut"')[2].partition("</figure")[0]
+    )
