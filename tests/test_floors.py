@@ -24,9 +24,10 @@ FLOORS = {
     7: ["planning", "compaction"],
     8: ["ensemble"],
     9: ["results"],
-    10: ["api", "cli", "testing"],
-    11: ["estimators"],
-    12: ["__main__"],
+    10: ["report"],
+    11: ["api", "cli", "testing"],
+    12: ["estimators"],
+    13: ["__main__"],
 }
 FLOOR_OF = {name: floor for floor, names in FLOORS.items() for name in names}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

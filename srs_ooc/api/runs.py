@@ -17,9 +17,9 @@ from srs_ooc.base.interrupts import noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.planning.expect import planned_run
+from srs_ooc.report.result import Result
 from srs_ooc.results.frames import frame_of_columns
 from srs_ooc.results.progress import Progress, Shown
-from srs_ooc.results.result import Result
 from srs_ooc.results.values import values_of
 from srs_ooc.runs.given import NamesOrFile, named_options, names_file
 from srs_ooc.runs.ledger import Ledger

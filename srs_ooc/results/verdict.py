@@ -72,6 +72,10 @@ class VerdictReading:
         then those that reached the closing stage.
     order : uint32 (m,)
         Stored positions of the features to show first.
+    levels : float64 (n,)
+        Their q-values.
+    is_outstanding : bool (n,)
+        Whether they stand before the others by their marginal tests.
     n_selected : int
         How many are selected.
     facts : dict
@@ -82,6 +86,7 @@ class VerdictReading:
         self.spec, self.facts = spec, facts
         self._record = record
         self.features, self.is_selected = record.features, record.is_selected
+        self.levels, self.is_outstanding = record.levels, record.is_outstanding
         self.order = record.order if len(record.order) else record.features
         self.n_selected = int(np.count_nonzero(self.is_selected))
         self._place = {int(feature): i for i, feature in enumerate(self.features)}
