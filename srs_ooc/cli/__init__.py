@@ -29,6 +29,7 @@ COMMANDS = {
     "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
     "export": ("srs_ooc.cli.export", "Write the selected columns to a CSV file."),
     "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),
+    "network": ("srs_ooc.cli.network", "Rank the regulators of each target as edges."),
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
     "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
 }
