@@ -24,7 +24,7 @@ from srs_ooc.store.store import Store
 @click.option("--regulators", type=FILE, metavar="FILE",
               help="Features that may regulate, one name a line.  [default: all]")  # fmt: skip
 @click.option("--targets", type=FILE, metavar="FILE",
-              help="Features to be explained, one name a line.  [default: all numeric]")  # fmt: skip
+              help="Features to explain, one name a line.  [default: all numeric]")  # fmt: skip
 @click.option("--rows", type=FILE, metavar="FILE", help="Row ids to train on, one a line.")
 @with_options([option_of(name, option) for name, option in NetworkParams.options().items()])
 @click.option("--out", type=FILE, required=True, metavar="EDGES",
@@ -34,7 +34,7 @@ from srs_ooc.store.store import Store
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="Only the N heaviest edges.  [default: all above 0]")  # fmt: skip
 @click.option("--threads", type=click.IntRange(1), metavar="N",
-              help="Workers; results do not depend on it.  [default: the cores there are]")  # fmt: skip
+              help="Workers; no result depends on it.  [default: the cores there are]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
 @click.option("--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip

@@ -11,9 +11,8 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.state import State
 from srs_ooc.runs.ledger import Ledger, Progress
+from srs_ooc.runs.place import NETWORK
 
-NETWORK = "network"
-"""Fact that says that a ledger is a network's, and which."""
 SHARD_NBYTES = 2 * MB
 """Weights of so many targets are written together as about so many bytes take."""
 COPIES = 5

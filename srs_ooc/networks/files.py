@@ -78,7 +78,7 @@ def write_edges(
 
 
 @contextmanager
-def _csv(file: Path, safe: bool) -> Iterator[_Writer]:  # noqa: FBT001 (called by one function)
+def _csv(file: Path, safe: bool) -> Iterator[_Writer]:
     with file.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -91,7 +91,7 @@ def _csv(file: Path, safe: bool) -> Iterator[_Writer]:  # noqa: FBT001 (called b
 
 
 @contextmanager
-def _parquet(file: Path, _: bool) -> Iterator[_Writer]:  # noqa: FBT001 (called by one function)
+def _parquet(file: Path, _: bool) -> Iterator[_Writer]:
     arrow, parquet = _arrow(file)
     kinds = (arrow.string(), arrow.string(), arrow.float64())
     schema = arrow.schema(list(zip(COLUMNS, kinds, strict=True)))
