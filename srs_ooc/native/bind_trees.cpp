@@ -149,30 +149,64 @@ void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances,
 }
 
 // Rows drawn with replacement, and their numbers at the root: the twin of TrainingRows.resampled.
+// A row that was drawn more than once comes once, with its times for a weight, where rows have no
+// weights of their own: splits and importances are the same numbers, and there are fewer rows.
 struct Sample {
     static constexpr uint64_t BOOTSTRAP = 22; // base/seeds.py
-    std::vector<int32_t> times, rows;
+    static constexpr int64_t MOST_TIMES = 16; // trees/response.py: bits of a weight times a target
+    std::vector<int32_t> times, rows, channels;
     std::vector<int64_t> stats;
 
-    void draw(srs::GrowJob &job, const int32_t *order, uint64_t key) {
-        const int64_t n = job.n_root_rows, width = 1 + job.n_channels;
+    void draw(srs::GrowJob &job, const srs::GrowJob &all, uint64_t key) {
+        const int64_t n = all.n_root_rows;
         const uint64_t drawing = srs::derive(key, BOOTSTRAP);
         times.assign(static_cast<size_t>(n), 0);
         for (int64_t i = 0; i < n; ++i) {
             const uint64_t hash = srs::derive(drawing, static_cast<uint64_t>(i));
             ++times[srs::scale_below(hash, static_cast<uint64_t>(n))];
         }
-        rows.resize(static_cast<size_t>(n));
-        stats.assign(static_cast<size_t>(width), 0);
-        stats[0] = n;
-        for (int64_t i = 0, place = 0; i < n; ++i) {
-            const int64_t count = times[static_cast<size_t>(i)];
-            for (int64_t c = 0; c < job.n_channels; ++c)
-                stats[static_cast<size_t>(1 + c)] += count * job.channels[c * job.n_rows + order[i]];
-            for (int64_t k = 0; k < count; ++k) rows[static_cast<size_t>(place++)] = order[i];
-        }
+        const int64_t most = *std::max_element(times.begin(), times.end());
+        if (all.n_channels == 1 && all.min_samples_leaf == 1 && most <= MOST_TIMES) weigh(job, all, most);
+        else repeat(job, all);
         job.rows = rows.data();
+        job.n_root_rows = static_cast<int64_t>(rows.size());
         job.root_stats = stats.data();
+    }
+
+  private:
+    void weigh(srs::GrowJob &job, const srs::GrowJob &all, int64_t most) {
+        channels.resize(static_cast<size_t>(2 * all.n_rows));
+        rows.clear();
+        stats.assign(3, 0);
+        for (int64_t i = 0; i < all.n_root_rows; ++i) {
+            const int32_t count = times[static_cast<size_t>(i)], row = all.rows[i];
+            if (count == 0) continue;
+            const int32_t sum = count * all.channels[row];
+            channels[static_cast<size_t>(row)] = count;
+            channels[static_cast<size_t>(all.n_rows + row)] = sum;
+            rows.push_back(row);
+            stats[1] += count;
+            stats[2] += sum;
+        }
+        stats[0] = static_cast<int64_t>(rows.size());
+        job.channels = channels.data();
+        job.n_channels = 2;
+        job.flush = std::max<int64_t>(1, all.flush / most);
+    }
+
+    void repeat(srs::GrowJob &job, const srs::GrowJob &all) {
+        rows.clear();
+        stats.assign(static_cast<size_t>(1 + all.n_channels), 0);
+        stats[0] = all.n_root_rows;
+        for (int64_t i = 0; i < all.n_root_rows; ++i) {
+            const int64_t count = times[static_cast<size_t>(i)];
+            for (int64_t c = 0; c < all.n_channels; ++c)
+                stats[static_cast<size_t>(1 + c)] += count * all.channels[c * all.n_rows + all.rows[i]];
+            rows.insert(rows.end(), static_cast<size_t>(count), all.rows[i]);
+        }
+        job.channels = all.channels;
+        job.n_channels = all.n_channels;
+        job.flush = all.flush;
     }
 };
 
@@ -180,12 +214,12 @@ struct Sample {
 void grow_trees(const Isa &isa, srs::GrowJob &job, int64_t first_tree, int64_t n_trees, bool bootstrap) {
     constexpr uint64_t MORE_TREES = uint64_t(1) << 32; // learners/trees.py: tree_key
     const uint64_t first_key = job.tree_key;
-    const int32_t *order = job.rows;
+    const srs::GrowJob all = job;
     int64_t n_leaves = 0, depth = 0;
     Sample sample;
     for (int64_t tree = first_tree; tree < first_tree + n_trees; ++tree) {
         job.tree_key = tree == 0 ? first_key : srs::derive(first_key, MORE_TREES | static_cast<uint64_t>(tree));
-        if (bootstrap) sample.draw(job, order, job.tree_key);
+        if (bootstrap) sample.draw(job, all, job.tree_key);
         isa.grow(job);
         n_leaves += job.n_leaves;
         depth = std::max(depth, job.depth);
@@ -246,7 +280,9 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
         const auto before = [&](int32_t a, int32_t b) { return job.features[a] < job.features[b]; };
         if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
         job.order = order.data();
-        std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(job), std::align_val_t(64)));
+        srs::GrowJob largest = job;
+        if (bootstrap) largest.n_channels = srs::MAX_CHANNELS;
+        std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(largest), std::align_val_t(64)));
         job.scratch = scratch.get();
         Threads threads(job.n_threads);
         job.threads = &threads;

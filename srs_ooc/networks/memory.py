@@ -130,7 +130,7 @@ def worker_nbytes(
         n_regulators,
         1,
         manifest.code_nbytes,
-        1 + weighted,
+        1 + (weighted or params.bootstrap),
         best=params.splitter == "best",
     )
     response = TrainingRows.nbytes(n_rows, "variance", 1 + weighted)
