@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "compact": "srs_ooc.api.around",
     "ingest": "srs_ooc.ingestion.pipeline",
+    "network": "srs_ooc.api.networks",
     "open_run": "srs_ooc.api.runs",
     "open_store": "srs_ooc.api.runs",
     "options": "srs_ooc.api.runs",

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.learners.trees import wants_tiles
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.runs.executors import Source
 from srs_ooc.trees.block import Block
@@ -17,6 +16,16 @@ from srs_ooc.trees.tree import IMPORTANCE_BITS
 
 TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""
+
+
+def wants_tiles(max_features: int, n_regulators: int) -> bool:
+    """Return whether a block of regulators is best laid out in tiles.
+
+    Where a quarter or more are candidates at each node. Runs draw the line at a twentieth
+    (:func:`srs_ooc.learners.trees.wants_tiles`), on more rows: here nodes are small, and of small
+    nodes single columns are read as fast.
+    """
+    return 4 * max_features > n_regulators
 
 
 class StoppedError(Exception):

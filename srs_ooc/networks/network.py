@@ -13,10 +13,9 @@ import numpy as np
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
-from srs_ooc.learners.trees import wants_tiles
 from srs_ooc.networks.book import EdgeBook, open_book
 from srs_ooc.networks.files import Edge, check_edge_file, write_edges
-from srs_ooc.networks.forests import Forests
+from srs_ooc.networks.forests import Forests, wants_tiles
 from srs_ooc.networks.genes import Genes, equal_columns, find_genes, names_of
 from srs_ooc.networks.memory import Grant, grant
 from srs_ooc.networks.params import NetworkParams

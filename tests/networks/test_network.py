@@ -5,9 +5,11 @@ import json
 
 import numpy as np
 import pytest
-from command import error_of, peak_kb, srs_ooc
+from command import error_of, peak_kb
+from command import srs_ooc as command
 from stores import make_store
 
+import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.networks.network import NetworkRequest, work_on_network
 from srs_ooc.networks.params import NetworkParams
@@ -203,10 +205,30 @@ def test_a_format_that_is_not_written_is_refused(folder, tmp_path):
 
 def test_the_command_reports_and_holds_its_cap(folder, tmp_path):
     out = tmp_path / "edges.csv"
-    command = ("network", folder / "t.zarr", "--out", out, "--trees", 5, "--json")
-    report = json.loads(srs_ooc(*command).stdout)
+    asked = ("network", folder / "t.zarr", "--out", out, "--trees", 5, "--json")
+    report = json.loads(command(*asked).stdout)
     assert report["n_targets"] == report["n_done"] == N_GENES
     assert report["n_edges"] == len(rows_of(out))
-    cap = int(error_of(*command, "--memory-mb", 9).rsplit("--memory-mb ", 1)[1].rstrip("."))
-    assert peak_kb(*command, "--memory-mb", cap) * 1024 <= cap * 10**6
+    cap = int(error_of(*asked, "--memory-mb", 9).rsplit("--memory-mb ", 1)[1].rstrip("."))
+    assert peak_kb(*asked, "--memory-mb", cap) * 1024 <= cap * 10**6
     assert "is a network" in error_of("status", f"{out}.network")
+
+
+def test_the_call_writes_what_the_command_writes(folder, tmp_path):
+    names = [f"f{i}" for i in range(N_REGULATORS)]
+    seen = []
+    done = srs_ooc.network(
+        folder / "t.zarr",
+        tmp_path / "a.csv",
+        regulators=names,
+        k="all",
+        trees=7,
+        progress=seen.append,
+    )
+    command("network", folder / "t.zarr", "--out", tmp_path / "b.csv", "--k", "all", "--trees", 7,
+            "--regulators", folder / "regulators.txt")  # fmt: skip
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert done.n_edges == len(rows_of(tmp_path / "a.csv"))
+    assert seen[-1].done == seen[-1].total == N_GENES
+    with pytest.raises(UsageError, match="tree: expected options of a network"):
+        srs_ooc.network(folder / "t.zarr", tmp_path / "c.csv", tree=7)
