@@ -244,12 +244,16 @@ def network(
         As on the command line.
     """
     with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
-        names = {"regulators": regulators, "targets": targets, "rows": rows}
-        files = {what: names_file(given, Path(scratch) / what, what) for what, given in names.items()}
-        params = NetworkParams.settle(_network_options(options), None)
-        folder = None if run is None else Path(run)
         request = NetworkRequest(
-            Path(out), params, **files, run=folder, top=top, memory_mb=memory_mb, threads=threads
+            Path(out),
+            NetworkParams.settle(_network_options(options), None),
+            names_file(regulators, Path(scratch) / "regulators", "regulators"),
+            names_file(targets, Path(scratch) / "targets", "targets"),
+            names_file(rows, Path(scratch) / "rows", "rows"),
+            None if run is None else Path(run),
+            top,
+            memory_mb,
+            threads,
         )
         return _stoppable(progress, partial(work_on_network, store_of(store), request))
 

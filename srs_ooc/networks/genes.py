@@ -38,10 +38,6 @@ class Genes:
     regulators: NDArray[np.uint32]
     targets: NDArray[np.uint32]
 
-    def regulators_of(self, target: int) -> NDArray[np.uint32]:
-        """Return the regulators of a target: all but itself."""
-        return self.regulators[self.regulators != target]
-
 
 def find_genes(
     store: Store, regulators: Path | None, targets: Path | None, room_nbytes: int = 0
