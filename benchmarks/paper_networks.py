@@ -36,7 +36,9 @@ LARGE = 5000, 500
 def area(edges: Path, gold: Path) -> float:
     """Return the average precision of edges over all pairs of a gold standard."""
     with edges.open(newline="") as stream:
-        weights = {(r["regulator"], r["target"]): float(r["weight"]) for r in csv.DictReader(stream)}
+        weights = {
+            (r["regulator"], r["target"]): float(r["weight"]) for r in csv.DictReader(stream)
+        }
     with gzip.open(gold, "rt") as stream:
         pairs = [line.split() for line in stream]
     scores = [weights.get((a, b), 0.0) for a, b, _ in pairs]

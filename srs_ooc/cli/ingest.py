@@ -22,6 +22,11 @@ from srs_ooc.ingestion.pipeline import ingest_table
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--target", metavar="NAME", help="Column of the target. [default: the last one]")
 @click.option(
+    "--no-target",
+    is_flag=True,
+    help="No column is the target: all are features, for `srs-ooc network`.",
+)
+@click.option(
     "--task",
     type=click.Choice(["auto", "classification", "regression"]),
     default="auto",
@@ -139,6 +144,7 @@ def ingest_command(
     source: Path,
     store: Path,
     target: str | None,
+    no_target: bool,
     task: str,
     missing_target: str,
     row_ids: str | None,
@@ -174,6 +180,8 @@ def ingest_command(
     are stored as such. STORE appears complete or not at all.
     """
     _check_source(source)
+    if no_target and (target is not None or target_file is not None):
+        raise UsageError("expected --target or --no-target, found both. Leave one out.")
     sample_table = _sample_table(orient, samples, id_name, target, covariates)
     _check_sides(sample_table, names, target, target_file)
     text = TextForm(separator, comment, decimal, missing or None, header=not no_header)
@@ -193,6 +201,7 @@ def ingest_command(
         text=text,
         samples=sample_table,
         overwrite=overwrite,
+        no_target=no_target,
     )
     if dry_run:
         report_forecast(forecast(source, store, options), options.memory_nbytes)

@@ -27,6 +27,7 @@ from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, declared, set
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import conclude, is_concluded
+from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
 
 Plan = Callable[[Store, RunSpec, Shape, Inputs, Request], Planned]
@@ -124,6 +125,7 @@ def _settled(
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     store.check_files()
+    _check_target(store)
     memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
     saves = bool(request.save_trees)
     class_weight = options.get("class_weight", UNWEIGHTED)
@@ -141,6 +143,15 @@ def _settled(
         after = sum(lease.n_bytes for lease in budget.leases[1:])
         check_leases(memory_mb * MB, scoring, other_nbytes=after)
     return spec, shape, memory_mb
+
+
+def _check_target(store: Store) -> None:
+    """Refuse a store of a table without a target: the numbers of its rows are none."""
+    if store.manifest.inferred.get("target") == NO_TARGET:
+        raise UsageError(
+            f"{store.path}: expected a store with a target, found one that was ingested with "
+            "--no-target, for `srs-ooc network`. Ingest the table again and name its --target."
+        )
 
 
 def _check_rows_split(spec: RunSpec, store: Store) -> None:

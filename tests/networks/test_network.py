@@ -232,3 +232,23 @@ def test_the_call_writes_what_the_command_writes(folder, tmp_path):
     assert seen[-1].done == seen[-1].total == N_GENES
     with pytest.raises(UsageError, match="tree: expected options of a network"):
         srs_ooc.network(folder / "t.zarr", tmp_path / "c.csv", tree=7)
+
+
+def test_a_table_without_a_target_gives_a_network_and_no_run(tmp_path):
+    values, known = expression()
+    lines = [",".join(f"f{i}" for i in range(N_GENES))]
+    lines += [",".join(map(str, row)) for row in values.T.tolist()]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    said = command("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", "--no-target").stdout
+    assert f"{values.shape[1]} rows x {N_GENES} features" in said
+    assert "target: none" in said
+    regulators = tmp_path / "regulators.txt"
+    regulators.write_text("".join(f"f{i}\n" for i in range(N_REGULATORS)))
+    network(tmp_path, tmp_path / "edges.csv", regulators=regulators)
+    found = [edge[:2] for edge in rows_of(tmp_path / "edges.csv")]
+    assert {*found[: len(known)]} == known
+    assert "ingested with --no-target" in error_of("run", tmp_path / "t.zarr")
+    srs_ooc.ingest(values.T, tmp_path / "a.zarr", no_target=True)
+    assert srs_ooc.open_store(tmp_path / "a.zarr").n_features == N_GENES
+    with pytest.raises(UsageError, match="no target named"):
+        srs_ooc.ingest(values.T, tmp_path / "b.zarr", no_target=True, target=values[0])
