@@ -32,6 +32,10 @@ EXAMPLES = {
         "srs-ooc export data.zarr data.run best.csv --top 100",
     ],
     "predict": ["srs-ooc predict data.run new.csv predictions.csv"],
+    "network": [
+        "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
+        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv --top 1000",
+    ],
     "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
     "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
 }

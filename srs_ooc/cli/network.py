@@ -14,6 +14,7 @@ from srs_ooc.cli.options import FILE, option_of, with_options
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, echo_json, say
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.run import work_signals
+from srs_ooc.cli.shows import progress_option
 from srs_ooc.networks.network import Network, NetworkRequest, work_on_network
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.store.store import Store
@@ -40,6 +41,7 @@ from srs_ooc.store.store import Store
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
 @SAFE_OPTION
 @MEMORY_OPTION
+@progress_option
 def network_command(
     store: Path,
     regulators: Path | None,
@@ -52,6 +54,7 @@ def network_command(
     as_json: bool,
     safe_csv: bool,
     memory_mb: int,
+    shows: str | None,
     **given: Any,
 ) -> None:
     """Weigh the regulators of every target of STORE, and write the edges, heaviest first.
@@ -68,7 +71,7 @@ def network_command(
     request = NetworkRequest(
         out, params, regulators, targets, rows, run, top, memory_mb, threads, safe_csv
     )
-    progress = RunProgress(memory_mb)
+    progress = RunProgress(memory_mb, shows)
     with work_signals() as signals:
 
         def keep_going(step: Any) -> bool:
