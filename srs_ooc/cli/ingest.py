@@ -180,10 +180,8 @@ def ingest_command(
     are stored as such. STORE appears complete or not at all.
     """
     _check_source(source)
-    if no_target and (target is not None or target_file is not None):
-        raise UsageError("expected --target or --no-target, found both. Leave one out.")
     sample_table = _sample_table(orient, samples, id_name, target, covariates)
-    _check_sides(sample_table, names, target, target_file)
+    side = _side_columns(sample_table, names, target, target_file)
     text = TextForm(separator, comment, decimal, missing or None, header=not no_header)
     options = IngestOptions(
         target=target,
@@ -206,10 +204,8 @@ def ingest_command(
     if dry_run:
         report_forecast(forecast(source, store, options), options.memory_nbytes)
         return
-    side = SideColumns(names, {} if target_file is None else {"target": [("target", target_file)]})
     with byte_progress(shows) as progress:
-        manifest = ingest_table(source, store, options, progress, side=side)
-    report_store(store, manifest)
+        report_store(store, ingest_table(source, store, options, progress, side=side))
 
 
 def _check_source(source: Path) -> None:
@@ -220,9 +216,9 @@ def _check_source(source: Path) -> None:
         )
 
 
-def _check_sides(
+def _side_columns(
     table: SampleTable | None, names: Path | None, target: str | None, target_file: Path | None
-) -> None:
+) -> SideColumns:
     if target is not None and target_file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
     if table and (names or target_file):
@@ -230,6 +226,7 @@ def _check_sides(
             "expected no --names or --target-file with --orient features: the table names its "
             "features, --samples holds the target. Leave them out."
         )
+    return SideColumns(names, {} if target_file is None else {"target": [("target", target_file)]})
 
 
 def _names(text: str | None) -> tuple[str, ...]:
