@@ -14,6 +14,7 @@ _PUBLIC = {
     "compact": "srs_ooc.api.around",
     "ingest": "srs_ooc.ingestion.pipeline",
     "list_runs": "srs_ooc.results.inventory",
+    "network": "srs_ooc.api.networks",
     "open_run": "srs_ooc.api.runs",
     "open_store": "srs_ooc.api.runs",
     "options": "srs_ooc.api.runs",

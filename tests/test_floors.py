@@ -21,7 +21,7 @@ FLOORS = {
     4: ["samplers", "store"],
     5: ["learners", "ingestion"],
     6: ["runs", "synthetic"],
-    7: ["planning", "compaction"],
+    7: ["planning", "compaction", "networks"],
     8: ["ensemble"],
     9: ["results"],
     10: ["report"],

@@ -45,6 +45,7 @@ class Purpose(IntEnum):
     SKETCH = 26
     SUBSETS = 31
     FOLDS = 32
+    EDGES = 41
 
 
 def mix64(x: int) -> int:

@@ -33,6 +33,7 @@ COMMANDS = {
     "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),
     "runs": ("srs_ooc.cli.runs", "List the runs and stores of a folder."),
     "remove": ("srs_ooc.cli.remove", "Remove a run; its store stays."),
+    "network": ("srs_ooc.cli.network", "Rank the regulators of each target as edges."),
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
     "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),
 }

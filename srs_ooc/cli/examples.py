@@ -40,6 +40,10 @@ EXAMPLES = {
     "predict": ["srs-ooc predict data.run new.csv predictions.csv"],
     "runs": ["srs-ooc runs", "srs-ooc runs results --json"],
     "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
+    "network": [
+        "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
+        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv --top 1000",
+    ],
     "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
     "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
 }

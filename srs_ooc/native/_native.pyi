@@ -37,6 +37,9 @@ def grow(
     isa: str,
     record_leaves: int,
     n_threads: int,
+    first_tree: int = 0,
+    n_trees: int = 1,
+    bootstrap: bool = False,
 ) -> tuple[int, int, int, bytes | None]: ...
 def decode_trees(
     data: NDArray[np.uint8],

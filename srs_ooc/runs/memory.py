@@ -107,7 +107,7 @@ def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
 def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
     """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
     n_workers = 1
-    while n_workers < (threads or _n_cores()) and budget.fits(worker_nbytes):
+    while n_workers < (threads or n_cores()) and budget.fits(worker_nbytes):
         budget.grant("another worker", worker_nbytes)
         n_workers += 1
     return n_workers
@@ -127,11 +127,12 @@ def grant_threads(
         spec.learner.splitter,
     )
     n_threads = 1
-    while (n_threads + 1) * n_workers <= (threads or _n_cores()) and budget.fits(n_workers * one):
+    while (n_threads + 1) * n_workers <= (threads or n_cores()) and budget.fits(n_workers * one):
         budget.grant("another thread for each tree", n_workers * one)
         n_threads += 1
     return n_threads
 
 
-def _n_cores() -> int:
+def n_cores() -> int:
+    """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1

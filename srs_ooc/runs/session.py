@@ -28,6 +28,7 @@ from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, declared, set
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import conclude, is_concluded
+from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
 
 Plan = Callable[[Store, RunSpec, Shape, Inputs, Request], Planned]
@@ -132,6 +133,7 @@ def _settled(
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     store.check_files()
+    _check_target(store)
     spec, shape, task, stages = _stages(store, asked, options, request)
     _check_rows_split(spec, store)
     training_response(task)
@@ -164,6 +166,15 @@ def _stages(
     scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
     running = run_leases(spec, shape, saves=saves)
     return spec, shape, task, [running, scoring] if scoring else [running]
+
+
+def _check_target(store: Store) -> None:
+    """Refuse a store of a table without a target: the numbers of its rows are none."""
+    if store.manifest.inferred.get("target") == NO_TARGET:
+        raise UsageError(
+            f"{store.path}: expected a store with a target, found one that was ingested with "
+            "--no-target, for `srs-ooc network`. Ingest the table again and name its --target."
+        )
 
 
 def _check_rows_split(spec: RunSpec, store: Store) -> None:

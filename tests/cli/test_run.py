@@ -180,6 +180,11 @@ def test_a_value_of_the_wrong_type_is_refused_not_rounded(folder, tmp_path, line
     "config", sorted(Path(__file__).parents[2].glob("configs/*.toml")), ids=lambda path: path.stem
 )
 def test_every_config_runs(folder, tmp_path, config):
+    if config.stem == "genie3":
+        edges = tmp_path / "edges.csv"
+        srs_ooc("network", folder / "t.zarr", "--config", config, "--out", edges, "--trees", 2)
+        assert edges.read_text().startswith("regulator,target,weight\n")
+        return
     run = tmp_path / "x.run"
     srs_ooc("run", folder / "t.zarr", "--config", config, "--out", run, "--iterations", 30)
     assert json_of("status", run, "--json")["iterations"] == 30
