@@ -137,9 +137,7 @@ class TreeLearner:
     def _alone(self, block: Block, columns: Columns, key: int) -> Predict:
         """Return what grows the trees of a candidate on a split, and has them predict."""
 
-        def predict(
-            places: NDArray[np.int32], split: RowSplit, number: int
-        ) -> NDArray[np.float64]:
+        def predict(places: NDArray[np.int32], split: RowSplit, number: int) -> NDArray[np.float64]:
             own, rows = block.only(places), self.rows.only(split.fitted)
             some = Columns(columns.features[places], columns.sources[places])
             records = []

@@ -13,6 +13,7 @@ namespace {
 #define SRS_INLINE inline __attribute__((always_inline))
 
 constexpr uint32_t TIE_FACTOR = 0x9E3779B1u; // as in best.hpp
+constexpr int64_t FEW_ROWS = 12; // up to here a node's places are scored one by one
 constexpr double GIVEN_UP = __builtin_inf();
 
 SRS_INLINE int32_t bits_of(float x) {
@@ -34,6 +35,7 @@ struct Carver {
 struct Node {
     int32_t start, n, held, n_held, depth; // its rows, those to predict
     uint64_t key;
+    double total;                          // of its targets
 };
 
 struct Found { // as Split of scores.hpp, with the rows that go left
@@ -59,6 +61,7 @@ template <typename Code> struct SubsetTrees {
     int32_t *bits;     // [most_fitted]
     uint32_t *hashes;  // [largest]
     Node *stack;       // [most_fitted]: each row of a tree is in one node that waits
+    int64_t *turns;    // [n_subsets]
     int64_t totals[MOST_CLASSES];
 
     explicit SubsetTrees(SubsetJob &job) : job(job), codes(static_cast<const Code *>(job.codes)), n_classes(job.n_classes) {}
@@ -76,6 +79,7 @@ template <typename Code> struct SubsetTrees {
         bits = carver.take<int32_t>(job.most_fitted);
         hashes = carver.take<uint32_t>(job.largest);
         stack = carver.take<Node>(job.most_fitted + 1);
+        turns = carver.take<int64_t>(job.n_subsets);
         return carver.used;
     }
 
@@ -116,28 +120,49 @@ template <typename Code> struct SubsetTrees {
         const int32_t all = static_cast<int32_t>(n);
         float *scores = reinterpret_cast<float *>(sums);
         for (int32_t i = 0; i < all - 1; ++i) scores[i] = 0.0f;
+        int64_t n_present = 0;
+        for (int64_t k = 0; k < n_classes; ++k) n_present += totals[k] != 0;
         for (int64_t k = 0; k < n_classes; ++k) {
             const int32_t whole = static_cast<int32_t>(totals[k]);
             if (whole == 0) continue;
-            int32_t *own = counts, count = 0;
-            for (int32_t i = 0; i < all - 1; ++i) own[i] = count += job.labels[order[i]] == k;
+            int32_t count = 0;
+            for (int32_t i = 0; i < all - 1; ++i) counts[i] = count += job.labels[order[i]] == k;
             for (int32_t i = 0; i < all - 1; ++i) {
-                const float d = static_cast<float>(own[i] * all - whole * (i + 1));
+                const float d = static_cast<float>(counts[i] * all - whole * (i + 1));
                 scores[i] = scores[i] + d * d;
             }
+            if (n_present != 2) continue;
+            for (int32_t i = 0; i < all - 1; ++i) scores[i] = scores[i] + scores[i]; // the other's D is minus this one's
+            break;
         }
         for (int32_t i = 0; i < all - 1; ++i)
             bits[i] = bits_of(scores[i] / (static_cast<float>(i + 1) * static_cast<float>(all - i - 1)));
     }
 
+    // The score of one place of a small node, as above.
+    SRS_INLINE int32_t score_of(int32_t n_left, int32_t n, double sum, double total, const int32_t *lefts) const {
+        const float sides = static_cast<float>(n_left) * static_cast<float>(n - n_left);
+        if (job.targets) {
+            const float d = static_cast<float>(sum * static_cast<double>(n) - total * static_cast<double>(n_left));
+            return bits_of(d * d / sides);
+        }
+        float score = 0.0f;
+        for (int64_t k = 0; k < n_classes; ++k) {
+            const float d = static_cast<float>(lefts[k] * n - static_cast<int32_t>(totals[k]) * n_left);
+            score = score + d * d; // of a class that is absent: plus 0
+        }
+        return bits_of(score / sides);
+    }
+
     // ---- the best split ------------------------------------------------------------------------
 
-    SRS_INLINE void try_member(int64_t member, const Node &node, const LaneKey &ties, double total, Found &best) {
+    SRS_INLINE void try_member(int64_t member, const Node &node, const LaneKey &ties, Found &best) {
         const uint16_t *order = order_of(member, node);
         const Code *own = column(member);
         const int64_t n = node.n;
         if (own[order[0]] == own[order[n - 1]]) return; // constant
-        if (job.targets) score_targets(order, n, total);
+        if (n <= FEW_ROWS) return try_few(member, node, ties, best);
+        if (job.targets) score_targets(order, n, node.total);
         else score_classes(order, n);
         const int64_t first = job.min_samples_leaf - 1, end = n - job.min_samples_leaf;
         int32_t most = -1;
@@ -152,6 +177,29 @@ template <typename Code> struct SubsetTrees {
         }
     }
 
+    SRS_INLINE void try_few(int64_t member, const Node &node, const LaneKey &ties, Found &best) {
+        const uint16_t *order = order_of(member, node);
+        const Code *own = column(member);
+        const int64_t first = job.min_samples_leaf - 1, end = node.n - job.min_samples_leaf;
+        const int32_t *says = job.targets ? job.targets : job.labels;
+        int32_t lefts[MOST_CLASSES];
+        for (int64_t k = 0; k < n_classes; ++k) lefts[k] = 0;
+        double sum = 0.0;
+        uint32_t next = own[order[0]];
+        for (int64_t i = 0; i < end; ++i) {
+            const int32_t said = says[order[i]];
+            const uint32_t threshold = next;
+            next = own[order[i + 1]];
+            if (job.targets) sum += said;
+            else ++lefts[said];
+            if (i < first || next == threshold) continue;
+            const int32_t found = score_of(static_cast<int32_t>(i + 1), node.n, sum, node.total, lefts);
+            if (found < best.bits) continue;
+            const uint32_t tie = ties(hashes[member]) ^ (threshold * TIE_FACTOR);
+            offer(best, Found{found, static_cast<int32_t>(i + 1), tie, member});
+        }
+    }
+
     SRS_INLINE void offer(Found &best, const Found &found) const {
         if (found.bits < best.bits || (found.bits == best.bits && found.tie < best.tie)) return;
         const bool equal = found.bits == best.bits && found.tie == best.tie;
@@ -159,35 +207,34 @@ template <typename Code> struct SubsetTrees {
         best = found;
     }
 
-    SRS_INLINE double total_of(const Node &node) {
-        const uint16_t *order = order_of(0, node);
+    // The sum of a node's targets; of classes its numbers are left in `totals`.
+    SRS_INLINE double total_of(const uint16_t *order, int64_t n) {
+        double total = 0.0;
         if (job.targets) {
-            double total = 0.0;
-            for (int64_t i = 0; i < node.n; ++i) total += job.targets[order[i]];
+            for (int64_t i = 0; i < n; ++i) total += job.targets[order[i]];
             return total;
         }
         for (int64_t k = 0; k < n_classes; ++k) totals[k] = 0;
-        for (int64_t i = 0; i < node.n; ++i) ++totals[job.labels[order[i]]];
-        return 0.0;
+        for (int64_t i = 0; i < n; ++i) ++totals[job.labels[order[i]]];
+        return total;
     }
 
-    SRS_INLINE bool stops(const Node &node) const {
-        if ((job.max_depth >= 0 && node.depth >= job.max_depth) || node.n < 2 * job.min_samples_leaf) return true;
-        const uint16_t *order = order_of(0, node);
+    SRS_INLINE bool stops(const uint16_t *order, int64_t n, int64_t depth) const {
+        if ((job.max_depth >= 0 && depth >= job.max_depth) || n < 2 * job.min_samples_leaf) return true;
         const int32_t *says = job.targets ? job.targets : job.labels;
-        for (int64_t i = 1; i < node.n; ++i)
+        for (int64_t i = 1; i < n; ++i)
             if (says[order[i]] != says[order[0]]) return false;
         return true;
     }
 
     // ---- growing -------------------------------------------------------------------------------
 
-    void end(const Node &node, const uint16_t *rows, double total) {
+    void end(const Node &node, const uint16_t *rows) {
         int64_t chosen = 0;
         for (int64_t k = 1; k < n_classes; ++k) chosen = totals[k] > totals[chosen] ? k : chosen;
         for (int64_t i = node.held; i < node.held + node.n_held; ++i) {
             const int64_t row = rows[held[i]];
-            const double error = total / static_cast<double>(node.n) - (job.targets ? job.targets[row] : 0);
+            const double error = node.total / static_cast<double>(node.n) - (job.targets ? job.targets[row] : 0);
             errors[held[i]] = job.targets ? error * error : static_cast<double>(job.labels[row] != chosen);
         }
     }
@@ -210,8 +257,9 @@ template <typename Code> struct SubsetTrees {
         return n_left;
     }
 
-    // Each column's rows that go left come first; what goes where no row to predict does is not kept.
+    // Each column's rows that go left come first; what goes to a side that is not split further is not kept.
     void part(const Node &node, const Found &split, bool any_left, bool any_right) {
+        if (!any_left && !any_right) return;
         const uint16_t *chosen = order_of(split.member, node);
         for (int32_t i = 0; i < node.n; ++i) left[chosen[i]] = i < split.n_left;
         for (int64_t m = 0; m < n_members; ++m) {
@@ -245,6 +293,15 @@ template <typename Code> struct SubsetTrees {
         }
     }
 
+    // Whether a node is to be split; `order`: its rows, in any order. A leaf says what it has to say at once.
+    bool waits(Node &node, const uint16_t *order, const uint16_t *rows) {
+        if (node.n_held == 0) return false;
+        node.total = total_of(order, node.n);
+        if (!stops(order, node.n, node.depth)) return true;
+        end(node, rows);
+        return false;
+    }
+
     // The loss of one split: a tree, as far as rows to predict go.
     double grow(int64_t split) {
         const uint16_t *rows = job.predicted + job.predicted_bounds[split];
@@ -253,42 +310,81 @@ template <typename Code> struct SubsetTrees {
         for (int64_t m = 0; m < n_members; ++m)
             hashes[m] = static_cast<uint32_t>(derive(job.tree_keys[split], job.features[places[m]]) >> 32);
         for (int32_t i = 0; i < n_held; ++i) held[i] = static_cast<uint16_t>(i);
-        int64_t n_waiting = 1;
-        stack[0] = Node{0, static_cast<int32_t>(job.n_fitted[split]), 0, n_held, 0, job.tree_keys[split]};
+        const auto n_rows = static_cast<int32_t>(job.n_fitted[split]);
+        Node root{0, n_rows, 0, n_held, 0, job.tree_keys[split], total_of(orders, n_rows)};
+        int64_t n_waiting = 0;
+        if (waits(root, orders, rows)) stack[n_waiting++] = root;
         while (n_waiting > 0) {
             const Node node = stack[--n_waiting];
-            if (node.n_held == 0) continue;
-            const double total = total_of(node);
+            if (!job.targets) total_of(order_of(0, node), node.n);
             Found best;
-            if (!stops(node)) {
-                const LaneKey ties(node.key, TIE);
-                for (int64_t m = 0; m < n_members; ++m) try_member(m, node, ties, total, best);
-            }
+            const LaneKey ties(node.key, TIE);
+            for (int64_t m = 0; m < n_members; ++m) try_member(m, node, ties, best);
             if (best.member < 0) {
-                end(node, rows, total);
+                end(node, rows);
                 continue;
             }
-            const int32_t n_left = part_held(node, rows, best), n_right = node.n_held - n_left;
-            part(node, best, n_left > 0, n_right > 0);
-            stack[n_waiting++] = Node{node.start + best.n_left, node.n - best.n_left, node.held + n_left, n_right,
-                                      node.depth + 1, derive(node.key, RIGHT)};
-            stack[n_waiting++] = Node{node.start, best.n_left, node.held, n_left, node.depth + 1, derive(node.key, LEFT)};
+            const int32_t n_left = part_held(node, rows, best);
+            const uint16_t *order = order_of(best.member, node), *other = order + best.n_left;
+            Node left_node{node.start, best.n_left, node.held, n_left, node.depth + 1, derive(node.key, LEFT), 0.0};
+            Node right_node{node.start + best.n_left, node.n - best.n_left, node.held + n_left, node.n_held - n_left,
+                            node.depth + 1, derive(node.key, RIGHT), 0.0};
+            const bool right_waits = waits(right_node, other, rows), left_waits = waits(left_node, order, rows);
+            part(node, best, left_waits, right_waits);
+            if (right_waits) stack[n_waiting++] = right_node;
+            if (left_waits) stack[n_waiting++] = left_node;
         }
         double loss = 0.0;
         for (int32_t i = 0; i < n_held; ++i) loss += errors[i];
         return loss;
     }
 
-    // A subset whose loss exceeds another's before all splits are grown cannot be the best.
+    // The first split says in which order the others are looked at. A subset whose loss exceeds another's before all
+    // splits are grown cannot be the best.
     void judge() {
-        double least = GIVEN_UP;
         for (int64_t s = 0; s < job.n_subsets; ++s) {
-            places = job.places + job.bounds[s];
-            n_members = job.bounds[s + 1] - job.bounds[s];
-            double loss = 0.0;
-            for (int64_t split = 0; split < job.n_splits && loss <= least; ++split, ++job.n_trees) loss += grow(split);
+            turns[s] = s;
+            job.losses[s] = job.n_splits > 0 ? of_subset(s).grow(0) : 0.0;
+        }
+        sort_turns();
+        double least = GIVEN_UP;
+        for (int64_t turn = 0; turn < job.n_subsets; ++turn) {
+            const int64_t s = turns[turn];
+            double loss = job.losses[s];
+            for (int64_t split = 1; split < job.n_splits && loss <= least; ++split) loss += of_subset(s).grow(split);
             job.losses[s] = loss <= least ? loss : GIVEN_UP;
             least = loss < least ? loss : least;
+        }
+    }
+
+    SubsetTrees &of_subset(int64_t s) {
+        places = job.places + job.bounds[s];
+        n_members = job.bounds[s + 1] - job.bounds[s];
+        ++job.n_trees;
+        return *this;
+    }
+
+    SRS_INLINE bool after(int64_t a, int64_t b) const {
+        return job.losses[a] > job.losses[b] || (job.losses[a] == job.losses[b] && a > b);
+    }
+
+    void sift(int64_t from, int64_t n) {
+        for (int64_t at = from, child; (child = 2 * at + 1) < n; at = child) {
+            if (child + 1 < n && after(turns[child + 1], turns[child])) ++child;
+            if (!after(turns[child], turns[at])) return;
+            const int64_t other = turns[at];
+            turns[at] = turns[child];
+            turns[child] = other;
+        }
+    }
+
+    void sort_turns() { // by heap: nothing is allocated, and no library function is used
+        for (int64_t i = job.n_subsets / 2; i-- > 0;) sift(i, job.n_subsets);
+        for (int64_t n = job.n_subsets; n-- > 1;) {
+            const int64_t last = turns[n];
+            turns[n] = turns[0];
+            turns[0] = last;
+            sift(0, n);
         }
     }
 };

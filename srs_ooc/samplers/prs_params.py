@@ -123,7 +123,7 @@ class PrsParams(Params):
         members = BernoulliSubsets.nbytes(self.models, n_features, self.folds)
         return FEATURE_NBYTES * n_features + votes + members + 64 * n_rows * self.folds
 
-    def most_iterations(self) -> tuple[int, str]:
+    def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
         """Return the models there are at most: those of all epochs."""
         each = self.models * self.folds
         return each * self.epochs + self.models, (

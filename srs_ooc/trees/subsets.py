@@ -14,7 +14,6 @@ from srs_ooc.base.records import Candidates, RowSplit
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import TreeLimits
 
 GIVEN_UP = np.inf
@@ -105,22 +104,27 @@ def judge_one_by_one(
 ) -> tuple[NDArray[np.float64], int]:
     """Return the loss of each candidate and how many models were fitted.
 
-    ``predict`` fits the models. A candidate whose loss exceeds another's before all splits are
-    fitted is given up.
+    ``predict`` fits the models. The first split says in which order the others are looked at. A
+    candidate whose loss exceeds another's before all splits are fitted is given up.
     """
-    least, n_models = GIVEN_UP, 0
-    losses = np.empty(len(candidates.bounds) - 1)
-    for number in range(len(losses)):
+    n_candidates, splits = len(candidates.bounds) - 1, candidates.splits
+
+    def loss(number: int, at: int) -> float:
         places = candidates.places[candidates.bounds[number] : candidates.bounds[number + 1]]
-        loss = 0.0
-        for at, split in enumerate(candidates.splits):
-            if loss > least:
+        return loss_of(predict(places, splits[at], at), response, splits[at].predicted)
+
+    losses = np.array([loss(number, 0) for number in range(n_candidates)])
+    n_models, least = n_candidates, GIVEN_UP
+    for number in np.argsort(losses, kind="stable").tolist():
+        total = float(losses[number])
+        for at in range(1, len(splits)):
+            if total > least:
                 break
-            loss += loss_of(predict(places, split, at), response, split.predicted)
+            total += loss(number, at)
             n_models += 1
-        losses[number] = loss if loss <= least else GIVEN_UP
-        least = min(least, loss)
-    return mean_losses(losses, response, candidates.splits), n_models
+        losses[number] = total if total <= least else GIVEN_UP
+        least = min(least, total)
+    return mean_losses(losses, response, splits), n_models
 
 
 def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int32]) -> float:
@@ -158,14 +162,9 @@ def mean_losses(
     return sums / (scale * scale) / weight
 
 
-def training_rows(rows: TrainingRows, split: RowSplit) -> TrainingRows:
-    """Return the rows that a split is fitted on, each as often as it says."""
-    return rows.only(split.fitted)
+def sorted_nbytes(n_rows: int, n_columns: int) -> int:
+    """Return the bytes of the rows in order of each column, and of what is made of them.
 
-
-def scratch_nbytes(n_rows: int, n_columns: int) -> int:
-    """Return the bytes that rows in order take for each column of a block, and for a subset.
-
-    A subset has at most as many columns as the block, and few splits are under way at once.
+    In use are those of the columns of one subset, split by split, which are far fewer.
     """
-    return 2 * n_rows * n_columns
+    return 3 * n_rows * n_columns

@@ -88,7 +88,9 @@ def judged(learner, block, features, candidates):
     return learner.fit(block, Columns(features, features), Iteration(0, subspace, 5)).losses
 
 
-@pytest.mark.parametrize("case", ["plain", "missing", "categories", "weights", "bootstrap", "trees"])
+@pytest.mark.parametrize(
+    "case", ["plain", "missing", "categories", "weights", "bootstrap", "trees"]
+)
 def test_the_least_loss_is_that_of_the_informative_columns(case):
     rng = np.random.default_rng(5)
     n_rows, features = 80, np.arange(12, dtype=np.uint32)
@@ -118,7 +120,12 @@ def test_the_least_loss_is_that_of_the_informative_columns(case):
     assert losses.argmin() == 1
     assert losses[1] < 0.35
     alone = [
-        judged(learner, block, features, Candidates(np.array(s, np.int32), np.array([0, len(s)]), splits))
+        judged(
+            learner,
+            block,
+            features,
+            Candidates(np.array(s, np.int32), np.array([0, len(s)]), splits),
+        )
         for s in subsets
     ]
     for loss, own in zip(losses, np.concatenate(alone), strict=True):
