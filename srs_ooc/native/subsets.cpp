@@ -106,8 +106,8 @@ template <typename Code> struct SubsetTrees {
 
     // Of every place between neighbours: sum over i < n - 1 of what goes left there.
     SRS_INLINE void score_targets(const uint16_t *order, int64_t n, double total) {
-        double sum = 0.0; // whole numbers below 2**53: exact
-        for (int64_t i = 0; i + 1 < n; ++i) sums[i] = sum += job.targets[order[i]];
+        int64_t sum = 0; // below 2**53: exact as a double
+        for (int64_t i = 0; i + 1 < n; ++i) sums[i] = static_cast<double>(sum += job.targets[order[i]]);
         const double all = static_cast<double>(n);
         for (int32_t i = 0; i < static_cast<int32_t>(n) - 1; ++i) {
             const float d = static_cast<float>(sums[i] * all - total * static_cast<double>(i + 1));
