@@ -5,7 +5,6 @@ the kept subspaces that hold a feature is its weight in the next round. ``docs/m
 the equations.
 """
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,40 +16,11 @@ from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.state import Pages, Saved, State, n_pages
 from srs_ooc.samplers.base import LOSS, PREDICTIONS
 from srs_ooc.samplers.folds import deal, resample
+from srs_ooc.samplers.rase_search import OUT_OF_BAG, VALIDATION, Search, batch_size, eta
 from srs_ooc.samplers.rase_votes import Votes
 from srs_ooc.samplers.subset_draws import SubsetWeights
 
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
-CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
-
-
-@dataclass(frozen=True)
-class Search:
-    """How RaSE searches.
-
-    Attributes
-    ----------
-    n_models, n_candidates : int
-        B1, and B2 subspaces for each.
-    largest : int
-        D: the most features of a subspace.
-    n_rounds : int
-        Rounds, counted from the first.
-    criterion : {'cv', 'oob', 'validation'}
-        Rows by which the best subspace is chosen.
-    n_folds : int
-        Folds, or samples with replacement.
-    floor : float
-        C0.
-    """
-
-    n_models: int
-    n_candidates: int
-    largest: int
-    n_rounds: int
-    criterion: str
-    n_folds: int
-    floor: float
 
 
 class RandomSubspaceEnsemble:
@@ -293,16 +263,3 @@ class RandomSubspaceEnsemble:
             parts = np.split(arrays[name], ends) if len(arrays[f"{name}_sizes"]) else []
             subspaces[:] = [part.astype(np.uint32) for part in parts]
         self._weights = self._weights_of(self._drawn_by)
-
-
-def batch_size(n_subspaces: int, largest: int, n_features: int, capacity: int) -> int:
-    """Return how many of so many subspaces, of at most ``largest`` features, fit an iteration."""
-    return n_subspaces if capacity >= n_features else min(n_subspaces, capacity // largest)
-
-
-def eta(subspaces: list[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Return the features that some subspaces hold, ascending, and how many hold each."""
-    if not subspaces:
-        return np.zeros(0, np.uint32), np.zeros(0, np.int64)
-    members, counts = np.unique(np.concatenate(subspaces), return_counts=True)
-    return members, counts.astype(np.int64)

@@ -13,11 +13,11 @@ from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.folds import make_folds
 from srs_ooc.samplers.method import Ground, Method
 from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.rase import (
+from srs_ooc.samplers.rase import RandomSubspaceEnsemble
+from srs_ooc.samplers.rase_search import (
     CROSS_VALIDATION,
     OUT_OF_BAG,
     VALIDATION,
-    RandomSubspaceEnsemble,
     Search,
     batch_size,
 )

@@ -11,8 +11,9 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Outcome
 from srs_ooc.samplers.folds import resample
 from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.rase import OVER, SEARCHING, eta
+from srs_ooc.samplers.rase import OVER, SEARCHING
 from srs_ooc.samplers.rase_params import RASE, RaseParams
+from srs_ooc.samplers.rase_search import eta
 from srs_ooc.samplers.rase_votes import TRAINING, Votes
 from srs_ooc.samplers.subset_draws import SubsetWeights, draw_one
 from srs_ooc.testing import check_sampler
