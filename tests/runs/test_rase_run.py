@@ -109,8 +109,7 @@ def test_a_run_ends_by_itself_and_ranks_by_share_of_kept_subspaces(store, tmp_pa
 @pytest.mark.parametrize("criterion", ["oob", "validation"])
 def test_other_criteria_find_the_relevant_features_too(store, tmp_path, criterion):
     run = tmp_path / "a.run"
-    arguments = "--criterion", criterion, "--vote-cutoff", "training"
-    srs_ooc("run", store, "--out", run, "--method", "rase", *ARGUMENTS, *arguments)
+    work(store, run, criterion=criterion, vote_cutoff="training")
     records = json_of("features", run, "--json")
     assert records[0]["name"] in {"f0", "f1"}
 
@@ -119,11 +118,7 @@ def test_other_criteria_find_the_relevant_features_too(store, tmp_path, criterio
     ("given", "says"),
     [
         (("--method", "srs", "--candidates", 5), "--candidates"),
-        (("--method", "prs", "--max-size", 5), "--max-size"),
-        (("--method", "rase", "--epochs", 5), "--epochs"),
         (("--method", "rase", "--judge", "decoy"), "--judge"),
-        (("--method", "rase", "--criterion", "ric"), "ric"),
-        (("--method", "rase", "--max-size", 30, "--q", 20), "--max-size"),
         (("--method", "rase", "--save-trees"), "--save-trees"),
     ],
 )
@@ -137,4 +132,4 @@ def test_plan_and_run_say_where_a_round_sees_too_few_features(store, tmp_path):
     planned = srs_ooc("plan", store, *few)
     ran = srs_ooc("run", store, "--out", tmp_path / "a.run", *few)
     for said in (planned.stdout, ran.stderr):
-        assert "87% of them are never seen in the first round" in " ".join(said.split())
+        assert "88% of them are never seen in the first round" in " ".join(said.split())
