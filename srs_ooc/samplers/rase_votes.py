@@ -81,7 +81,8 @@ class Votes:
 
     def _said(self, which: NDArray[np.bool_], cutoff: float) -> NDArray[np.intp]:
         if self._n_classes == 2:
-            return (self.sums[which, 1] > cutoff * self._n_models).astype(np.intp)
+            above: NDArray[np.bool_] = self.sums[which, 1] > cutoff * self._n_models
+            return above.astype(np.intp)
         most: NDArray[np.intp] = self.sums[which].argmax(1)
         return most
 

@@ -159,7 +159,8 @@ def mean_losses(
     weights = weights_of(response)
     weight = float(sum(weights[s.predicted].sum() for s in splits))
     scale = 1.0 if response.scale is None else response.scale
-    return sums / (scale * scale) / weight
+    means: NDArray[np.float64] = sums / (scale * scale) / weight
+    return means
 
 
 def sorted_nbytes(n_rows: int, n_columns: int) -> int:

@@ -19,7 +19,6 @@ ARGUMENTS = [word for name, value in SMALL.items() for word in (f"--{name}", val
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
     values, labels = noise_table(90, 60, n_relevant=2)
-    values[40:50, ::7] = np.nan
     return make_store(tmp_path_factory.mktemp("rase") / "t.zarr", values, labels)
 
 

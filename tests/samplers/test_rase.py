@@ -11,7 +11,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Outcome
 from srs_ooc.samplers.folds import resample
 from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.rase import OVER, SEARCHING
+from srs_ooc.samplers.rase import OVER, SEARCHING, RandomSubspaceEnsemble
 from srs_ooc.samplers.rase_params import RASE, RaseParams
 from srs_ooc.samplers.rase_search import eta
 from srs_ooc.samplers.rase_votes import TRAINING, Votes
@@ -94,6 +94,7 @@ def works(params, judge, q=24):
     """Take a sampler through all its rounds; ``judge(features)`` is a candidate's loss."""
     work = _begun(lambda ground: RASE.make(params, ground), 1, 400, q, 1, None)
     sampler, weights = work.sampler, []
+    assert isinstance(sampler, RandomSubspaceEnsemble)
     while not sampler.done(work.iteration):
         if sampler.phase == SEARCHING:
             weights.append(sampler._weights)
