@@ -6,11 +6,16 @@ from math import exp, isqrt
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Number, Params, Share, Text, Whole, option
+from srs_ooc.base.params import Choice, Number, Params, Text, Whole, option
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.shares import exact_share
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.folds import make_folds
+from srs_ooc.samplers.held_out_options import (
+    folds_option,
+    models_option,
+    validation_share_option,
+)
 from srs_ooc.samplers.method import Ground, Method
 from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.samplers.rase import RandomSubspaceEnsemble
@@ -38,7 +43,7 @@ OF_MODELS_WITH_LIKELIHOODS = {
 class RaseParams(Params):
     """Options of Random Subspace Ensemble; defaults are those of the PRS paper."""
 
-    models: int = option(Whole(2, 100_000), "B1: models of each round.", default=100, metavar="B1")
+    models: int = models_option()
     candidates: int = option(
         Whole(1, 100_000), "B2: subspaces of which the best is each model's.", default=500,
         metavar="B2",
@@ -61,7 +66,7 @@ class RaseParams(Params):
         default=CROSS_VALIDATION,
         metavar="|".join(CRITERIA),
     )
-    folds: int = option(Whole(2, 100), "Folds of cv, or samples of oob.", default=10, metavar="K")
+    folds: int = folds_option()
     floor: str = option(
         Number(),
         "C0: features in no more than C0 / log p of the kept subspaces weigh C0 / p in the next "
@@ -75,13 +80,7 @@ class RaseParams(Params):
         "least on the training rows.",
         default=HALF,
     )
-    validation_share: str = option(
-        Share(),
-        "Share of the rows held out to choose the round (0: take the last); or name them by "
-        "--validation-rows.",
-        default="0.2",
-        metavar="SHARE",
-    )
+    validation_share: str = validation_share_option()
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
