@@ -148,7 +148,8 @@ def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int3
 def weights_of(response: Response) -> NDArray[np.float64]:
     """Return the weight of each row; float64 (n_rows,)."""
     if response.n_channels > int(response.is_regression):
-        return response.channels[0].astype(np.float64)
+        weights: NDArray[np.float64] = response.channels[0].astype(np.float64)
+        return weights
     return np.ones(len(response.labels))
 
 
