@@ -16,10 +16,12 @@ from srs_ooc.column_scores.norm import SquaredNorm
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.executors import ThreadExecutor
+from srs_ooc.runs.spec import Shape
 from srs_ooc.samplers.elimination import COUNTING, Elimination
 from srs_ooc.samplers.method import Ground, methods
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.testing import check_executor, check_learner, check_sampler, check_score
+from srs_ooc.testing.samplers import N_ROWS
 from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import TreeLimits
@@ -29,8 +31,7 @@ WORKED = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(),
 
 
 def defaults(method):
-    options = method.params.options()
-    return method.params(**{name: option.default for name, option in options.items()})
+    return method.params.settle({}, Shape(N_ROWS, 400, 400, 2, 1))
 
 
 @pytest.mark.parametrize("round_size", [1, 5])

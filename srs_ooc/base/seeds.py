@@ -45,6 +45,8 @@ class Purpose(IntEnum):
     SKETCH = 26
     SUBSETS = 31
     FOLDS = 32
+    JUDGED_SUBSETS = 33
+    JUDGED_ROWS = 34
     EDGES = 41
 
 

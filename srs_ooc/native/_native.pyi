@@ -226,3 +226,37 @@ def rank_tests(
     exactly: bool,
     log_p: NDArray[np.float64],
 ) -> None: ...
+
+MOST_SUBSET_ROWS: int
+MOST_SUBSET_CLASSES: int
+
+def judge_subsets(
+    codes: NDArray[Any],
+    code_nbytes: int,
+    n_rows: int,
+    features: NDArray[np.uint32],
+    places: NDArray[np.int32],
+    bounds: NDArray[np.int64],
+    times: NDArray[np.uint16],
+    predicted: NDArray[np.uint16],
+    predicted_bounds: NDArray[np.int64],
+    tree_keys: NDArray[np.uint64],
+    labels: NDArray[np.int32],
+    targets: NDArray[np.int32],
+    n_classes: int,
+    max_depth: int,
+    min_samples_leaf: int,
+    isa: str,
+    losses: NDArray[np.float64],
+) -> int: ...
+def draw_subsets(
+    key: int,
+    first: int,
+    largest: int,
+    n_candidates: int,
+    heavy: NDArray[np.uint32],
+    counts: NDArray[np.int32],
+    unit: float,
+    light: float,
+    bounds: NDArray[np.int64],
+) -> bytes: ...

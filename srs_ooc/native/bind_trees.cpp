@@ -1,5 +1,6 @@
 // Python binding of the tree kernel: picks the instruction set, owns the scratch memory, drops the GIL.
 #include "hash.hpp"
+#include "isa.hpp"
 #include "tree_bytes.hpp"
 #include "trees.hpp"
 
@@ -26,37 +27,6 @@ using namespace nb::literals;
 namespace {
 
 template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-struct Isa {
-    const char *name;
-    void (*grow)(srs::GrowJob &);
-    size_t (*scratch_nbytes)(srs::GrowJob &);
-};
-
-// The instruction sets this machine can run, best first.
-const std::vector<Isa> &isas() {
-    static const std::vector<Isa> available = [] {
-        std::vector<Isa> list;
-#ifdef SRS_HAVE_AVX512
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
-            list.push_back({"avx512", srs::avx512::grow, srs::avx512::scratch_nbytes});
-#endif
-#ifdef SRS_HAVE_AVX2
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-            list.push_back({"avx2", srs::avx2::grow, srs::avx2::scratch_nbytes});
-#endif
-        list.push_back({"baseline", srs::baseline::grow, srs::baseline::scratch_nbytes});
-        return list;
-    }();
-    return available;
-}
-
-const Isa &find_isa(const std::string &name) {
-    for (const Isa &isa : isas())
-        if (name.empty() || name == isa.name) return isa;
-    throw std::invalid_argument("instruction set '" + name + "' is not available on this machine");
-}
 
 // Threads that run the parts of one piece of work after another; started when first needed.
 class Threads {
@@ -236,7 +206,7 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
                int impurity,
                Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves, int n_threads,
                int64_t first_tree, int64_t n_trees, bool bootstrap) {
-    const Isa &isa = find_isa(isa_name);
+    const srs::Isa &isa = srs::find_isa(isa_name);
     srs::GrowJob job{};
     job.codes = codes.data();
     job.code_nbytes = code_nbytes;
@@ -304,7 +274,7 @@ size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes,
     job.code_nbytes = code_nbytes;
     job.best = best;
     job.n_threads = std::clamp(n_threads, 1, srs::MAX_THREADS);
-    return find_isa("").scratch_nbytes(job);
+    return srs::find_isa("").scratch_nbytes(job);
 }
 
 } // namespace
@@ -315,7 +285,7 @@ void bind_trees(nb::module_ &module) {
     module.attr("ENTROPY_BITS") = srs::ENTROPY_BITS;
     module.def("isas", [] {
         std::vector<std::string> names;
-        for (const Isa &isa : isas()) names.emplace_back(isa.name);
+        for (const srs::Isa &isa : srs::isas()) names.emplace_back(isa.name);
         return names;
     });
     module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "values"_a, "n_values"_a,

@@ -30,7 +30,10 @@ def times_to_draw(subject: Subject) -> DrawTimes:
 
 def recommended_iterations(subject: Subject) -> tuple[int, str]:
     """Return T and the reason: from the spec and the table alone, never from measured speed."""
-    own_end = subject.spec.method.most_iterations(subject.spec.sampler)
+    spec = subject.spec
+    own_end = spec.method.most_iterations(
+        spec.sampler, subject.shape.n_candidates, spec.subspace_size
+    )
     if own_end is not None:
         return own_end
     if subject.spec.concludes:

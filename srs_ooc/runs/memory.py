@@ -101,7 +101,8 @@ def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
         saves_trees=saves,
         splits_rows=spec.method.splits_rows,
     )
-    return work_nbytes(shape, n_columns, extra)
+    judges = spec.method.judges_candidates
+    return work_nbytes(shape, n_columns, extra, judges_candidates=judges)
 
 
 def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:

@@ -211,6 +211,7 @@ def _learner(
         bootstrap=spec.learner.bootstrap,
         n_threads=n_threads,
         categorical=categorical_features(store),
+        candidates=spec.method.judges_candidates,
     )
 
 

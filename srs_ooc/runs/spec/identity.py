@@ -62,7 +62,7 @@ class RunParams(Params):
         "Features paged in at a time, or 'max' for all the cap holds.",
         default=0,
         default_text="5% of the features, at least 100, within the cap; with --method less twice "
-        "their square root",
+        "their square root; with rase room for all subspaces of a model",
         metavar="Q",
         flags=("--q",),
     )
@@ -70,7 +70,8 @@ class RunParams(Params):
         Choice(tuple(JUDGES)),
         "Test of relevance: the paper's probe, any positive importance, or decoys with a final "
         "verdict (docs/evidence.md); none for a method that only ranks.",
-        default_text="decoy; probe with its own options or --save-trees; none with --method prs",
+        default_text="decoy; probe with its own options or --save-trees; none with --method prs "
+        "or rase",
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"

@@ -9,6 +9,7 @@ from srs_ooc.learners.trees import learner_nbytes, searching_nbytes
 from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.grow import record_nbytes, recorded_nbytes
+from srs_ooc.trees.subsets import sorted_nbytes
 from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import TreeLimits
 
@@ -89,12 +90,14 @@ def extra_nbytes(
     )
 
 
-def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
+def work_nbytes(
+    shape: Shape, n_columns: int, extra: int = 0, *, judges_candidates: bool = False
+) -> int:
     """Return the bytes one worker needs for a block of ``n_columns`` and its tree.
 
     The block, with the values of its codes where thresholds are drawn between them, the kernel's
     scratch, one tile of staging to read into, the outcome's arrays, and
-    ``extra`` bytes of :func:`extra_nbytes`.
+    ``extra`` bytes of :func:`extra_nbytes`; where it ``judges_candidates``, rows in order too.
     """
     staging = block_nbytes(1, shape.n_rows, shape.code_nbytes)
     scratch = learner_nbytes(
@@ -106,6 +109,7 @@ def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
         + 2 * staging
         + COLUMN_NBYTES * n_columns
         + values_nbytes(n_columns, shape.n_values)
+        + (sorted_nbytes(shape.n_rows, n_columns) if judges_candidates else 0)
         + extra
     )
 
@@ -152,6 +156,7 @@ def largest_subspace(
     *,
     concludes: bool = False,
     state: int = 0,
+    judges_candidates: bool = False,
 ) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
@@ -162,7 +167,8 @@ def largest_subspace(
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
-        if fixed + work_nbytes(shape, middle + 1, extra) <= cap_nbytes:
+        work = work_nbytes(shape, middle + 1, extra, judges_candidates=judges_candidates)
+        if fixed + work <= cap_nbytes:
             low = middle
         else:
             high = middle - 1

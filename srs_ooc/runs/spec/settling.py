@@ -117,7 +117,14 @@ def _largest(
     state = method.state_nbytes(sampler, shape.n_rows, n_items)
     concludes = isinstance(judging, DecoyParams)
     return largest_subspace(
-        shape, cap_nbytes, learner.impurity, extra, n_families, concludes=concludes, state=state
+        shape,
+        cap_nbytes,
+        learner.impurity,
+        extra,
+        n_families,
+        concludes=concludes,
+        state=state,
+        judges_candidates=method.judges_candidates,
     )
 
 
