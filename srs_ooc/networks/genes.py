@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.runs.executors import Source
-from srs_ooc.runs.side_files import find_all
+from srs_ooc.runs.side_files import SideFile
 from srs_ooc.store.kinds import CATEGORICAL, CONSTANT
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
@@ -39,9 +39,35 @@ class Genes:
     targets: NDArray[np.uint32]
 
 
-def find_genes(
-    store: Store, regulators: Path | None, targets: Path | None, room_nbytes: int = 0
-) -> Genes:
+@dataclass(frozen=True)
+class GeneFiles:
+    """The files that name regulators and targets, not read yet; None for all features."""
+
+    regulators: SideFile | None
+    targets: SideFile | None
+
+    @classmethod
+    def of(cls, store: Store, regulators: Path | None, targets: Path | None) -> "GeneFiles":
+        """Count the lines of the files that are given.
+
+        Raises
+        ------
+        UsageError
+            If one cannot be read, or has no lines or far too many.
+        """
+        sides = [
+            None if file is None else SideFile.of(file, "feature", store.n_features)
+            for file in (regulators, targets)
+        ]
+        return cls(sides[0], sides[1])
+
+    def leases(self) -> list[tuple[str, int]]:
+        """Return what reading them needs besides the process: (purpose, bytes)."""
+        files = [file for file in (self.regulators, self.targets) if file is not None]
+        return [(f"{file.n_lines} lines of {file.what}s", file.n_bytes) for file in files]
+
+
+def find_genes(store: Store, files: GeneFiles, spare_nbytes: int = 0) -> Genes:
     """Find the features that files name, one a line; all of them where there is no file.
 
     Raises
@@ -49,13 +75,14 @@ def find_genes(
     UsageError
         If a name is none of the store's, a named target is categorical, or a side has nothing.
     """
-    named = [_stored(store, file, room_nbytes) for file in (regulators, targets)]
+    named = [_stored(store, file, spare_nbytes) for file in (files.regulators, files.targets)]
     kinds = store.kinds()
     categorical = kinds[named[1]] == CATEGORICAL
-    if targets is not None and categorical.any():
+    if files.targets is not None and categorical.any():
         first = _name(store, int(named[1][categorical.argmax()]))
         raise UsageError(
-            f"{targets}: expected targets of numbers, found {int(categorical.sum())} categorical "
+            f"{files.targets.file}: expected targets of numbers, found "
+            f"{int(categorical.sum())} categorical "
             f"(first: {first!r}). Leave them out; they may be regulators."
         )
     genes = Genes(named[0], named[1][~categorical])
@@ -66,10 +93,10 @@ def find_genes(
     return genes
 
 
-def _stored(store: Store, file: Path | None, room_nbytes: int) -> NDArray[np.uint32]:
+def _stored(store: Store, file: SideFile | None, spare_nbytes: int) -> NDArray[np.uint32]:
     if file is None:
         return np.arange(store.n_features, dtype=np.uint32)
-    named = find_all(file, store.names, "feature", room_nbytes)
+    named = file.find_all(store.names, spare_nbytes)
     pieces = [
         start + np.flatnonzero(named[positions]) for start, positions in store.pieces("positions")
     ]

@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.book import EdgeBook, open_book
 from srs_ooc.networks.files import Edge, check_edge_file, write_edges
 from srs_ooc.networks.forests import Forests, wants_tiles
-from srs_ooc.networks.genes import Genes, equal_columns, find_genes, names_of
+from srs_ooc.networks.genes import GeneFiles, Genes, equal_columns, find_genes, names_of
 from srs_ooc.networks.memory import Grant, grant
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.ranking import ranked
 from srs_ooc.networks.work import TargetWork, Watch
 from srs_ooc.runs.executors import Source
-from srs_ooc.runs.inputs import Inputs, digest, resolve
+from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
 from srs_ooc.runs.memory import n_cores
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
@@ -141,12 +141,16 @@ def work_on_network(
     """
     check_edge_file(request.out)
     _check_free(request)
-    cap_nbytes = request.memory_mb * MB
-    room = cap_nbytes - process_nbytes() - LEDGER_NBYTES
     with store.unchanged():
         store.check_files()
-        inputs = resolve(store, None, request.rows, exclude_missing=False, room_nbytes=room)
-        genes = find_genes(store, request.regulators, request.targets, room)
+        named = GeneFiles.of(store, request.regulators, request.targets)
+        files = InputFiles.of(store, None, request.rows)
+        budget = Budget(request.memory_mb * MB)
+        leases = [*named.leases(), *files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
+        budget.leases += [Lease(*lease) for lease in leases]
+        budget.check()
+        inputs = resolve(store, files, budget.free_nbytes)
+        genes = find_genes(store, named, budget.free_nbytes)
         n_others = len(genes.regulators) - (len(genes.targets) == 1)
         request.params.check(max(1, min(n_others, len(genes.regulators))))
         work = _Work(store, request, inputs, genes)
