@@ -197,7 +197,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
     if weighted is None:
         return
-    setting = Setting(store, weighted, cap_nbytes, request.threads)
+    setting = Setting(store, weighted, cap_nbytes, request.threads, request.cluster)
     with tree_writer(ledger) as trees:
         if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))

@@ -1,0 +1,112 @@
+"""The work of a worker process: one desk for each run, and the batches grown at it."""
+
+import pickle
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Condition
+
+from srs_ooc import __version__
+from srs_ooc.base.errors import RunError, SrsOocError
+from srs_ooc.base.records import Iteration
+from srs_ooc.runs.cluster.desk import Desk
+from srs_ooc.runs.cluster.orders import Job, Reply
+
+MOST_RUNS = 4
+"""Runs whose desks a process keeps; the one that was not used for longest makes room."""
+
+
+class Desks:
+    """The desks of this process, each for the last job of a run."""
+
+    def __init__(self) -> None:
+        self._desks: dict[str, Desk] = {}
+        self._users: dict[Desk, int] = {}
+        self._changed = Condition()
+
+    @contextmanager
+    def at(self, job: Job, n_threads: int) -> Iterator[Desk]:
+        """Yield the desk of ``job``, made if it is not there; errors as of :class:`Desk`."""
+        with self._changed:
+            desk = self._desks.pop(job.run, None)
+            while desk is not None and desk.job.token != job.token:
+                if self._users[desk] == 0:
+                    self._close(desk)
+                    desk = None
+                    break
+                self._desks[job.run] = desk
+                self._changed.wait()  # an earlier stage's last batches
+                desk = self._desks.pop(job.run, None)
+            if desk is None:
+                self._make_room()
+                desk = Desk(job, n_threads)
+                self._users[desk] = 0
+            self._desks[job.run] = desk  # last in order: used last
+            self._users[desk] += 1
+        try:
+            yield desk
+        finally:
+            with self._changed:
+                self._users[desk] -= 1
+                self._changed.notify_all()
+
+    def _make_room(self) -> None:
+        for run in list(self._desks):
+            if len(self._desks) < MOST_RUNS:
+                return
+            if self._users[self._desks[run]] == 0:
+                self._close(self._desks.pop(run))
+
+    def _close(self, desk: Desk) -> None:
+        del self._users[desk]
+        desk.close()
+
+    def forget(self, run: str | None = None) -> None:
+        """Close the desk of a run, or all, where nothing is at work."""
+        with self._changed:
+            for name in list(self._desks) if run is None else [run]:
+                desk = self._desks.get(name)
+                if desk is not None and self._users[desk] == 0:
+                    self._close(self._desks.pop(name))
+
+
+DESKS = Desks()
+
+
+def grow(job: Job, iterations: list[Iteration], n_threads: int = 1) -> Reply:
+    """Grow a batch of iterations of ``job`` in this process, which up to ``n_threads`` do at once.
+
+    Raises
+    ------
+    StoreError
+        If the store is not here, or is another, or cannot be read.
+    BudgetError
+        If a worker's memory cannot hold the work.
+    """
+    try:
+        with DESKS.at(job, n_threads) as desk:
+            return desk.grow(iterations)
+    except SrsOocError as error:
+        raise type(error)(f"worker on {socket.gethostname()}: {error}") from error
+
+
+def grow_order(version: str, job: bytes, order: bytes, n_threads: int) -> bytes:
+    """Grow what travels as bytes: a job and a list of iterations, to a reply.
+
+    Raises
+    ------
+    RunError
+        If ``version``, that of the package where the run is, is not that of this one: nothing is
+        read of the others then. Other errors as of :func:`grow`.
+    """
+    if version != __version__:
+        raise RunError(
+            f"worker on {socket.gethostname()}: expected srs-ooc {version}, as where the run is, "
+            f"found {__version__}. Install the same version on all machines and resume the run."
+        )
+    return as_bytes(grow(pickle.loads(job), pickle.loads(order), n_threads))  # noqa: S301
+
+
+def as_bytes(value: object) -> bytes:
+    """Return a value as it travels."""
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
