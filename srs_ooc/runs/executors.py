@@ -76,10 +76,13 @@ Fit = Callable[[Block, Iteration], Outcome]
 class Executor(Protocol):
     """Has subspaces grown, here or elsewhere, in any order."""
 
-    max_ahead: int
-    """Iterations that may be under way at once."""
-    n_read_ahead: int
-    """Iterations beyond those whose columns may be asked for."""
+    @property
+    def max_ahead(self) -> int:
+        """Iterations that may be under way at once."""
+
+    @property
+    def n_read_ahead(self) -> int:
+        """Iterations beyond those whose columns may be asked for."""
 
     def announce(self, iteration: Iteration) -> None:
         """Say that ``iteration`` will be submitted soon."""

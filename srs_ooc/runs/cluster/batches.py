@@ -2,10 +2,9 @@
 
 import logging
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
 from math import ceil
-from typing import Any, Protocol
+from typing import Protocol
 
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.sizes import MB
@@ -54,6 +53,7 @@ class _Batch:
 
     def __init__(self, members: "list[_Growing]", sent: Sent) -> None:
         self.members, self.sent = members, sent
+        self.n_wanted = len(members)
 
     def fetch(self) -> Reply:
         """Wait for the batch and hand each member its outcome."""
@@ -104,8 +104,6 @@ class BatchExecutor:
         Columns of an iteration at most.
     """
 
-    n_read_ahead = 0
-
     def __init__(self, line: Line, n_columns: int) -> None:
         self._line = line
         self._most = max(2, AHEAD_NBYTES // (COLUMN_NBYTES * max(n_columns, 64)))
@@ -124,6 +122,11 @@ class BatchExecutor:
         if now - self._counted >= COUNTED_SECONDS:
             self._n_threads, self._counted = max(1, self._line.n_threads()), now
         return self._n_threads
+
+    @property
+    def n_read_ahead(self) -> int:
+        """None: workers ask for the columns of a batch as it comes."""
+        return 0
 
     def announce(self, iteration: Iteration) -> None:
         """Do nothing: workers ask for the columns of a batch as it comes."""
@@ -147,7 +150,8 @@ class BatchExecutor:
         self._learn(reply)
 
     def _send(self) -> None:
-        members, self._waiting = self._waiting, []
+        members = [growing for growing in self._waiting if not growing.cancelled()]
+        self._waiting = []
         if not members:
             return
         batch = _Batch(members, self._line.send([member.iteration for member in members]))
@@ -165,16 +169,19 @@ class BatchExecutor:
 
     def give_up(self, growing: _Growing) -> None:
         """Forget an iteration that is not wanted; its batch too, if none of it is."""
-        if growing.batch is None:
-            self._waiting.remove(growing)
-        elif all(member.cancelled() or member.done() for member in growing.batch.members):
-            growing.batch.sent.cancel()
-            self._under_way.discard(growing.batch)
+        batch = growing.batch
+        if batch is None:  # it still waits, and will not be sent
+            return
+        batch.n_wanted -= 1
+        if batch.n_wanted == 0:
+            batch.sent.cancel()
+            self._under_way.discard(batch)
 
     def close(self) -> None:
         """Give up what is under way; nothing more is sent."""
-        for growing in list(self._waiting):
+        for growing in self._waiting:
             growing.cancel()
+        self._waiting.clear()
         for batch in list(self._under_way):
             for member in batch.members:
                 member.cancel()

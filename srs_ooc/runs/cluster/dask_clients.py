@@ -9,7 +9,6 @@ from typing import Any
 from srs_ooc.base.errors import UsageError
 from srs_ooc.runs.cluster.dask_line import DaskCluster
 
-DEFAULT_WORKER_MEMORY_MB = 512
 LOCAL = "local"
 _FORMS = "tcp://HOST:PORT, tls://HOST:PORT, or local:N for N processes of this machine"
 

@@ -15,6 +15,8 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 
+DEFAULT_WORKER_MEMORY_MB = 512
+
 
 @dataclass(frozen=True)
 class Closing:
