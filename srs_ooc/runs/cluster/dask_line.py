@@ -1,6 +1,7 @@
 """The way to the workers by Dask: batches as tasks, and what goes wrong with them in our words."""
 
 import logging
+import pickle
 import time
 from concurrent.futures import CancelledError
 from typing import Any
@@ -133,8 +134,6 @@ class SentByDask:
         RunError
             If the workers that tried died, or the scheduler is gone.
         """
-        import pickle
-
         while True:
             try:
                 reply: Reply = pickle.loads(self._future.result(timeout=LOOK_SECONDS))  # noqa: S301
@@ -160,7 +159,8 @@ class SentByDask:
 def gone(error: object) -> RunError:
     """Return the error of a scheduler that is gone."""
     return RunError(
-        f"--dask: expected a scheduler that answers, found that it is gone ({error}). {RESUME}"
+        f"--dask: expected a scheduler that answers, found that it is gone "
+        f"({_line(error)}). {RESUME}"
     )
 
 
@@ -168,14 +168,18 @@ def failed(error: Exception) -> RunError:
     """Return the error of a task that failed for a reason that is none of ours."""
     if type(error).__name__ == "KilledWorker":
         return RunError(
-            f"--dask: expected workers that stay, found that all that tried a batch died "
-            f"({error}). Mostly their memory is short: see their logs, give them more, or say less "
-            f"with --worker-memory-mb. {RESUME}"
+            "--dask: expected workers that stay, found that all that tried a batch died "
+            f"({_line(error)}). Mostly their memory is short: see their logs, give them more, or "
+            f"say less with --worker-memory-mb. {RESUME}"
         )
     return RunError(
         f"--dask: expected workers with srs-ooc {__version__} installed, found a task that failed "
-        f"({type(error).__name__}: {error}). See the logs of the workers. {RESUME}"
+        f"({type(error).__name__}: {_line(error)}). See the logs of the workers. {RESUME}"
     )
+
+
+def _line(error: object) -> str:
+    return " ".join(str(error).split())[:500]
 
 
 class DaskCluster:
