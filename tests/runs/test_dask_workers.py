@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
@@ -13,7 +14,7 @@ from run_cases import results_of
 from stores import make_store, noise_table
 
 import srs_ooc as python
-from srs_ooc.base.errors import RunError
+from srs_ooc.base.errors import BudgetError, RunError
 
 distributed = pytest.importorskip("distributed")
 
@@ -183,3 +184,24 @@ def test_a_scheduler_that_is_not_there_is_one_message(store, tmp_path):
         *run, "--dask-scheduler-file", tmp_path / "none.json"
     )
     assert not (tmp_path / "run").exists()
+
+
+def peak_mb(process):
+    lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's record of peaks")
+def test_a_worker_grows_by_no_more_than_it_may(tmp_path, by_hand):
+    store = make_store(tmp_path / "t.zarr", *noise_table(3000, 4000))  # 12 MB of codes
+    file, _, workers, _ = by_hand
+    run, options = tmp_path / "run", OPTIONS | {"q": 2500, "iterations": 60}
+    with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+        client.wait_for_workers(2)
+        before = [psutil.Process(worker.pid).memory_info().rss / 1e6 for worker in workers]
+        with pytest.raises(BudgetError) as refused:
+            python.run(store, out=run, client=client, worker_memory_mb=20, **options)
+        smallest = int(str(refused.value).rsplit("worker_memory_mb=", 1)[1].rstrip("."))
+        python.resume(run, client=client, worker_memory_mb=smallest, memory_mb=4000)
+        grown = [peak_mb(worker) - was for worker, was in zip(workers, before, strict=True)]
+    assert 10 < max(grown) < smallest, grown
