@@ -16,7 +16,6 @@ cluster does better.
 
 import argparse
 import os
-import pickle
 import subprocess
 import sys
 import tempfile
@@ -33,8 +32,7 @@ from srs_ooc.base.records import Outcome
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_clients import dask_cluster
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
-from srs_ooc.runs.cluster.orders import Job, Reply, pack
-from srs_ooc.runs.cluster.worker import as_bytes
+from srs_ooc.runs.cluster.orders import Job, Order, Reply, pack
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
@@ -109,17 +107,16 @@ def real_trees(store: Path, turns: int, few: int, many: int) -> None:
     print(f"2 workers against 2 threads: {best['2 threads'] / best['2 workers']:.2f}")
 
 
-def wait(version: str, job: bytes, order: bytes) -> bytes:
+def wait(version: str, job: Job, order: Order) -> Reply:
     """Wait as long as growing would take; return outcomes as large as real ones."""
-    iterations = pickle.loads(order)  # noqa: S301
-    seconds = float(os.environ[WAIT]) * len(iterations)
+    seconds = float(os.environ[WAIT]) * len(order.iterations)
     time.sleep(seconds)
     outcomes = []
-    for iteration in iterations:
+    for iteration in order.iterations:
         importance = np.zeros(len(iteration.features), np.int64)
         importance[:: len(importance) // SPLITS] = 1 << 30
         outcomes.append(pack(Outcome(iteration.features, importance, 1 << 40)))
-    return as_bytes(Reply(outcomes, seconds))
+    return Reply(outcomes, seconds)
 
 
 class WaitingCluster(DaskCluster):

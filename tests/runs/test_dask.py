@@ -1,6 +1,5 @@
 """Runs whose trees are grown on Dask workers have the bits of one core."""
 
-import pickle
 from contextlib import closing
 from dataclasses import replace
 
@@ -17,7 +16,6 @@ from srs_ooc.runs.cluster import dask_line
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
 from srs_ooc.runs.cluster.orders import Job, Reply, pack
-from srs_ooc.runs.cluster.worker import as_bytes
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
@@ -118,8 +116,8 @@ def test_a_job_too_large_for_every_batch_is_handed_to_each_worker_once(
 
 
 def reply_by_hash(version, job, order):
-    iterations = pickle.loads(order)
-    return as_bytes(Reply([pack(fit_by_hash(i)) for i in iterations], 0.01 * len(iterations)))
+    outcomes = [pack(fit_by_hash(iteration)) for iteration in order.iterations]
+    return Reply(outcomes, 0.01 * len(outcomes))
 
 
 def test_the_executor_keeps_to_the_contract(client):

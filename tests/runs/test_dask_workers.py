@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command import command_line, environment, error_of, srs_ooc
+from command import HANGS, command_line, environment, error_of, srs_ooc
 from run_cases import results_of
 from stores import make_store, noise_table
 
@@ -18,6 +18,8 @@ from srs_ooc.base.errors import BudgetError, RunError
 
 distributed = pytest.importorskip("distributed")
 
+BRIEFLY = 1
+"""Seconds for which a client looks for a scheduler that was killed."""
 OPTIONS = {"judge": "probe", "probe_min_draws": 2, "probe_min_wins": 0.6, "q": 200}
 OPTIONS |= {"iterations": 3000, "memory_mb": 4000, "round_size": 250}
 
@@ -110,13 +112,13 @@ def test_a_scheduler_that_is_gone_is_an_error_and_the_run_goes_on_without(
 ):
     file, scheduler, _, _ = by_hand
     run = tmp_path / "run"
-    client = distributed.Client(scheduler_file=str(file), set_as_default=False, timeout=1)
+    client = distributed.Client(scheduler_file=str(file), set_as_default=False, timeout=BRIEFLY)
     try:
         client.wait_for_workers(1)
         with pytest.raises(RunError, match=r"scheduler.*gone.*srs-ooc resume"):
             python.run(store, out=run, client=client, progress=At(800, scheduler.kill), **OPTIONS)
     finally:
-        client.close(timeout=1)
+        client.close(timeout=BRIEFLY)
     python.resume(run, threads=2, memory_mb=4000)
     assert results(run, store) == whole
 
@@ -147,7 +149,7 @@ def test_local_workers_listen_on_the_loopback_address_alone(store, tmp_path):
     if process.poll() is None:
         found = listening(psutil.Process(process.pid))
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=600)
+    _, errors = process.communicate(timeout=HANGS)
     assert process.returncode in (0, 130), errors
     assert "Traceback" not in errors
     assert found <= {"127.0.0.1"}
@@ -172,8 +174,8 @@ def test_a_campaign_of_kills_of_workers_and_coordinators(store, whole, tmp_path,
         os.kill(victim.pid, signal.SIGKILL)
         workers.append(start())
         if victim is not process:
-            assert process.wait(600) == 0
-        process.wait(600)
+            assert process.wait(HANGS) == 0
+        process.wait(HANGS)
     srs_ooc("run", store, "--out", run, "--dask-scheduler-file", file, *words)
     assert results(run, store) == whole
 

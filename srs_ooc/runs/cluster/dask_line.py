@@ -1,7 +1,6 @@
 """The way to the workers by Dask: batches as tasks, and what goes wrong with them in our words."""
 
 import logging
-import pickle
 import time
 from concurrent.futures import CancelledError
 from typing import Any
@@ -12,8 +11,8 @@ from srs_ooc.base.errors import RunError, SrsOocError
 from srs_ooc.base.records import Iteration
 from srs_ooc.base.sizes import MB
 from srs_ooc.runs.cluster.batches import BatchExecutor, Line
-from srs_ooc.runs.cluster.orders import Job, Reply
-from srs_ooc.runs.cluster.worker import as_bytes, grow_order
+from srs_ooc.runs.cluster.orders import Job, Order, Reply
+from srs_ooc.runs.cluster.worker import grow_order
 
 WAIT_SECONDS = 600.0
 """How long to wait where there is no worker, or the scheduler does not answer."""
@@ -29,14 +28,14 @@ RESUME = "Nothing that was committed is lost: `srs-ooc resume RUN` goes on."
 _log = logging.getLogger("srs_ooc")
 
 
-def grow_on_dask(version: str, job: bytes, order: bytes) -> bytes:
+def grow_on_dask(version: str, job: Job, order: Order) -> Reply:
     """Grow an order in a Dask worker, which runs as many at once as it has threads."""
     from distributed import get_worker
 
     return grow_order(version, job, order, get_worker().state.nthreads)
 
 
-def same(job: bytes) -> bytes:
+def same(job: Job) -> Job:
     """Return what was given: a task whose result Dask hands to each worker once."""
     return job
 
@@ -51,7 +50,7 @@ class DaskLine:
     job : Job
         What the iterations are of.
     work : callable
-        ``work(version, job, order) -> bytes``, run in a worker.
+        ``work(version, job, order) -> Reply``, run in a worker.
     """
 
     def __init__(self, client: Any, job: Job, work: Any = grow_on_dask) -> None:
@@ -60,11 +59,10 @@ class DaskLine:
         self._name = "srs_ooc_grow" if job.closing is None else "srs_ooc_close"
         self._silent_since: float | None = None
         self._warned = False
-        packed = as_bytes(job)
-        self._job: Any = packed
-        if len(packed) > LARGE_NBYTES:
+        self._job: Any = job
+        if job.nbytes > LARGE_NBYTES:
             key = f"srs_ooc_job-{self._token}"
-            self._job = client.submit(same, packed, key=key, pure=False)
+            self._job = client.submit(same, job, key=key, pure=False)
 
     def send(self, iterations: list[Iteration]) -> "SentByDask":
         """Submit a batch as a task named by its first and last iteration."""
@@ -73,7 +71,7 @@ class DaskLine:
         key = f"{self._name}-{first}-{last}-{self._token}-{self._n_sent}"
         try:
             future = self._client.submit(
-                self._work, __version__, self._job, as_bytes(iterations), key=key, pure=False
+                self._work, __version__, self._job, Order(iterations), key=key, pure=False
             )
         except Exception as error:
             raise gone(error) from error
@@ -136,7 +134,7 @@ class SentByDask:
         """
         while True:
             try:
-                reply: Reply = pickle.loads(self._future.result(timeout=LOOK_SECONDS))  # noqa: S301
+                reply: Reply = self._future.result(timeout=LOOK_SECONDS)
             except TimeoutError as error:
                 if self._future.status == "error":
                     raise failed(error) from error

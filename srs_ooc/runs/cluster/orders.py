@@ -65,6 +65,11 @@ class Job:
     memory_mb: int
 
     @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays, which grow with the rows."""
+        return self.target.nbytes + (0 if self.rows is None else self.rows.nbytes)
+
+    @property
     def run(self) -> str:
         """A digest of the run's identity: jobs of a run take each other's place in a worker."""
         text = json.dumps(self.spec, sort_keys=True)
@@ -168,6 +173,13 @@ def unpack(packed: Packed, iteration: Iteration) -> Outcome:
         rest.losses,
         rest.predictions,
     )
+
+
+@dataclass(frozen=True)
+class Order:
+    """A batch of iterations; Dask looks into lists for its own things, but not into this."""
+
+    iterations: list[Iteration]
 
 
 @dataclass(frozen=True)

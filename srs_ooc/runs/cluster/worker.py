@@ -1,6 +1,5 @@
 """The work of a worker process: one desk for each run, and the batches grown at it."""
 
-import pickle
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError
 from srs_ooc.base.records import Iteration
 from srs_ooc.runs.cluster.desk import Desk
-from srs_ooc.runs.cluster.orders import Job, Reply
+from srs_ooc.runs.cluster.orders import Job, Order, Reply
 
 MOST_RUNS = 4
 """Runs whose desks a process keeps; the one that was not used for longest makes room."""
@@ -90,23 +89,17 @@ def grow(job: Job, iterations: list[Iteration], n_threads: int = 1) -> Reply:
         raise type(error)(f"worker on {socket.gethostname()}: {error}") from error
 
 
-def grow_order(version: str, job: bytes, order: bytes, n_threads: int) -> bytes:
-    """Grow what travels as bytes: a job and a list of iterations, to a reply.
+def grow_order(version: str, job: Job, order: Order, n_threads: int) -> Reply:
+    """Grow what was ordered by a process with ``version`` of the package.
 
     Raises
     ------
     RunError
-        If ``version``, that of the package where the run is, is not that of this one: nothing is
-        read of the others then. Other errors as of :func:`grow`.
+        If that is not the version of this one. Other errors as of :func:`grow`.
     """
     if version != __version__:
         raise RunError(
             f"worker on {socket.gethostname()}: expected srs-ooc {version}, as where the run is, "
             f"found {__version__}. Install the same version on all machines and resume the run."
         )
-    return as_bytes(grow(pickle.loads(job), pickle.loads(order), n_threads))  # noqa: S301
-
-
-def as_bytes(value: object) -> bytes:
-    """Return a value as it travels."""
-    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    return grow(job, order.iterations, n_threads)
