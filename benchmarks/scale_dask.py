@@ -161,8 +161,6 @@ def light_workers(count: int, milliseconds: float) -> Iterator[str]:
 
 def saturation(store: Path, counts: list[int], milliseconds: float, seconds: float) -> None:
     """Print iterations a second with more and more waiting workers."""
-    import distributed
-
     for count in counts:
         with (
             light_workers(count, milliseconds) as address,
@@ -170,9 +168,9 @@ def saturation(store: Path, counts: list[int], milliseconds: float, seconds: flo
         ):
             ideal = count * 1e3 / milliseconds
             few, many = int(ideal * seconds / 2), int(ideal * seconds / 2 + 2000 * seconds)
-            with distributed.Client(address, set_as_default=False) as client:
-                client.wait_for_workers(count)
-                cluster = WaitingCluster(client, 1000)
+            with dask_cluster(address, None, 1000) as named:
+                named.client.wait_for_workers(count)
+                cluster = WaitingCluster(named.client, 1000)
                 times = []
                 for n in (few, many):
                     run = Path(scratch) / f"{n}.run"

@@ -126,11 +126,13 @@ def test_the_executor_keeps_to_the_contract(client):
 
 
 def test_tasks_are_named_by_their_iterations(store, tmp_path, client, monkeypatch):
-    keys = []
-    submit = client.submit
-    monkeypatch.setattr(
-        client, "submit", lambda *a, **named: keys.append(named["key"]) or submit(*a, **named)
-    )
+    keys, submit = [], client.submit
+
+    def noted(*arguments, key, **named):
+        keys.append(key)
+        return submit(*arguments, key=key, **named)
+
+    monkeypatch.setattr(client, "submit", noted)
     options = {"judge": "probe", "iterations": 30, "q": 20, "memory_mb": 4000}
     srs_ooc.run(store, out=tmp_path / "run", client=client, **options)
     assert all(key.startswith("srs_ooc_grow-") for key in keys)
