@@ -77,7 +77,7 @@ def cost(store: Path, cluster: Any, threads: int, few: int, many: int) -> tuple[
     """Return milliseconds an iteration, and the best features by rank."""
     with tempfile.TemporaryDirectory() as scratch:
         long, short = (
-            seconds_of(store, Path(scratch) / f"{n}.run", n, 200, cluster, threads)
+            seconds_of(store, Path(scratch) / f"{n}.run", n, 1000, cluster, threads)
             for n in (many, few)
         )
         run = python.open_run(Path(scratch) / f"{many}.run", store)
@@ -124,7 +124,7 @@ class WaitingCluster(DaskCluster):
 
     def executor(self, job: Job, n_columns: int) -> BatchExecutor:
         """Return what has iterations waited for."""
-        return BatchExecutor(DaskLine(self.client, job, wait), n_columns)
+        return BatchExecutor(DaskLine(self.client, job, wait), n_columns, job.round_size)
 
 
 LIGHT = """

@@ -156,11 +156,11 @@ class Speculation:
     What an iteration depends on is a number, its version. A guess is right if its version, when its
     turn comes, is still what it was when the iteration was proposed. Once one is wrong, all that
     are wrong by then are thrown away and proposed again; those that still hold are kept. Guessing
-    only changes speed. After a wrong guess it goes no further than its round, whose iterations are
-    proposed from one state, and beyond it with one iteration, doubling while guesses hold, so that
-    a state that always changes wastes little. Columns are read further ahead than trees are grown,
-    once for each iteration: most of what a wrong guess had read serves the right one too, since C
-    is the same.
+    only changes speed. After a wrong guess it goes as far ahead as there are guesses that hold, or
+    to the end of the round, whose iterations are proposed from one state; then two further with
+    each guess that holds, so that a state that always changes wastes little. Columns are read
+    further ahead than trees are grown, once for each iteration: most of what a wrong guess had read
+    serves the right one too, since C is the same.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class Speculation:
         outcome = self._guesses.pop(iteration).outcome
         assert outcome is not None
         found = outcome.result()
-        self._n_growing = min(2 * self._n_growing, most)
+        self._n_growing = min(self._n_growing + 2, most)
         return found
 
     def _check(self, iteration: int) -> None:
@@ -208,11 +208,11 @@ class Speculation:
         guess = self._guesses.get(iteration)
         if guess is None or guess.version == self._version(iteration):
             return
-        self._n_growing = 1
         self._next_proposed = self._next_grown = iteration
         for number in list(self._guesses):
             if self._guesses[number].version != self._version(number):
                 _cancel(self._guesses.pop(number))
+        self._n_growing = max(1, len(self._guesses))
 
     def _propose_until(self, end: int) -> None:
         """Propose what is not proposed yet of the iterations before ``end``."""

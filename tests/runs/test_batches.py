@@ -73,6 +73,15 @@ def test_batches_come_to_take_the_time_that_was_set(seconds, size):
     assert sum(line.sizes()) == 300
 
 
+def test_a_short_round_is_dealt_to_all_threads():
+    line = Line(threads=4, seconds=1e-9)
+    executor = BatchExecutor(line, 2, round_size=40)
+    speculation = Speculation(executor, iteration_of, lambda number: number // 40, 40)
+    for number in range(200):
+        speculation.outcome(number, 200)
+    assert max(line.sizes()) == 5
+
+
 def test_what_is_under_way_is_bounded_by_its_bytes():
     line = Line(threads=10**6, seconds=1e-9)
     executor = BatchExecutor(line, 100_000)

@@ -1,5 +1,6 @@
 """Runs whose trees are grown on Dask workers have the bits of one core."""
 
+import time
 from contextlib import closing
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from srs_ooc.runs.cluster import dask_line
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
 from srs_ooc.runs.cluster.orders import Job, Reply, pack
+from srs_ooc.runs.cluster.worker import DESKS
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
@@ -121,7 +123,7 @@ def reply_by_hash(version, job, order):
 
 
 def test_the_executor_keeps_to_the_contract(client):
-    job = Job("", "", "", {}, None, np.zeros(3), False, None, 100)
+    job = Job("abc", "", "", {}, None, np.zeros(3), False, None, 100)
     check_executor(lambda _: BatchExecutor(DaskLine(client, job, reply_by_hash), 5))
 
 
@@ -186,7 +188,7 @@ def fails(version, job, order):
 
 
 def test_a_task_that_fails_for_a_reason_of_its_own_says_where_to_look(client):
-    job = Job("", "", "", {}, None, np.zeros(3), False, None, 100)
+    job = Job("abc", "", "", {}, None, np.zeros(3), False, None, 100)
     executor = BatchExecutor(DaskLine(client, job, fails), 5)
     with pytest.raises(RunError, match=r"no such thing.*logs of the workers"):
         executor.submit(Iteration(0, Subspace(np.zeros(1, np.uint32)), 0)).result()
@@ -195,7 +197,7 @@ def test_a_task_that_fails_for_a_reason_of_its_own_says_where_to_look(client):
 def test_without_workers_it_waits_and_then_says_so(monkeypatch):
     monkeypatch.setattr(dask_line, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(dask_line, "LOOK_SECONDS", 0.1)
-    job = Job("", "", "", {}, None, np.zeros(3), False, None, 100)
+    job = Job("abc", "", "", {}, None, np.zeros(3), False, None, 100)
     with (
         distributed.LocalCluster(n_workers=0, **QUIET) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,
@@ -208,3 +210,13 @@ def test_without_workers_it_waits_and_then_says_so(monkeypatch):
 def test_what_is_no_client_is_refused(store, tmp_path):
     with pytest.raises(UsageError, match=r"client: expected a distributed\.Client"):
         srs_ooc.run(store, out=tmp_path / "a.run", client="tcp://127.0.0.1:1")
+
+
+def test_workers_let_go_of_what_they_prepared_once_a_run_is_over(store, tmp_path, client):
+    options = {"judge": "probe", "iterations": 30, "q": 20, "memory_mb": 4000}
+    srs_ooc.run(store, out=tmp_path / "run", client=client, **options)
+    for _ in range(1000):
+        if not DESKS._desks:
+            break
+        time.sleep(0.01)
+    assert not DESKS._desks

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from stores import make_store, noise_table
 
-from srs_ooc.base.errors import StoreError
+from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.runs.cluster import worker
 from srs_ooc.runs.cluster.orders import Remote
@@ -39,7 +39,8 @@ def desks(monkeypatch):
     desks = worker.Desks()
     monkeypatch.setattr(worker, "DESKS", desks)
     yield desks
-    desks.forget()
+    for token in {desk.job.token for desk in desks._desks.values()}:
+        desks.forget(token)
 
 
 def job_of(store, token="a", memory_mb=400, **options):
@@ -97,6 +98,15 @@ def test_only_so_many_runs_are_kept(store, desks):
     for seed in range(worker.MOST_RUNS + 2):
         worker.grow(job_of(store, seed=seed), BATCH)
     assert len(desks._desks) == worker.MOST_RUNS
+
+
+def test_a_late_order_of_a_stage_that_is_over_opens_nothing(store, desks):
+    job = job_of(store)
+    worker.grow(job, BATCH)
+    worker.forget(job.token)
+    with pytest.raises(RunError, match="one before"):
+        worker.grow(job, BATCH)
+    assert not desks._desks
 
 
 def test_threads_of_a_worker_without_room_for_their_blocks_take_turns(store):

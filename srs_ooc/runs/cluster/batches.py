@@ -102,10 +102,13 @@ class BatchExecutor:
         The way to the workers.
     n_columns : int
         Columns of an iteration at most.
+    round_size : int
+        Iterations that are sure to be wanted at once: where these are few, batches are smaller, so
+        that all threads have some. 1 where it is not known.
     """
 
-    def __init__(self, line: Line, n_columns: int) -> None:
-        self._line = line
+    def __init__(self, line: Line, n_columns: int, round_size: int = 1) -> None:
+        self._line, self._round_size = line, round_size
         self._most = max(2, AHEAD_NBYTES // (COLUMN_NBYTES * max(n_columns, 64)))
         self._waiting: list[_Growing] = []
         self._under_way: set[_Batch] = set()
@@ -165,6 +168,8 @@ class BatchExecutor:
         wanted = ceil(TASK_SECONDS / each) if each > 0 else MOST_ITERATIONS
         # A first batch, which opens the store, says little: sizes grow at most fourfold a batch.
         wanted = min(wanted, 4 * self._batch_size, MOST_ITERATIONS)
+        if self._round_size > 1:
+            wanted = min(wanted, ceil(self._round_size / (BATCHES_A_THREAD * self._threads())))
         self._batch_size = max(1, min(wanted, self._most // 2))
 
     def give_up(self, growing: _Growing) -> None:

@@ -3,6 +3,8 @@
 import logging
 import time
 from concurrent.futures import CancelledError
+from contextlib import suppress
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -12,7 +14,7 @@ from srs_ooc.base.records import Iteration
 from srs_ooc.base.sizes import MB
 from srs_ooc.runs.cluster.batches import BatchExecutor, Line
 from srs_ooc.runs.cluster.orders import Job, Order, Reply
-from srs_ooc.runs.cluster.worker import grow_order
+from srs_ooc.runs.cluster.worker import forget, grow_order
 
 WAIT_SECONDS = 600.0
 """How long to wait where there is no worker, or the scheduler does not answer."""
@@ -20,6 +22,8 @@ WARN_SECONDS = 10.0
 """How long before that is said."""
 LOOK_SECONDS = 1.0
 """Between two looks at a cluster that is waited for."""
+OVER_SECONDS = 3.0
+"""How long to wait until all workers know that a stage is over."""
 LARGE_NBYTES = 1 << 16
 """A larger job is sent once to each worker, not with each batch."""
 ORDERS_NBYTES = 64 * MB
@@ -55,20 +59,21 @@ class DaskLine:
 
     def __init__(self, client: Any, job: Job, work: Any = grow_on_dask) -> None:
         self._client, self._work = client, work
-        self._token, self._n_sent = uuid4().hex[:8], 0
+        self._token, self._n_sent = job.token, 0
+        self._unique = uuid4().hex[:8]  # Dask takes two tasks of one name for the same
         self._name = "srs_ooc_grow" if job.closing is None else "srs_ooc_close"
         self._silent_since: float | None = None
         self._warned = False
         self._job: Any = job
         if job.nbytes > LARGE_NBYTES:
-            key = f"srs_ooc_job-{self._token}"
+            key = f"srs_ooc_job-{self._unique}"
             self._job = client.submit(same, job, key=key, pure=False)
 
     def send(self, iterations: list[Iteration]) -> "SentByDask":
         """Submit a batch as a task named by its first and last iteration."""
         self._n_sent += 1
         first, last = iterations[0].number, iterations[-1].number
-        key = f"{self._name}-{first}-{last}-{self._token}-{self._n_sent}"
+        key = f"{self._name}-{first}-{last}-{self._unique}-{self._n_sent}"
         try:
             future = self._client.submit(
                 self._work, __version__, self._job, Order(iterations), key=key, pure=False
@@ -112,8 +117,17 @@ class DaskLine:
             self._warned = True
 
     def close(self) -> None:
-        """Let go of the job."""
+        """Have the workers let go of the job; nothing is said where they cannot be reached."""
+        if self._job is None or self._client.status != "running":
+            return
         self._job = None
+        saying = Thread(target=self._say_over, daemon=True)
+        saying.start()
+        saying.join(OVER_SECONDS)  # a frozen worker never answers
+
+    def _say_over(self) -> None:
+        with suppress(Exception):
+            self._client.run(forget, self._token, on_error="ignore")
 
 
 class SentByDask:
@@ -199,4 +213,4 @@ class DaskCluster:
     def executor(self, job: Job, n_columns: int) -> BatchExecutor:
         """Return what has iterations of ``job`` grown on the workers."""
         line: Line = DaskLine(self.client, job)
-        return BatchExecutor(line, n_columns)
+        return BatchExecutor(line, n_columns, job.round_size)

@@ -13,6 +13,7 @@ from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.runs.executors import Executor
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
+from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.store import Store
 
 DEFAULT_WORKER_MEMORY_MB = 512
@@ -63,6 +64,11 @@ class Job:
     records: bool
     closing: Closing | None
     memory_mb: int
+
+    @property
+    def round_size(self) -> int:
+        """Iterations that are proposed from one state."""
+        return int(self.spec["round_size"]) if self.closing is None else TREES
 
     @property
     def nbytes(self) -> int:
@@ -117,7 +123,7 @@ class Remote:
     def executor(self, n_columns: int, closing: Closing | None = None) -> Executor:
         """Return an executor for the main loop, or for trees of a closing stage."""
         records = self.job.records and closing is None
-        job = replace(self.job, token=uuid4().hex, closing=closing, records=records)
+        job = replace(self.job, token=uuid4().hex[:8], closing=closing, records=records)
         return self.cluster.executor(job, n_columns)
 
 

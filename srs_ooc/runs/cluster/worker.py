@@ -1,6 +1,7 @@
 """The work of a worker process: one desk for each run, and the batches grown at it."""
 
 import socket
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition
@@ -15,18 +16,25 @@ MOST_RUNS = 4
 """Runs whose desks a process keeps; the one that was not used for longest makes room."""
 
 
+MOST_OVER = 100
+"""Stages that are over, of which late orders are known as such."""
+
+
 class Desks:
     """The desks of this process, each for the last job of a run."""
 
     def __init__(self) -> None:
         self._desks: dict[str, Desk] = {}
         self._users: dict[Desk, int] = {}
+        self._over: deque[str] = deque(maxlen=MOST_OVER)
         self._changed = Condition()
 
     @contextmanager
     def at(self, job: Job, n_threads: int) -> Iterator[Desk]:
         """Yield the desk of ``job``, made if it is not there; errors as of :class:`Desk`."""
         with self._changed:
+            if job.token in self._over:
+                raise RunError("expected work on a stage under way, found an order of one before.")
             desk = self._desks.pop(job.run, None)
             while desk is not None and desk.job.token != job.token:
                 if self._users[desk] == 0:
@@ -47,6 +55,7 @@ class Desks:
         finally:
             with self._changed:
                 self._users[desk] -= 1
+                self._close_if_over(desk)
                 self._changed.notify_all()
 
     def _make_room(self) -> None:
@@ -60,13 +69,17 @@ class Desks:
         del self._users[desk]
         desk.close()
 
-    def forget(self, run: str | None = None) -> None:
-        """Close the desk of a run, or all, where nothing is at work."""
+    def _close_if_over(self, desk: Desk) -> None:
+        if desk.job.token in self._over and self._users[desk] == 0:
+            self._desks.pop(desk.job.run)
+            self._close(desk)
+
+    def forget(self, token: str) -> None:
+        """Close the desk of the job with ``token`` once nothing is at work; make none again."""
         with self._changed:
-            for name in list(self._desks) if run is None else [run]:
-                desk = self._desks.get(name)
-                if desk is not None and self._users[desk] == 0:
-                    self._close(self._desks.pop(name))
+            self._over.append(token)
+            for desk in list(self._desks.values()):
+                self._close_if_over(desk)
 
 
 DESKS = Desks()
@@ -87,6 +100,11 @@ def grow(job: Job, iterations: list[Iteration], n_threads: int = 1) -> Reply:
             return desk.grow(iterations)
     except SrsOocError as error:
         raise type(error)(f"worker on {socket.gethostname()}: {error}") from error
+
+
+def forget(token: str) -> None:
+    """Close the desk of the job with ``token`` in this process; later orders are in vain."""
+    DESKS.forget(token)
 
 
 def grow_order(version: str, job: Job, order: Order, n_threads: int) -> Reply:
