@@ -9,7 +9,8 @@ The second part has the real scheduler and W light workers, all in one process, 
 replaced by waiting (``--milliseconds`` an iteration, as measured in the first part) and whose
 outcomes are as large as those of real trees. It shows how many iterations a second the coordinator
 can draw, send, fetch and tally. Workers, scheduler and coordinator share this machine's cores, so a
-cluster does better.
+cluster does better: at most so many workers are kept busy as the coordinator's own processor time
+an iteration goes into what a worker takes.
 
     python benchmarks/scale_dask.py [--folder FOLDER] [--features 100000] [--milliseconds 4]
 """
@@ -167,18 +168,20 @@ def saturation(store: Path, counts: list[int], milliseconds: float, seconds: flo
             tempfile.TemporaryDirectory() as scratch,
         ):
             ideal = count * 1e3 / milliseconds
-            few, many = int(ideal * seconds / 2), int(ideal * seconds / 2 + 2000 * seconds)
+            few, many = 2000, 2000 + int(min(ideal, 2000) * seconds)
             with dask_cluster(address, None, 1000) as named:
                 named.client.wait_for_workers(count)
                 cluster = WaitingCluster(named.client, 1000)
-                times = []
+                times, busy = [], []
                 for n in (few, many):
-                    run = Path(scratch) / f"{n}.run"
+                    run, before = Path(scratch) / f"{n}.run", time.process_time()
                     times.append(seconds_of(store, run, n, 10**6, cluster, 1))
+                    busy.append(time.process_time() - before)
             rate = (many - few) / (times[1] - times[0])
+            own = 1e3 * (busy[1] - busy[0]) / (many - few)
         print(
             f"{count} waiting workers: {rate:.0f} iterations a second, {rate / ideal:.2f} of "
-            f"{ideal:.0f}",
+            f"{ideal:.0f}; the coordinator's own time is {own:.2f} ms an iteration",
             flush=True,
         )
 

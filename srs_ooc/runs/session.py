@@ -136,7 +136,10 @@ def _settled(
         task.check_exchangeable()
     scoring = needs_of(spec, store, task)
     before = sum(n_bytes for _, n_bytes in scoring)
-    budget = plan_memory(spec, shape, memory_mb * MB, saves=saves, other_nbytes=before)
+    orders = 0 if request.cluster is None else request.cluster.orders_nbytes
+    budget = plan_memory(
+        spec, shape, memory_mb * MB, saves=saves, beside_nbytes=orders, other_nbytes=before
+    )
     if scoring:
         after = sum(lease.n_bytes for lease in budget.leases[1:])
         check_leases(memory_mb * MB, scoring, other_nbytes=after)
