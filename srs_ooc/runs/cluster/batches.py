@@ -1,6 +1,5 @@
 """An executor that orders iterations from elsewhere in batches, and fetches what came of them."""
 
-import logging
 import time
 from concurrent.futures import Future
 from math import ceil
@@ -22,7 +21,6 @@ MOST_ITERATIONS = 1000
 """Of a batch."""
 COUNTED_SECONDS = 2.0
 """How old a count of the workers' threads may be."""
-_log = logging.getLogger("srs_ooc")
 
 
 class Sent(Protocol):

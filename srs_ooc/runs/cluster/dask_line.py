@@ -82,9 +82,14 @@ class DaskLine:
             raise gone(error) from error
         return SentByDask(self, future)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the scheduler can be reached, as far as is known."""
+        return bool(self._client.status == "running")
+
     def n_threads(self) -> int:
         """Return how many threads the workers have now; 0 where no scheduler answers."""
-        if self._client.status != "running":
+        if not self.is_open:
             return 0
         try:
             counts = self._client.sync(self._client.scheduler.ncores, callback_timeout=10)
@@ -118,7 +123,7 @@ class DaskLine:
 
     def close(self) -> None:
         """Have the workers let go of the job; nothing is said where they cannot be reached."""
-        if self._job is None or self._client.status != "running":
+        if self._job is None or not self.is_open:
             return
         self._job = None
         saying = Thread(target=self._say_over, daemon=True)
@@ -164,7 +169,7 @@ class SentByDask:
 
     def cancel(self) -> None:
         """Have the task cancelled, if it has not begun; nothing is said where that fails."""
-        if self._line._client.status == "running":
+        if self._line.is_open:
             self._future.cancel()
 
 
