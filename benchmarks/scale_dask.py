@@ -40,8 +40,8 @@ from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
 Q = 2500
-SPLITS = 250
-"""Columns of a subspace that a tree of 1,000 rows splits on, about."""
+SPLITS = 120
+"""Columns of a subspace that a tree of 1,000 rows of madelon splits on, about."""
 WAIT = "SRS_OOC_WAIT_SECONDS"
 """What a light worker waits for each iteration."""
 

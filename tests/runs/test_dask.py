@@ -194,6 +194,16 @@ def test_a_task_that_fails_for_a_reason_of_its_own_says_where_to_look(client):
         executor.submit(Iteration(0, Subspace(np.zeros(1, np.uint32)), 0)).result()
 
 
+def test_workers_that_die_again_and_again_are_one_clear_error():
+    class KilledWorker(Exception):
+        """As Dask's, which only its scheduler makes."""
+
+    error = dask_line.failed(KilledWorker("on 4 different workers,\n but all died"))
+    assert isinstance(error, RunError)
+    assert "on 4 different workers, but all died" in str(error)
+    assert "--worker-memory-mb" in str(error)
+
+
 def test_without_workers_it_waits_and_then_says_so(monkeypatch):
     monkeypatch.setattr(dask_line, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(dask_line, "LOOK_SECONDS", 0.1)
