@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.spec import declared
 
 NamesOrFile = str | Path | Iterable[str] | None
@@ -63,3 +64,12 @@ def names_file(given: NamesOrFile, scratch: Path, what: str) -> Path | None:
                 )
             file.write(name + "\n")
     return scratch
+
+
+def cluster_given(client: Any, worker_memory_mb: int) -> Cluster | None:
+    """Return the workers of a client; None without one: nothing of Dask is imported then."""
+    if client is None:
+        return None
+    from srs_ooc.runs.cluster.dask_clients import cluster_of
+
+    return cluster_of(client, worker_memory_mb)

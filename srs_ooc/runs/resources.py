@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.runs.cluster.orders import Closing, Cluster, Remote
 from srs_ooc.runs.engine import Book, check_needs
 from srs_ooc.runs.executors import Executor, Source, ThreadExecutor, fit_iteration
 from srs_ooc.runs.ledger import TreeWriter
@@ -53,6 +54,8 @@ class Resources:
         One a worker.
     executor : Executor
         The workers.
+    remote : Remote or None
+        Where they are, if not here.
     """
 
     spec: RunSpec
@@ -64,6 +67,7 @@ class Resources:
     learner: TreeLearner
     blocks: list[Block]
     executor: Executor
+    remote: Remote | None = None
 
     @property
     def n_features(self) -> int:
@@ -102,21 +106,22 @@ class Resources:
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
         """Yield an executor for trees on at most ``most`` items, all of them candidates.
 
-        It takes the blocks of the main loop's, which must be idle and is not used again.
+        It takes the blocks of the main loop's, which must be idle and is not used again; on a
+        cluster, the workers make others.
         """
-        leaf = max(self.spec.learner.min_samples_leaf, min_samples_leaf)
-        limits = replace(self.spec.limits, max_features=most, min_samples_leaf=leaf)
-        learner = self.learner.with_limits(limits, most)
-        for block in self.blocks:
-            block.use_tiles()
-        with ReadAhead(self.source.columns) as ahead:
-            executor = ThreadExecutor(
-                partial(fit_iteration, self.source, learner), self.blocks, ahead
-            )
-            try:
-                yield executor
-            finally:
-                executor.close()
+        closing = Closing(min_samples_leaf, most)
+        with ExitStack() as stack:
+            if self.remote is not None:
+                executor = self.remote.executor(most, closing)
+            else:
+                learner = closing_learner(self.learner, self.spec, closing)
+                for block in self.blocks:
+                    block.use_tiles()
+                ahead = stack.enter_context(ReadAhead(self.source.columns))
+                fit = partial(fit_iteration, self.source, learner)
+                executor = ThreadExecutor(fit, self.blocks, ahead)
+            stack.callback(executor.close)
+            yield executor
 
 
 @contextmanager
@@ -129,6 +134,7 @@ def resources_of(
     *,
     saves: bool = False,
     beside_nbytes: int = 0,
+    cluster: Cluster | None = None,
 ) -> Iterator[Resources]:
     """Yield the resources of a run within the cap, and close them after.
 
@@ -151,6 +157,8 @@ def resources_of(
         Trees are kept.
     beside_nbytes : int
         Bytes of the cap that are left to the caller.
+    cluster : Cluster, optional
+        Workers elsewhere, on which trees are grown; what else reads columns does so here.
 
     Raises
     ------
@@ -161,8 +169,14 @@ def resources_of(
         If the cap cannot hold them.
     """
     store.check_is(spec.store)
+    remote = None
+    if cluster is not None:
+        remote = Remote.of(cluster, spec, store, task, records=saves)
+        threads, beside_nbytes = 1, beside_nbytes + cluster.orders_nbytes
     with store.unchanged(), ExitStack() as stack:
-        resources = _resources(stack, spec, store, task, cap_nbytes, threads, saves, beside_nbytes)
+        resources = _resources(
+            stack, spec, store, task, cap_nbytes, threads, saves, beside_nbytes, remote
+        )
         store.check_unchanged()  # what is open by now stays what it is
         yield resources
 
@@ -176,6 +190,7 @@ def _resources(
     threads: int | None,
     saves: bool,
     beside_nbytes: int,
+    remote: Remote | None,
 ) -> Resources:
     """Make the resources of a run; ``stack`` closes them."""
     manifest = store.manifest
@@ -184,24 +199,29 @@ def _resources(
     n_workers = grant_workers(budget, worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)
     mapped = budget.fits(manifest.codes_nbytes)
-    learner = _learner(spec, store, task, n_threads, records=saves)
+    learner = learner_of(spec, store, task, n_threads, records=saves)
     values = stack.enter_context(store.value_tables()) if shape.n_values else None
-    blocks = _blocks(n_workers, spec, shape, tiled=learner.tiled)
+    blocks = blocks_of(n_workers, spec, shape, tiled=learner.tiled)
     families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
     columns = stack.enter_context(store.columns(mapped=mapped))
     ahead = stack.enter_context(ReadAhead(columns))
     source = Source(columns, task.rows, families, values)
-    executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
+    executor: Executor
+    if remote is None:
+        executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
+    else:
+        executor = remote.executor(spec.n_columns)
     stack.callback(executor.close)
     n_candidates = spec.n_items(shape.n_candidates)
     return Resources(
-        spec, task, manifest, candidates, n_candidates, source, learner, blocks, executor
+        spec, task, manifest, candidates, n_candidates, source, learner, blocks, executor, remote
     )
 
 
-def _learner(
+def learner_of(
     spec: RunSpec, store: Store, task: Task, n_threads: int, *, records: bool
 ) -> TreeLearner:
+    """Return the learner of a run's main loop."""
     return TreeLearner(
         TrainingRows.of(training_response(task), spec.learner.impurity),
         spec.limits,
@@ -215,7 +235,15 @@ def _learner(
     )
 
 
-def _blocks(n_workers: int, spec: RunSpec, shape: Shape, *, tiled: bool) -> list[Block]:
+def closing_learner(learner: TreeLearner, spec: RunSpec, closing: Closing) -> TreeLearner:
+    """Return the learner of a closing stage, from that of the main loop."""
+    leaf = max(spec.learner.min_samples_leaf, closing.min_samples_leaf)
+    limits = replace(spec.limits, max_features=closing.most, min_samples_leaf=leaf)
+    return learner.with_limits(limits, closing.most)
+
+
+def blocks_of(n_workers: int, spec: RunSpec, shape: Shape, *, tiled: bool) -> list[Block]:
+    """Return the blocks of so many workers."""
     return [
         Block(spec.n_columns, shape.n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)
         for _ in range(n_workers)

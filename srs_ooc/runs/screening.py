@@ -8,6 +8,7 @@ from math import floor
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.ranking import best_items
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import Ledger, StageBook, saves_trees
 from srs_ooc.runs.ledger.trees import TreeWriter
@@ -31,6 +32,7 @@ class Setting:
     task: Task
     cap_nbytes: int
     threads: int | None
+    cluster: Cluster | None = None
 
 
 def screen_and_close(
@@ -118,7 +120,7 @@ def screen_only(
 ) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
     where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
-    with resources_of(spec, *where, saves=trees is not None) as resources:
+    with resources_of(spec, *where, saves=trees is not None, cluster=setting.cluster) as resources:
         engine = resources.search(ledger, trees=trees).engine
         sampler = engine.sampler
 

@@ -164,7 +164,8 @@ def _stages(
     spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
     task = Task.of_run(spec, store, asked)
     scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
-    running = run_leases(spec, shape, saves=saves)
+    orders = 0 if request.cluster is None else request.cluster.orders_nbytes
+    running = run_leases(spec, shape, saves=saves, beside_nbytes=orders)
     return spec, shape, task, [running, scoring] if scoring else [running]
 
 
@@ -231,7 +232,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
     if weighted is None:
         return
-    setting = Setting(store, weighted, cap_nbytes, request.threads)
+    setting = Setting(store, weighted, cap_nbytes, request.threads, request.cluster)
     with tree_writer(ledger) as trees:
         if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))

@@ -57,7 +57,7 @@ def conclude(
     before, begun = ledger.progress(), spec.evidence
     spec = spec.judged_now(str(ledger.run))
     where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
-    with resources_of(spec, *where, saves=trees is not None) as resources:
+    with resources_of(spec, *where, saves=trees is not None, cluster=setting.cluster) as resources:
         closed = screen_and_close(
             resources, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
         )

@@ -102,13 +102,13 @@ def results_of(run, store):
     }
 
 
-def pin_of_run(name, folder, threads=1):
+def pin_of_run(name, folder, threads=1, more=()):
     make, options = CASES[name]
     store, run = make(folder), folder / "run"
     options = [
         part for option in options for part in (option(folder) if callable(option) else (option,))
     ]
-    command("run", store, "--out", run, "--threads", threads, *MEMORY, *options)
+    command("run", store, "--out", run, "--threads", threads, *MEMORY, *options, *more)
     return results_of(run, store) | predictions_of(run, folder, options)
 
 
