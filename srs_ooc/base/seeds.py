@@ -45,6 +45,7 @@ class Purpose(IntEnum):
     SKETCH = 26
     SUBSETS = 31
     FOLDS = 32
+    COPY = 33
 
 
 def mix64(x: int) -> int:

@@ -133,7 +133,7 @@ def _settled(
     task = Task.of_run(spec, store, asked)
     training_response(task)
     if spec.concludes:
-        task.check_exchangeable()
+        task.check_exchangeable(spec)
     scoring = needs_of(spec, store, task)
     before = sum(n_bytes for _, n_bytes in scoring)
     budget = plan_memory(spec, shape, memory_mb * MB, saves=saves, other_nbytes=before)
