@@ -17,7 +17,7 @@ from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.executors import ThreadExecutor
 from srs_ooc.runs.spec import Shape
-from srs_ooc.samplers.elimination import COUNTING, Elimination
+from srs_ooc.samplers.elimination import EVEN, Elimination
 from srs_ooc.samplers.method import Ground, methods
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.testing import check_executor, check_learner, check_sampler, check_score
@@ -56,7 +56,7 @@ def test_the_leaders_and_the_closing_stage_pass():
     check_sampler(leaders, n_iterations=250)
     items = np.arange(100, dtype=np.uint32)
     check_sampler(
-        lambda _: Elimination(items, key_of(3), COUNTING, 24), n_iterations=2500, round_size=1000
+        lambda _: Elimination(items, key_of(3), EVEN, 24), n_iterations=2500, round_size=1000
     )
 
 

@@ -45,8 +45,9 @@ class Purpose(IntEnum):
     SKETCH = 26
     SUBSETS = 31
     FOLDS = 32
-    JUDGED_SUBSETS = 33
-    JUDGED_ROWS = 34
+    COPY = 33
+    JUDGED_SUBSETS = 36
+    JUDGED_ROWS = 37
     EDGES = 41
 
 

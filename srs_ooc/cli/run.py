@@ -247,6 +247,14 @@ def _verdict_line(verdict: VerdictReading) -> str:
     return (
         f"{verdict.n_selected} selected in {verdict.clusters_selected}, {how}; "
         f"{counted(facts['n_marginal'], 'feature')} marginally significant."
+        + (_grain(verdict) if spec.decoys else "")
+    )
+
+
+def _grain(verdict: VerdictReading) -> str:
+    return (
+        f" Decoys near the cut come in clusters of at most c = {verdict.facts['largest_group']}: "
+        f"others than those are selected {verdict.fewest} or more at a time."
     )
 
 

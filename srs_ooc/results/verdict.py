@@ -17,7 +17,7 @@ from srs_ooc.runs.verdict import CONCLUSION
 from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.trees.tree import IMPORTANCE_BITS
 
-MANY = 4
+MANY = 15
 """Families of decoys that are advised where few features are expected."""
 
 
@@ -136,6 +136,12 @@ class VerdictReading:
         n_known = len(np.unique(clusters[clusters >= 0]))
         return counted(n_known, "cluster") + (" or more" if np.any(clusters < 0) else "")
 
+    @property
+    def fewest(self) -> int:
+        """The fewest features that counting decoys could select, given how these are correlated."""
+        level = float(exact_share(self.spec.fdr))
+        return fewest_features(self.spec.decoys, self.facts["largest_group"], level)
+
     def version_note(self) -> str | None:
         """Say by which version of the evidence the verdict is; None if by today's from the start.
 
@@ -146,7 +152,8 @@ class VerdictReading:
         if version != EVIDENCE:
             return (
                 f"This verdict is by version {version} of the evidence, a new run's by version "
-                f"{EVIDENCE}: its p-values of single features are other ones (docs/evidence.md)."
+                f"{EVIDENCE}: tests of single features, or what is counted, differ "
+                "(docs/evidence.md, Versions)."
             )
         if begun != version:
             return (
@@ -166,8 +173,6 @@ class VerdictReading:
                 "(`srs-ooc resume RUN --iterations T`) help if a feature is informative only "
                 "beside others. Otherwise nothing is there, or too little for so few rows."
             )
-        level = float(exact_share(spec.fdr))
-        fewest = fewest_features(spec.decoys, self.facts["largest_group"], level)
         families = "family" if spec.decoys == 1 else "families"
         alone = (
             "The marginally significant features do not hold it either"
@@ -177,10 +182,9 @@ class VerdictReading:
         more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
         return (
             f"No cut of the ranking holds the level: the best would have {best:.2g}. {alone}, and "
-            f"counting {spec.decoys} {families} of decoys cannot select fewer than {fewest} "
+            f"counting {spec.decoys} {families} of decoys cannot select fewer than {self.fewest} "
             f"features at level {spec.fdr}. If few are expected, use permutation runs "
-            f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or "
-            "nothing is there."
+            f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or nothing is there."
         )
 
 

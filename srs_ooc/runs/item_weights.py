@@ -197,7 +197,7 @@ def scoring_leases(
 ) -> list[tuple[str, int]]:
     """Return what passes need besides the process: (purpose, bytes)."""
     n_items = (1 + n_families) * n_features
-    making = Exchangeability.nbytes(scan.n_rows) + 4 * n_families * scan.n_rows
+    making = Exchangeability.nbytes(scan.n_rows, n_families)
     return [
         ("scoring columns", score.nbytes),
         ("a block of columns", scan.nbytes),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.params import FIRST_STAGES
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.cluster.orders import Closing, Cluster, Remote
 from srs_ooc.runs.engine import Book, check_needs
@@ -251,10 +252,12 @@ def blocks_of(n_workers: int, spec: RunSpec, shape: Shape, *, tiled: bool) -> li
 
 
 def decoy_families(spec: RunSpec, task: Task) -> NDArray[np.int32] | None:
-    """Return the involutions of the run's families of decoys; int32 (n_families, n_rows)."""
+    """Return the pairings of the run's families of decoys; int32 (n_families, n_rows)."""
     if not spec.decoys:
         return None
     exchangeable = task.exchangeability()
+    if spec.stages > FIRST_STAGES:
+        return exchangeable.families(key_of(spec.seed, Purpose.DECOYS, 0), spec.decoys)
     keys = [key_of(spec.seed, Purpose.DECOYS, family) for family in range(spec.decoys)]
     return np.stack([exchangeable.involution(key) for key in keys])
 

@@ -138,7 +138,7 @@ def _settled(
     _check_rows_split(spec, store)
     training_response(task)
     if spec.concludes:
-        task.check_exchangeable()
+        task.check_exchangeable(spec)
     check_stages(_cap_nbytes(request), stages)
     return spec, shape, _cap_nbytes(request) // MB
 

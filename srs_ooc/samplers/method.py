@@ -59,6 +59,8 @@ class Ground:
         The relevance test by which features enter F; None where the verdict comes last.
     n_leaders : int
         Leading items to hold where the verdict comes last.
+    n_copies : int
+        Copies of each feature that are drawn apart where nothing is held.
     weights : uint32 (n_items,) or None
         How often each item is to be drawn relative to others, 0 for those not in V, where the
         method has columns scored or a file gives scores; None where all weigh alike.
@@ -77,6 +79,7 @@ class Ground:
     tally: Tally
     judge: Judge | None = None
     n_leaders: int = 0
+    n_copies: int = 1
     weights: NDArray[np.uint32] | None = None
     response: Response | None = None
     validation: NDArray[np.int32] | None = None

@@ -10,6 +10,8 @@ from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
 from srs_ooc.evidence.params import (
     EVIDENCE,
     FIRST_EVIDENCE,
+    FIRST_STAGES,
+    STAGES,
     DecoyParams,
     NoJudgeParams,
     PositiveParams,
@@ -100,6 +102,8 @@ class RunSpec:
         Options of the method, of what grows the trees, and of the judge.
     evidence : int
         Version of how a final verdict is computed; of no meaning without one.
+    stages : int
+        Version of how its decoys are made and its closing stage is grown; the same.
     """
 
     store: str
@@ -110,6 +114,7 @@ class RunSpec:
     learner: TreeParams
     judging: Params
     evidence: int = EVIDENCE
+    stages: int = STAGES
     validation: str = NOT_GIVEN["validation"]
 
     def to_json(self) -> dict[str, Any]:
@@ -117,7 +122,7 @@ class RunSpec:
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
         if self.validation != NOT_GIVEN["validation"]:
             own["validation"] = self.validation
-        version = {"evidence": self.evidence} if self.concludes else {}
+        version = {"evidence": self.evidence, "stages": self.stages} if self.concludes else {}
         return own | self.values() | version
 
     def values(self) -> dict[str, Any]:
@@ -148,6 +153,7 @@ class RunSpec:
                 learner=_restored(TreeParams, record),
                 judging=_restored(JUDGES[run.judge], record),
                 evidence=int(record.get("evidence", FIRST_EVIDENCE)),
+                stages=int(record.get("stages", FIRST_STAGES)),
             )
         except (TypeError, ValueError, KeyError) as error:
             raise RunError(f"the run's identity in its ledger is damaged: {error!r}.") from error
@@ -242,6 +248,11 @@ class RunSpec:
     def decoys(self) -> int:
         """Families of decoys."""
         return 0 if self.decoy_judge is None else self.decoy_judge.decoys
+
+    @property
+    def n_copies_apart(self) -> int:
+        """Features and their families, where these are drawn apart; else 1."""
+        return 1 + self.decoys if self.decoys > 1 and self.stages > FIRST_STAGES else 1
 
     @property
     def replays(self) -> int:

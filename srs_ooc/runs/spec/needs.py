@@ -126,9 +126,7 @@ def fixed_nbytes(
     judging = [
         (
             "decoys, closing and verdict",
-            CONCLUSION_NBYTES
-            + Exchangeability.nbytes(shape.n_rows)
-            + 4 * n_families * shape.n_rows,
+            CONCLUSION_NBYTES + Exchangeability.nbytes(shape.n_rows, n_families),
         )
     ]
     if shape.has_strata:

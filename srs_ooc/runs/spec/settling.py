@@ -77,6 +77,9 @@ def settle(
         shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees
     )
     default = (method.default_subspace or _default_subspace)(sampler, shape.n_candidates)
+    if method.default_subspace is None and isinstance(judging, DecoyParams):
+        # As large a part of the items as of one family: features must meet one another as often.
+        default = max(default, ceil(default * (1 + judging.decoys) / 2))
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
     _check_draw_block(sampler, size if largest else None)
     if largest:
