@@ -184,7 +184,8 @@ class VerdictReading:
             f"No cut of the ranking holds the level: the best would have {best:.2g}. {alone}, and "
             f"counting {spec.decoys} {families} of decoys cannot select fewer than {self.fewest} "
             f"features at level {spec.fdr}. If few are expected, use permutation runs "
-            f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or nothing is there."
+            f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or "
+            "nothing is there."
         )
 
 
