@@ -61,6 +61,14 @@ class GeneFiles:
         ]
         return cls(sides[0], sides[1])
 
+    def n_regulators(self, store: Store) -> int:
+        """Return how many regulators the files name at most."""
+        return store.n_features if self.regulators is None else self.regulators.n_found
+
+    def n_targets(self, store: Store) -> int:
+        """Return how many targets the files name at most."""
+        return store.n_features if self.targets is None else self.targets.n_found
+
     def leases(self) -> list[tuple[str, int]]:
         """Return what reading them needs besides the process: (purpose, bytes)."""
         files = [file for file in (self.regulators, self.targets) if file is not None]

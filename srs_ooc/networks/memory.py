@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.book import shard_nbytes
 from srs_ooc.networks.genes import (
@@ -82,15 +82,10 @@ def grant(
         If the cap cannot hold one worker; it names the smallest that would do.
     """
     budget = Budget(cap_nbytes)
-    for purpose, n_bytes in _fixed(manifest, genes, n_rows):
-        budget.grant(purpose, n_bytes)
-    if n_values:
-        making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
-        budget.grant("reading the values of codes", making)
-    n_regulators = len(genes.regulators)
-    work = worker_nbytes(manifest, params, n_regulators, n_rows, n_values)
-    budget.grant(f"a block of {n_regulators} regulators and its trees", work)
+    n_regulators, n_targets = len(genes.regulators), len(genes.targets)
+    budget.leases += work_leases(manifest, n_regulators, n_targets, params, n_rows, n_values)
     budget.check()
+    work = budget.leases[-1].n_bytes
     n_workers = 1
     while n_workers < min(threads, len(genes.targets)) and budget.fits(work):
         budget.grant("another worker", work)
@@ -103,8 +98,30 @@ def grant(
     return Grant(n_workers, mapped, FEWEST_EDGES + max(0, room) // EDGE_NBYTES)
 
 
-def _fixed(manifest: Manifest, genes: Genes, n_rows: int) -> list[tuple[str, int]]:
-    n_regulators, n_targets = len(genes.regulators), len(genes.targets)
+def work_leases(
+    manifest: Manifest,
+    n_regulators: int,
+    n_targets: int,
+    params: NetworkParams,
+    n_rows: int,
+    n_values: int,
+) -> list[Lease]:
+    """Return what a network needs besides the process, with one worker, whose lease is the last.
+
+    Parameters are those of :func:`grant`, with numbers of regulators and targets.
+    """
+    leases = _fixed(manifest, n_regulators, n_targets, n_rows)
+    if n_values:
+        making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
+        leases.append(("reading the values of codes", making))
+    work = worker_nbytes(manifest, params, n_regulators, n_rows, n_values)
+    leases.append((f"a block of {n_regulators} regulators and its trees", work))
+    return [Lease(*lease) for lease in leases]
+
+
+def _fixed(
+    manifest: Manifest, n_regulators: int, n_targets: int, n_rows: int
+) -> list[tuple[str, int]]:
     comparing = block_nbytes(HASH_COLUMNS, n_rows, manifest.code_nbytes)
     return [
         (

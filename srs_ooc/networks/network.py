@@ -17,13 +17,13 @@ from srs_ooc.networks.book import EdgeBook, open_book
 from srs_ooc.networks.files import Edge, check_edge_file, write_edges
 from srs_ooc.networks.forests import Forests, wants_tiles
 from srs_ooc.networks.genes import GeneFiles, Genes, equal_columns, find_genes, names_of
-from srs_ooc.networks.memory import Grant, grant
+from srs_ooc.networks.memory import Grant, grant, work_leases
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.ranking import ranked
 from srs_ooc.networks.work import TargetWork, Watch
 from srs_ooc.runs.executors import Source
 from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
-from srs_ooc.runs.memory import n_cores
+from srs_ooc.runs.memory import check_stages, n_cores
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.store.kinds import CONSTANT
@@ -145,12 +145,9 @@ def work_on_network(
         store.check_files()
         named = GeneFiles.of(store, request.regulators, request.targets)
         files = InputFiles.of(store, None, request.rows)
-        budget = Budget(request.memory_mb * MB)
-        leases = [*named.leases(), *files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
-        budget.leases += [Lease(*lease) for lease in leases]
-        budget.check()
-        inputs = resolve(store, files, budget.free_nbytes)
-        genes = find_genes(store, named, budget.free_nbytes)
+        spare = _spare_nbytes(store, request, named, files)
+        inputs = resolve(store, files, spare)
+        genes = find_genes(store, named, spare)
         n_others = len(genes.regulators) - (len(genes.targets) == 1)
         request.params.check(max(1, min(n_others, len(genes.regulators))))
         work = _Work(store, request, inputs, genes)
@@ -162,6 +159,22 @@ def work_on_network(
                 store.check_unchanged()
                 n_edges = work.write(book)
             return work.network(book, n_edges, n_duplicates, duplicates)
+
+
+def _spare_nbytes(
+    store: Store, request: NetworkRequest, named: GeneFiles, files: InputFiles
+) -> int:
+    """Return what the cap leaves as files are read, having checked that it holds all there is."""
+    reading = [*named.leases(), *files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
+    n_rows = store.n_rows if files.rows is None else files.rows.n_found
+    n_values = n_values_of(store.manifest) if request.params.thresholds == "value" else 0
+    sizes = named.n_regulators(store), named.n_targets(store)
+    working = work_leases(store.manifest, *sizes, request.params, n_rows, n_values)
+    leases = [Lease(*lease) for lease in reading]
+    check_stages(request.memory_mb * MB, [leases, working])
+    budget = Budget(request.memory_mb * MB)
+    budget.leases += leases
+    return budget.free_nbytes
 
 
 def _check_free(request: NetworkRequest) -> None:

@@ -27,7 +27,7 @@ def test_a_plan_says_everything_and_writes_nothing(folder):
         "memory: 200 MB",
         "interpreter and libraries",
         "the store, mapped",
-        "q = 100 features at a time; the cap holds up to 150",
+        "q = 150 features at a time; the cap holds up to 150",
         "9.0 kB of codes",
         "an iteration, measured",
         "with probability 0.99 (alpha 0.3, R full)",

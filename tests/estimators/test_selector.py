@@ -208,7 +208,7 @@ def test_rows_of_weight_zero_are_left_out_and_equal_weights_are_none():
 def test_weights_and_groups_are_those_of_a_store(tmp_path):
     values, labels = table()
     weights, groups = np.arange(1.0, 121), np.repeat(np.arange(40), 3)
-    labels = np.repeat(labels[::3], 3)
+    values, labels = np.repeat(values[::3], 3, axis=0), np.repeat(labels[::3], 3)
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=labels, weights=weights, groups=groups)
     fitted = SRSSelector(**FAST).fit(values, labels, sample_weight=weights, groups=groups)
     same(fitted, SRSSelector(**FAST).fit(tmp_path / "t.zarr"))

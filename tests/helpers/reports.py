@@ -51,7 +51,7 @@ def run_of(kind):
         "probe": {"judge": "probe", "iterations": 300},
         "nothing": {"judge": "probe", "iterations": 5},
         "provisional": {"iterations": 300},
-        "runs": {"iterations": 60, "replays": 9},
+        "runs": {"iterations": 60, "permutations": 9},
     }
     store, run = folder() / f"{kind}.zarr", folder() / f"{kind}.run"
     target = targets.get(kind, np.where(y > 0, "ill", "well"))
