@@ -37,7 +37,7 @@ def _few_trees(monkeypatch):
 
 def run_of(folder, values, labels, *, iterations=150, **given):
     store = Store.open(make_store(folder / "t.zarr", values, labels))
-    asked = Options(subspace_size="40", seed=3, **({"judge": "decoy"} | given))
+    asked = Options(subspace_size="40", seed=3, **(given or {"judge": "decoy", "decoys": 1}))
     return run_on(store, folder / "a.run", Request(asked, iterations=iterations))
 
 
@@ -136,7 +136,7 @@ def _copied(ledger, site, tmp_path):
     """The same run once more, in another folder."""
     spec = spec_of(ledger)
     request = Request(
-        Options(judge="decoy", subspace_size="40", seed=spec.seed),
+        Options(judge="decoy", decoys=1, subspace_size="40", seed=spec.seed),
         iterations=ledger.progress().iteration,
     )
     other = open_or_create(site.store, tmp_path / "b.run", request)
@@ -242,7 +242,7 @@ def test_a_run_of_another_judge_is_compacted_too(tmp_path):
 def test_a_run_that_is_not_done_is_refused(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
-    request = Request(Options(judge="decoy", subspace_size="20"), iterations=50)
+    request = Request(Options(judge="decoy", decoys=1, subspace_size="20"), iterations=50)
     ledger = open_or_create(store, tmp_path / "a.run", request)
     with pytest.raises(RunError, match="expected a run that is done"):
         compact(ledger, Site(store, 512, 1, lambda _: True))
@@ -265,7 +265,7 @@ def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
     values[20] = values[0] + 0.05 * np.random.default_rng(1).standard_normal(150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     run = tmp_path / "a.run"
-    srs_ooc("run", store, "--out", run, "--iterations", 100)
+    srs_ooc("run", store, "--out", run, "--iterations", 100, "--decoys", 1)
     few = ("--folds", 2, "--repeats", 1)
     whole = json_of("compact", run, "--json", *few)
     assert [record["features"] for record in whole["curve"]][:3] == [1, 2, 3]
@@ -288,7 +288,9 @@ def test_excluded_features_never_come_back(tmp_path):
     values, labels = noise_table(N_ROWS, 60)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
     (tmp_path / "out").write_text("f0\nf7\n")
-    request = Request(Options(judge="decoy", subspace_size="20"), tmp_path / "out", iterations=60)
+    request = Request(
+        Options(judge="decoy", decoys=1, subspace_size="20"), tmp_path / "out", iterations=60
+    )
     ledger = open_or_create(store, tmp_path / "a.run", request)
     work_on(ledger, store, request)
     site = Site(store, 512, 1, lambda _: True)
@@ -322,7 +324,7 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
 def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
     store = make_store(tmp_path / "t.zarr", *noise_table(n_rows, n_features))
     run = tmp_path / "a.run"
-    asked = ("--judge", "decoy", "--q", q, "--iterations", 20, "--max-depth", 2)
+    asked = ("--judge", "decoy", "--decoys", 1, "--q", q, "--iterations", 20, "--max-depth", 2)
     srs_ooc("run", store, "--out", run, *asked)
     few = ("--folds", 2, "--repeats", 1)
     cap = int(error_of("compact", run, *few, "--memory-mb", 20).split()[-1].rstrip("."))

@@ -31,12 +31,7 @@ SHAPES = {  # rows, features, options
         200_000,
         ("--judge", "probe", "--q", 2000, "--draw-block", 64, "--iterations", 60),
     ),
-    "decoys": (40, 200_000, ("--q", 2000, "--judge", "decoy", "--iterations", 60)),
-    "more-decoys": (
-        40,
-        100_000,
-        ("--q", 1000, "--judge", "decoy", "--decoys", 3, "--iterations", 60),
-    ),
+    "decoys": (40, 60_000, ("--q", 2000, "--judge", "decoy", "--iterations", 60)),
     "replays": (
         20,
         300_000,
@@ -45,7 +40,7 @@ SHAPES = {  # rows, features, options
     "tall-decoys": (
         60_000,
         12,
-        ("--q", 6, "--judge", "decoy", "--iterations", 2, "--max-depth", 3),
+        ("--q", 6, "--judge", "decoy", "--decoys", 1, "--iterations", 2, "--max-depth", 3),
     ),
     "by-value": (
         2000,
