@@ -1,6 +1,7 @@
 """What a run says of each feature, ranked."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.base.state import Stateful
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.method_scores import MethodScores
+from srs_ooc.results.method_scores import own_scores, own_scores_nbytes, record_type_of
 from srs_ooc.results.verdict import VerdictReading, explain
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of
@@ -82,10 +83,10 @@ class Reading:
         self._kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}
         self.ranks_only = spec.judge == "none"
-        scored = spec.method.ranks_by
-        self._scores = MethodScores(manifest.n_features) if scored else None
+        self._scores = own_scores(spec, manifest.n_features)
+        self.record_type = record_type_of(self._scores)
         if self._scores is not None:
-            parts[scored] = self._scores
+            parts[self._scores.part] = self._scores
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
@@ -173,10 +174,10 @@ class Reading:
         return members[by_rank]
 
     def importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return total MDI / trees it could be in, -1 where never drawn; or the method's scores."""
-        if self._scores is not None:
-            return self._scores.array[features]
+        """Return total MDI / trees it could be in, -1 where never drawn; or its own scores."""
         n_drawn = self._tally.n_drawn[features]
+        if self._scores is not None:
+            return self._scores.ranked_by(n_drawn, features)
         total = self._tally.importance[features] / self._unit
         out = np.full(len(n_drawn), -1.0)
         np.divide(total, n_drawn, out=out, where=n_drawn > 0)
@@ -223,26 +224,25 @@ class Reading:
         better = int(self._tally.n_better[stored]) if self._has_probe else 0
         standing = None if self.verdict is None else self.verdict.standing(stored)
         is_in = standing is not None and standing.is_selected
-        return FeatureRecord(
-            name=self.name(stored),
-            rank=rank,
-            selected=entered is not None or is_in,
-            kept=entered is not None,
-            importance=total / n_drawn if n_drawn else None,
-            importance_ensemble=total / self.n_iterations if n_drawn else None,
-            n_drawn=n_drawn,
-            p_better=better / n_drawn if n_drawn and self._has_probe else None,
-            entered=entered,
-            q_value=None if standing is None else standing.q_value,
-            score=self._score(stored) if standing is None else standing.score,
-            stability=None if standing is None else standing.stability,
-            group=None if standing is None else standing.group,
-            p_value=None if standing is None else standing.p_value,
-            passes_alone=None if standing is None else standing.passes_alone,
-        )
-
-    def _score(self, stored: int) -> float | None:
-        return None if self._scores is None else float(self._scores.array[stored])
+        own = {} if self._scores is None else self._scores.fields(n_drawn, stored)
+        fields: dict[str, Any] = {
+            "name": self.name(stored),
+            "rank": rank,
+            "selected": entered is not None or is_in,
+            "kept": entered is not None,
+            "importance": total / n_drawn if n_drawn else None,
+            "importance_ensemble": total / self.n_iterations if n_drawn else None,
+            "n_drawn": n_drawn,
+            "p_better": better / n_drawn if n_drawn and self._has_probe else None,
+            "entered": entered,
+            "q_value": None if standing is None else standing.q_value,
+            "score": None if standing is None else standing.score,
+            "stability": None if standing is None else standing.stability,
+            "group": None if standing is None else standing.group,
+            "p_value": None if standing is None else standing.p_value,
+            "passes_alone": None if standing is None else standing.passes_alone,
+        }
+        return self.record_type(**fields | own)
 
     def explain(self, name: str) -> str:
         """Say in one plain sentence why the feature called ``name`` is in or out.
@@ -281,8 +281,10 @@ def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) ->
     n, n_kept = manifest.n_features, ledger.progress().n_kept
     budget = Budget(cap_nbytes)
     tally = (12 if spec.concludes else 16) * spec.n_items(n)
-    scores = 8 * n if spec.method.ranks_by else 0
-    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + _KEPT_NBYTES * n_kept)
+    budget.grant(
+        f"tallies of {n} features",
+        tally + own_scores_nbytes(spec, n) + 6 * n + _KEPT_NBYTES * n_kept,
+    )
     budget.grant("ledger", LEDGER_NBYTES)
     verdict = READING_NBYTES if spec.concludes else 0
     budget.grant("verdict and order", verdict + LEAST_BATCH * _PLACE_NBYTES)

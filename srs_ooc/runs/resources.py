@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.learners.base import Learner
+from srs_ooc.learners.estimators import EstimatorLearner
+from srs_ooc.learners.import_paths import load
+from srs_ooc.learners.pinned import one_thread
 from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.runs.base_models import model_learner
 from srs_ooc.runs.engine import Book, check_needs
 from srs_ooc.runs.executors import Executor, Source, ThreadExecutor, fit_iteration
 from srs_ooc.runs.ledger import TreeWriter
@@ -23,6 +28,7 @@ from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
 
 
@@ -47,12 +53,14 @@ class Resources:
         How many they are.
     source : Source
         Where columns come from.
-    learner : TreeLearner
+    learner : Learner
         What is grown on them.
     blocks : list of Block
         One a worker.
     executor : Executor
         The workers.
+    response : Response
+        What the rows say.
     """
 
     spec: RunSpec
@@ -61,14 +69,21 @@ class Resources:
     candidates: NDArray[np.uint32] | None
     n_candidates: int
     source: Source
-    learner: TreeLearner
+    learner: Learner
     blocks: list[Block]
     executor: Executor
+    response: Response
 
     @property
     def n_features(self) -> int:
         """Features of the store."""
         return self.manifest.n_features
+
+    @property
+    def trees(self) -> TreeLearner:
+        """What grows trees; of a run whose model is one."""
+        assert isinstance(self.learner, TreeLearner)
+        return self.learner
 
     @property
     def n_rows(self) -> int:
@@ -92,10 +107,10 @@ class Resources:
             book,
             trees,
             weights=self.task.inputs.weights,
-            response=self.learner.rows.response,
+            response=self.response,
             validation=self.task.inputs.validation_places(),
         )
-        check_needs(search.engine.sampler, self.learner.provides, "trees")
+        check_needs(search.engine.sampler, self.learner.provides, self.spec.model.model)
         return search
 
     @contextmanager
@@ -106,7 +121,7 @@ class Resources:
         """
         leaf = max(self.spec.learner.min_samples_leaf, min_samples_leaf)
         limits = replace(self.spec.limits, max_features=most, min_samples_leaf=leaf)
-        learner = self.learner.with_limits(limits, most)
+        learner = self.trees.with_limits(limits, most)
         for block in self.blocks:
             block.use_tiles()
         with ReadAhead(self.source.columns) as ahead:
@@ -179,12 +194,20 @@ def _resources(
 ) -> Resources:
     """Make the resources of a run; ``stack`` closes them."""
     manifest = store.manifest
-    shape = shape_of(manifest, task.inputs, task.class_weight, spec.learner.thresholds)
+    kinds = spec.learner.thresholds, spec.model.model
+    shape = shape_of(manifest, task.inputs, task.class_weight, *kinds)
     budget = plan_memory(spec, shape, cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
     n_workers = grant_workers(budget, worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)
     mapped = budget.fits(manifest.codes_nbytes)
-    learner = _learner(spec, store, task, n_threads, records=saves)
+    response = training_response(task)
+    learner: TreeLearner | EstimatorLearner
+    if spec.model.is_tree:
+        learner = _learner(spec, store, response, n_threads, records=saves)
+    else:
+        learner = model_learner(spec, task, response)
+        load(spec.model, is_regression=response.is_regression)
+        stack.enter_context(one_thread())
     values = stack.enter_context(store.value_tables()) if shape.n_values else None
     blocks = _blocks(n_workers, spec, shape, tiled=learner.tiled)
     families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
@@ -195,15 +218,15 @@ def _resources(
     stack.callback(executor.close)
     n_candidates = spec.n_items(shape.n_candidates)
     return Resources(
-        spec, task, manifest, candidates, n_candidates, source, learner, blocks, executor
+        spec, task, manifest, candidates, n_candidates, source, learner, blocks, executor, response
     )
 
 
 def _learner(
-    spec: RunSpec, store: Store, task: Task, n_threads: int, *, records: bool
+    spec: RunSpec, store: Store, response: Response, n_threads: int, *, records: bool
 ) -> TreeLearner:
     return TreeLearner(
-        TrainingRows.of(training_response(task), spec.learner.impurity),
+        TrainingRows.of(response, spec.learner.impurity),
         spec.limits,
         spec.subspace_size,
         spec.learner.trees_per_subspace,

@@ -7,7 +7,9 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import WordOrFile
 from srs_ooc.base.sizes import MB
+from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
+from srs_ooc.runs.base_models import check_table, folds_of
 from srs_ooc.runs.inputs import WEIGHTS, Inputs, digest, inputs_of, resolve
 from srs_ooc.runs.item_weights import check_leases, needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger, saves_trees
@@ -127,11 +129,14 @@ def _settled(
     memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
     saves = bool(request.save_trees)
     class_weight = options.get("class_weight", UNWEIGHTED)
-    shape = shape_of(store.manifest, asked, class_weight, options.get("thresholds", RANK))
+    kinds = options.get("thresholds", RANK), options.get("model", TREE)
+    shape = shape_of(store.manifest, asked, class_weight, *kinds)
     spec = settle(options, shape, store.fingerprint, memory_mb * MB, saves_trees=saves)
     _check_rows_split(spec, store)
+    check_table(spec, store, asked)
     task = Task.of_run(spec, store, asked)
     training_response(task)
+    folds_of(spec, task)
     if spec.concludes:
         task.check_exchangeable()
     scoring = needs_of(spec, store, task)
