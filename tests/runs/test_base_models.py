@@ -164,8 +164,8 @@ def test_groups_of_rows_are_held_out_whole(tmp_path):
             r["importance"]
             for r in ranked(store, tmp_path / f"{name}.run", model="knn", iterations=10)
         )
-    assert gains["apart"] > 0.3
-    assert gains["whole"] < 0.1
+    assert gains["apart"] > 0.1
+    assert gains["whole"] < 0.05
 
 
 @pytest.mark.parametrize(
