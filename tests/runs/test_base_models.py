@@ -7,6 +7,8 @@ from stores import make_store
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.learners.trial import Trial, tried
+from srs_ooc.planning.plan import make_plan
+from srs_ooc.planning.subject import subject_of_store
 from srs_ooc.runs import memory
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request
@@ -230,3 +232,14 @@ def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
         ranked(checkerboard, tmp_path / "x.run", model="knn", model_params={"n_neighbors": 10**6})
     assert not (tmp_path / "x.run").exists()
     assert tried.cache_info().currsize == 0
+
+
+def test_a_plan_counts_the_model_and_advises_nothing_of_trees(checkerboard):
+    request = Request(Options(method="rs", subspace_size="4", model="knn"))
+    plan = make_plan(subject_of_store(Store.open(checkerboard), request), request.options)
+    leases = dict(plan.memory.leases)
+    assert leases["scikit-learn and what it loads"] == 200_000_000
+    assert "a block of 4 columns and its model" in leases
+    assert [advice.name for advice in plan.advice] == ["iterations"]
+    assert plan.alternatives == []
+    assert plan.speed.measured
