@@ -117,7 +117,7 @@ def test_a_regression_with_missing_values_ranks_what_it_is_made_of(table, tmp_pa
 
 def work(store, run, *, threads=1, watch=lambda _: True, iterations=24, **given):
     options = {"method": "rs", "subspace_size": "4", "model": "knn"} | given
-    request = Request(Options(**options), threads=threads, iterations=iterations)
+    request = Request(Options(**options), threads=threads, iterations=iterations, memory_mb=4000)
     ledger = open_or_create(Store.open(store), run, request)
     try:
         work_on(ledger, Store.open(store), request, watch)
@@ -235,7 +235,7 @@ def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
 
 
 def test_a_plan_counts_the_model_and_advises_nothing_of_trees(checkerboard):
-    request = Request(Options(method="rs", subspace_size="4", model="knn"))
+    request = Request(Options(method="rs", subspace_size="4", model="knn"), memory_mb=4000)
     plan = make_plan(subject_of_store(Store.open(checkerboard), request), request.options)
     leases = dict(plan.memory.leases)
     assert leases["scikit-learn and what it loads"] == 200_000_000
