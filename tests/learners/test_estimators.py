@@ -155,11 +155,11 @@ def test_scores_and_standard_errors_are_those_of_two_samples_with_one_variance()
         scores.absorb(t, Outcome(features, np.zeros(3, np.int64), losses=np.array([loss])))
         held.append(np.isin(np.arange(n_features), features))
         losses.append(loss)
-    is_in, losses = np.array(held), np.array(losses)
+    is_in, seen = np.array(held), np.array(losses)
     score, error = scores.scores(is_in.sum(axis=0), slice(0, n_features))
     for j in range(n_features - 1):
-        x, y = losses[is_in[:, j]], losses[~is_in[:, j]]
-        within = (len(x) * x.var() + len(y) * y.var()) / (len(losses) - 2)
+        x, y = seen[is_in[:, j]], seen[~is_in[:, j]]
+        within = (len(x) * x.var() + len(y) * y.var()) / (len(seen) - 2)
         assert score[j] == pytest.approx(y.mean() - x.mean())
         assert error[j] == pytest.approx(np.sqrt(within * (1 / len(x) + 1 / len(y))))
     assert np.isnan(score[-1])  # never drawn
