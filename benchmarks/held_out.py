@@ -5,8 +5,8 @@ there are few. Selection sees the training half only; the halves are the same fo
 stratified by class. The forest is scikit-learn's random forest of 500 trees. Boruta (500 trees, 20
 rounds) is given the same training half, and is left out of a table with ``--without-boruta``.
 
-Ours is ``srs-ooc run --judge decoy`` with its defaults, and the same with ``--replays 9``. Seconds
-are of processor time, all threads together.
+Ours is ``srs-ooc run --judge decoy`` with its defaults, and the same with ``--permutations 9``.
+Seconds are of processor time, all threads together.
 
     python benchmarks/held_out.py --data FOLDER [--tables madelon arcene ...] [--seeds 3]
 """
@@ -29,7 +29,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 TABLES = ["madelon", "arcene", "prostate_ge", "tox_171"]
-OURS = {"decoys": ("--judge", "decoy"), "replays": ("--judge", "decoy", "--replays", "9")}
+OURS = {"decoys": ("--judge", "decoy"), "replays": ("--judge", "decoy", "--permutations", "9")}
 SHOWN = 8
 
 

@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "compact": "srs_ooc.api.around",
     "ingest": "srs_ooc.ingestion.pipeline",
+    "list_runs": "srs_ooc.results.inventory",
+    "network": "srs_ooc.api.networks",
     "open_run": "srs_ooc.api.runs",
     "open_store": "srs_ooc.api.runs",
     "options": "srs_ooc.api.runs",
@@ -21,7 +23,7 @@ _PUBLIC = {
     "resume": "srs_ooc.api.runs",
     "run": "srs_ooc.api.runs",
     "verify": "srs_ooc.api.around",
-    "Result": "srs_ooc.results.result",
+    "Result": "srs_ooc.report.result",
     "SRSClassifier": "srs_ooc.estimators",
     "SRSRegressor": "srs_ooc.estimators",
     "SRSSelector": "srs_ooc.estimators",

@@ -19,7 +19,7 @@ PAGES = {
 BLOCK = re.compile(r"^```(sh|console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ELSEWHERE = {
     "docs/python.md": "tests/test_python_page.py",
-    "docs/extending.md": "tests/test_testing.py",
+    "docs/extending.md": "tests/test_testing_parts.py",
     "CONTRIBUTING.md": "the commands of this very test suite",
 }
 """Pages whose blocks other tests run, or that this one cannot."""
@@ -102,7 +102,17 @@ def study(folder):
     table(folder / "study.csv", "ill", plate=[f"p{i}" for i in rows % 4], patient=rows // 2)
 
 
+def expressed(folder):
+    """Write a table of genes, and the names of those that may regulate."""
+    values = np.random.default_rng(5).standard_normal((40, 12)).round(3)
+    names = ["TP53", "MYC", *(f"G{i}" for i in range(10))]
+    lines = [",".join(names), *(",".join(map(str, row)) for row in values.tolist())]
+    (folder / "expression.csv").write_text("\n".join(lines) + "\n")
+    (folder / "factors.txt").write_text("TP53\nMYC\nG1\n")
+
+
 BEFORE = {
+    "docs/methods/networks.md": expressed,
     "README.md": lambda folder: table(folder / "data.csv", rows=40, features=30),
     "docs/ingest.md": objects,
     "docs/index.md": lambda folder: table(folder / "data.csv"),
@@ -111,6 +121,7 @@ BEFORE = {
     "docs/howto/batches.md": study,
     "docs/howto/small-machine.md": finished,
     "docs/howto/nothing.md": finished,
+    "docs/report.md": finished,
 }
 """What a page's reader has at the beginning."""
 

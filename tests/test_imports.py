@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ["zarr", "sklearn", "scipy", "pandas", "rich", "matplotlib"]
+HEAVY = ["zarr", "sklearn", "scipy", "pandas", "rich", "matplotlib", "dask", "distributed"]
 
 PROBE = """
 import importlib, json, sys

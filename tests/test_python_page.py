@@ -15,7 +15,7 @@ def blocks_of(page):
 
 
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
-def test_the_blocks_of_the_page_run(tmp_path, monkeypatch):
+def test_the_blocks_of_the_page_run_and_what_it_says_of_its_result_is_so(tmp_path, monkeypatch):
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)
     known = {}
@@ -23,12 +23,5 @@ def test_the_blocks_of_the_page_run(tmp_path, monkeypatch):
     for number, block in enumerate(found):
         exec(compile(block, f"python, block {number}", "exec"), known)
     assert found
-
-
-def test_what_the_page_says_of_its_result_is_so(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    known = {}
-    for block in blocks_of(PAGE)[:6]:
-        exec(block, known)
     assert set(known["result"].selected) >= {"f0", "f1", "f2"}
     assert known["same"].n_iterations == 2500

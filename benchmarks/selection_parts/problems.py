@@ -39,9 +39,9 @@ _SYNTH = [
     Problem("blocks", "additive", "blocks", ("--relevant", "10")),
     # Counting cannot select fewer than 1 / (level x families) features that do not show by
     # themselves: replays for these few. Above all of 9 is one in ten under the null: the level.
-    Problem("chain", "interaction", "chain", ("--relevant", "3"), ours=("--replays", "9")),
+    Problem("chain", "interaction", "chain", ("--relevant", "3"), ours=("--permutations", "9")),
     Problem(
-        "clique-2", "interaction", "clique", ("--relevant", "2"), 2000, 500, ("--replays", "9")
+        "clique-2", "interaction", "clique", ("--relevant", "2"), 2000, 500, ("--permutations", "9")
     ),
     Problem("marginal", "additive", "marginal", ("--relevant", "5")),
     Problem("linear", "additive", "linear", ("--relevant", "15")),
@@ -50,7 +50,9 @@ _SYNTH = [
     Problem("imbalance", "additive", "imbalance", ("--relevant", "20")),
     Problem("noise", "null", "noise"),
     Problem("noise-blocks", "null", "noise", ("--blocks",)),
-    Problem("clique-3", "reported", "clique", ("--relevant", "3"), 2000, 500, ("--replays", "9")),
+    Problem(
+        "clique-3", "reported", "clique", ("--relevant", "3"), 2000, 500, ("--permutations", "9")
+    ),
     Problem(
         "madelon-1m", "interaction", "madelon", ("--relevant", "20"), n_features=1_000_000,
         most_seeds=3, only_cheap_peers=True,

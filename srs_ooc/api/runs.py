@@ -17,11 +17,12 @@ from srs_ooc.base.interrupts import noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.planning.expect import planned_run
+from srs_ooc.report.result import Result
 from srs_ooc.results.frames import frame_of_columns
 from srs_ooc.results.progress import Progress, Shown
-from srs_ooc.results.result import Result
 from srs_ooc.results.values import values_of
-from srs_ooc.runs.given import NamesOrFile, named_options, names_file
+from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
+from srs_ooc.runs.given import NamesOrFile, cluster_given, named_options, names_file
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 from srs_ooc.runs.request import Request, default_run_path
@@ -63,6 +64,8 @@ def run(
     validation_rows: NamesOrFile = None,
     exclude_missing: bool = False,
     save_trees: bool | None = None,
+    client: Any = None,
+    worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
     progress: Progress = None,
     **options: Any,
 ) -> Result:
@@ -101,6 +104,10 @@ def run(
         Leave out features with missing values.
     save_trees : bool, optional
         Keep every tree, to predict by.
+    client : distributed.Client, optional
+        Trees are grown on the workers of this Dask client; results do not depend on it.
+    worker_memory_mb : int
+        With a client: what each worker process may grow by, in MB of 10^6 bytes.
     progress : bool or callable, optional
         True: a bar, where tqdm is installed. A callable gets each
         :class:`srs_ooc.base.records.Step`.
@@ -132,6 +139,7 @@ def run(
             save_trees,
             until_stable,
             names_file(validation_rows, Path(scratch) / "validation", "validation_rows"),
+            cluster_given(client, worker_memory_mb),
         )
         folder = default_run_path(opened.path) if out is None else Path(out)
         with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
@@ -148,6 +156,8 @@ def resume(
     threads: int | None = None,
     until_stable: bool = False,
     accept_loss: bool = False,
+    client: Any = None,
+    worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
     progress: Progress = None,
 ) -> Result:
     """Go on with a run where it was interrupted, or to more iterations.
@@ -158,7 +168,7 @@ def resume(
         The run.
     store : Store or path, optional
         Its store, if it was moved.
-    iterations, memory_mb, threads, until_stable, progress
+    iterations, memory_mb, threads, until_stable, client, worker_memory_mb, progress
         As for :func:`run`.
     accept_loss : bool
         Where commits of the run were lost, go on from what is left.
@@ -176,7 +186,11 @@ def resume(
     folder = run.run if isinstance(run, Result) else Path(run)
     with python_spelling(), growth_counted():
         request = Request(
-            iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
+            iterations=iterations,
+            memory_mb=memory_mb,
+            threads=threads,
+            until_stable=until_stable,
+            cluster=cluster_given(client, worker_memory_mb),
         )
         with closing(Ledger(folder, writable=True, accept_loss=accept_loss)) as ledger:
             found = find_store(ledger, None if store is None else store_of(store).path)
@@ -237,7 +251,7 @@ def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
 
 def options() -> Mapping[str, str]:
     """Return what may be given to :func:`run` as further options: help by name."""
-    return {name: option.help for name, option in declared().items()}
+    return {option.renamed or name: option.help for name, option in declared().items()}
 
 
 def store_of(store: StoreOrPath) -> Store:

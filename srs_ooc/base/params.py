@@ -7,7 +7,7 @@ from the declaration. A part's options are the fields of a frozen dataclass unde
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.shares import DECIMALS, share_text
@@ -20,9 +20,6 @@ _KEY = "option"
 class Kind(Protocol):
     """What values an option takes."""
 
-    takes: ClassVar[tuple[type, ...]]
-    """Types that a value in a config file may have."""
-
     def canonical(self, name: str, value: Any) -> Any:
         """Return the value as the identity of a run keeps it, or raise ``UsageError``."""
 
@@ -31,7 +28,6 @@ class Kind(Protocol):
 class Whole:
     """A whole number from ``low`` to ``high``; ``why`` says what ``high`` is."""
 
-    takes: ClassVar[tuple[type, ...]] = (int,)
     low: int = 0
     high: int = LARGEST
     why: str = ""
@@ -50,8 +46,6 @@ class Whole:
 class Share:
     """A decimal from 0 to 1, kept as its canonical text, so that it is exact."""
 
-    takes: ClassVar[tuple[type, ...]] = (str, int, float)
-
     def canonical(self, name: str, value: Any) -> str:
         """Return the decimal text: ``0.50`` and ``5e-1`` are both ``0.5``."""
         try:
@@ -66,8 +60,6 @@ class Share:
 @dataclass(frozen=True)
 class Number:
     """A finite number of at least 0, kept as the shortest text that says it."""
-
-    takes: ClassVar[tuple[type, ...]] = (str, int, float)
 
     def canonical(self, name: str, value: Any) -> str:
         """Return the text: ``1e-3`` and ``0.0010`` are both ``0.001``."""
@@ -87,7 +79,6 @@ class Number:
 class Choice:
     """One of a few words."""
 
-    takes: ClassVar[tuple[type, ...]] = (str,)
     words: tuple[str, ...] = ()
 
     def canonical(self, name: str, value: Any) -> str:
@@ -103,7 +94,6 @@ class Choice:
 class WordOrFile:
     """One of a few words, or a file: the identity then has a digest of what is in it."""
 
-    takes: ClassVar[tuple[type, ...]] = (str,)
     words: tuple[str, ...] = ()
 
     def canonical(self, name: str, value: Any) -> str:
@@ -115,8 +105,6 @@ class WordOrFile:
 class Flag:
     """Yes or no: ``--name`` or ``--no-name``."""
 
-    takes: ClassVar[tuple[type, ...]] = (bool,)
-
     def canonical(self, name: str, value: Any) -> bool:
         """Return it."""
         return bool(value)
@@ -125,8 +113,6 @@ class Flag:
 @dataclass(frozen=True)
 class Text:
     """Text that the part itself looks into."""
-
-    takes: ClassVar[tuple[type, ...]] = (str, int, float)
 
     def canonical(self, name: str, value: Any) -> str:
         """Return it as it is."""
@@ -151,6 +137,9 @@ class Option:
         What the help calls a value.
     flags : tuple of str
         Other spellings on the command line, such as ``--q``.
+    renamed : str
+        The name it is given by, where that is not the field's any more: ledgers keep the field's,
+        and who still gives it is warned.
     """
 
     kind: Kind
@@ -159,10 +148,11 @@ class Option:
     default_text: str | None = None
     metavar: str | None = None
     flags: tuple[str, ...] = ()
+    renamed: str = ""
 
     def settle(self, name: str, given: Any) -> Any:
         """Return the canonical value of what was given, or the default."""
-        return self.default if given is None else self.kind.canonical(name, given)
+        return self.default if given is None else self.kind.canonical(self.renamed or name, given)
 
 
 def option(
@@ -173,9 +163,10 @@ def option(
     default_text: str | None = None,
     metavar: str | None = None,
     flags: tuple[str, ...] = (),
+    renamed: str = "",
 ) -> Any:
     """Return the field of a :class:`Params` that declares an option; see :class:`Option`."""
-    declared = Option(kind, help, default, default_text, metavar, flags)
+    declared = Option(kind, help, default, default_text, metavar, flags, renamed)
     return dataclasses.field(metadata={_KEY: declared})
 
 

@@ -23,6 +23,20 @@ class Probe:
 
 
 @dataclass(frozen=True)
+class RowSplit:
+    """Which training rows a model is fitted on, and which it predicts.
+
+    Attributes
+    ----------
+    fitted, predicted : int32 (n,)
+        Places among the training rows, ascending; a row may be fitted on several times.
+    """
+
+    fitted: NDArray[np.int32]
+    predicted: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
 class Candidates:
     """Several subspaces that are paged in together: each a part of the columns of one block.
 
@@ -32,24 +46,13 @@ class Candidates:
         Columns of the block, one candidate after another, ascending within each.
     bounds : int64 (n_candidates + 1,)
         Where each begins in ``places``, and the end.
+    splits : tuple of RowSplit
+        Rows to fit each of them on and to predict: its held-out loss is that of all together.
     """
 
     places: NDArray[np.int32]
     bounds: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class RowSplit:
-    """Which training rows a model is fitted on, and which it predicts.
-
-    Attributes
-    ----------
-    fitted, predicted : int32 (n,)
-        Places among the training rows, ascending.
-    """
-
-    fitted: NDArray[np.int32]
-    predicted: NDArray[np.int32]
+    splits: tuple[RowSplit, ...]
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Subspace:
     features : uint32 (m,)
         Stored positions, ascending; at most as many as the sampler's capacity.
     candidates : Candidates or None
-        Parts of them to be fitted one by one; None for all of them at once.
+        Parts of them to be judged one by one by held-out loss; None for one model on all of them.
     split : RowSplit or None
         Rows to fit on and to predict; None to fit on all and predict none.
     """
@@ -113,7 +116,7 @@ class Outcome:
     trees : tuple of bytes
         The trees themselves, where the run keeps its trees.
     losses : float64 (n_candidates,) or None
-        Held-out loss of each candidate.
+        Mean held-out loss of each candidate; infinite where another is better for certain.
     predictions : float32 (n_candidates, n_predicted, n_outputs) or None
         Class shares, or one number, of each predicted row of the split.
     """

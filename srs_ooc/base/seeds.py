@@ -45,6 +45,10 @@ class Purpose(IntEnum):
     SKETCH = 26
     SUBSETS = 31
     FOLDS = 32
+    COPY = 33
+    JUDGED_SUBSETS = 36
+    JUDGED_ROWS = 37
+    EDGES = 41
 
 
 def mix64(x: int) -> int:

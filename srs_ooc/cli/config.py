@@ -44,7 +44,7 @@ def read_config(context: click.Context, _: click.Parameter, file: Path | None) -
             f"{file}: expected long option names with underscores, found "
             f"{', '.join(name[:40] for name in unknown[:_SHOWN])}"
             f"{', ...' * (len(unknown) > _SHOWN)}. "
-            f"Known: {', '.join(sorted(by_flag))}."
+            f"Known: {', '.join(sorted(n for n, o in by_flag.items() if not o.hidden))}."
         )
     for name, value in values.items():
         _check_type(file, name, value, by_flag[name])

@@ -26,12 +26,24 @@ EXAMPLES = {
         "srs-ooc features data.run --why f123",
         "srs-ooc features data.run --csv > features.csv",
     ],
+    "compare": ["srs-ooc compare data.run other.run", "srs-ooc compare a.run b.run --json"],
+    "report": [
+        "srs-ooc report data.run",
+        "srs-ooc report data.run --format md -o -",
+        "srs-ooc report data.run --figure cut -o cut.svg",
+    ],
     "compact": ["srs-ooc compact data.run", "srs-ooc compact data.run --max-features 20 --csv"],
     "export": [
         "srs-ooc export data.zarr data.run selected.csv",
-        "srs-ooc export data.zarr data.run best.csv --top 100",
+        "srs-ooc export data.zarr data.run best.parquet --top 100",
     ],
     "predict": ["srs-ooc predict data.run new.csv predictions.csv"],
+    "runs": ["srs-ooc runs", "srs-ooc runs results --json"],
+    "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
+    "network": [
+        "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
+        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv --top 1000",
+    ],
     "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
     "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
 }

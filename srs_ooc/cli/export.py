@@ -7,16 +7,16 @@ import click
 import numpy as np
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.errors import RunError
 from srs_ooc.base.sizes import MB
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
 from srs_ooc.results.export import export_columns
+from srs_ooc.results.export_formats import writer_of
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.store.store import Store
 
 _FILE = click.Path(path_type=Path)
-_OTHERS = (".parquet", ".feather", ".arrow", ".npy", ".npz", ".xlsx", ".xls", ".json", ".svm")
 
 
 @click.command("export")
@@ -35,11 +35,18 @@ def export_command(
     safe_csv: bool,
     memory_mb: int,
 ) -> None:
-    """Write the columns of STORE that RUN selected to the CSV file OUT, best first.
+    """Write the columns of STORE that RUN selected to the file OUT, best first.
 
-    Each row has its row id, the columns' real values, and the target.
+    Each row has its row id, the columns' real values, and the target. How OUT ends says the format:
+
+    \b
+    .csv, .csv.gz             CSV, also where OUT ends in nothing known
+    .parquet, .feather        takes `pip install 'srs-ooc[arrow]'`
+    .svmlight, .svm           numbers only; classes are numbered
+    .npy                      the values alone, numbers only
+    .txt                      the names alone, one a line, as --exclude reads them
     """
-    _check_name(out)
+    writer_of(out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
     opened = Store.open(store)
@@ -61,12 +68,3 @@ def export_command(
     del reading, stored  # its tallies
     export_columns(opened, positions, out, cap_nbytes=memory_mb * MB, safe=safe_csv)
     say(f"{out}: {n_features} features of {opened.n_rows} rows")
-
-
-def _check_name(out: Path) -> None:
-    """Refuse names that promise something else than CSV."""
-    if str(out) == "-" or out.suffix.lower() in _OTHERS:
-        raise UsageError(
-            f"{out}: expected the name of a CSV file to write, such as selected.csv or "
-            f"selected.csv.gz, found {'-' if str(out) == '-' else out.suffix}. Choose another name."
-        )

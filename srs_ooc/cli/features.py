@@ -33,7 +33,7 @@ _SCORE_COLUMNS = {
 _VERDICT_COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "q_value": 8, "importance": 10, "score": 8,
     "stability": 9,
-    "group": 5, "n_drawn": 8, "p_value": 9, "passes_alone": 12,
+    "cluster": 5, "n_drawn": 8, "p_value": 9, "passes_alone": 12,
 }  # fmt: skip
 
 
@@ -76,7 +76,7 @@ def features_command(
     q_value                   smallest level at which it would be selected
     score, stability          importance in the closing stage; share of its batches
                               of trees that agree
-    group                     number of its cluster of rank-correlated features
+    cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
     With --model other than tree:
     importance                how much less the models of its subspaces lose than no

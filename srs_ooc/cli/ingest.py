@@ -22,6 +22,11 @@ from srs_ooc.ingestion.pipeline import ingest_table
 @click.argument("store", type=click.Path(path_type=Path))
 @click.option("--target", metavar="NAME", help="Column of the target. [default: the last one]")
 @click.option(
+    "--no-target",
+    is_flag=True,
+    help="No column is the target: all are features, for `srs-ooc network`.",
+)
+@click.option(
     "--task",
     type=click.Choice(["auto", "classification", "regression"]),
     default="auto",
@@ -139,6 +144,7 @@ def ingest_command(
     source: Path,
     store: Path,
     target: str | None,
+    no_target: bool,
     task: str,
     missing_target: str,
     row_ids: str | None,
@@ -175,7 +181,7 @@ def ingest_command(
     """
     _check_source(source)
     sample_table = _sample_table(orient, samples, id_name, target, covariates)
-    _check_sides(sample_table, names, target, target_file)
+    side = _side_columns(sample_table, names, target, target_file)
     text = TextForm(separator, comment, decimal, missing or None, header=not no_header)
     options = IngestOptions(
         target=target,
@@ -193,14 +199,13 @@ def ingest_command(
         text=text,
         samples=sample_table,
         overwrite=overwrite,
+        no_target=no_target,
     )
     if dry_run:
         report_forecast(forecast(source, store, options), options.memory_nbytes)
         return
-    side = SideColumns(names, {} if target_file is None else {"target": [("target", target_file)]})
     with byte_progress(shows) as progress:
-        manifest = ingest_table(source, store, options, progress, side=side)
-    report_store(store, manifest)
+        report_store(store, ingest_table(source, store, options, progress, side=side))
 
 
 def _check_source(source: Path) -> None:
@@ -211,9 +216,9 @@ def _check_source(source: Path) -> None:
         )
 
 
-def _check_sides(
+def _side_columns(
     table: SampleTable | None, names: Path | None, target: str | None, target_file: Path | None
-) -> None:
+) -> SideColumns:
     if target is not None and target_file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
     if table and (names or target_file):
@@ -221,6 +226,7 @@ def _check_sides(
             "expected no --names or --target-file with --orient features: the table names its "
             "features, --samples holds the target. Leave them out."
         )
+    return SideColumns(names, {} if target_file is None else {"target": [("target", target_file)]})
 
 
 def _names(text: str | None) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import say
 from srs_ooc.ingestion.forecast import Forecast
 from srs_ooc.store.kinds import describe_counts
-from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.manifest import NO_TARGET, Manifest
 
 
 def report_forecast(found: Forecast, cap: int) -> None:
@@ -30,7 +30,10 @@ def report_store(store: Path, manifest: Manifest) -> None:
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
     last = ", the last column" if inferred.get("target") else ""
     n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
-    say(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
+    if inferred.get("target") == NO_TARGET:
+        say(f"target: {NO_TARGET}")
+    else:
+        say(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
     if task := inferred.get("task"):
         say(f"task: {task}, as found")
     if manifest.n_dropped_rows:

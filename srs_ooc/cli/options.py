@@ -7,17 +7,21 @@ from typing import Any
 import click
 
 from srs_ooc.base.params import Choice, Flag, Kind, Option, Whole
+from srs_ooc.cli.output import say
 from srs_ooc.runs.spec import declared, owner_of
 
 FILE = click.Path(path_type=Path)
 Decorator = Callable[[Any], Any]
 
-INPUT_OPTIONS: list[Decorator] = [
+TABLE_OPTIONS: list[Decorator] = [
     click.option("--exclude", "exclude_file", type=FILE, metavar="FILE",
                  help="Features to leave out, one name a line."),
     click.option("--exclude-missing", is_flag=True, help="Leave out features with missing values."),
     click.option("--rows", "rows_file", type=FILE, metavar="FILE",
                  help="Row ids to train on, one a line."),
+]  # fmt: skip
+INPUT_OPTIONS: list[Decorator] = [
+    *TABLE_OPTIONS,
     click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
                  help="With --method prs: row ids, of those, that are held out, one a line."),
 ]  # fmt: skip
@@ -25,7 +29,12 @@ INPUT_OPTIONS: list[Decorator] = [
 
 def identity_options() -> list[Decorator]:
     """Return an option for each that a run's identity may have."""
-    return [option_of(name, option, owner_of(name)) for name, option in declared().items()]
+    found = []
+    for name, option in declared().items():
+        found.append(option_of(name, option, owner_of(name)))
+        if option.renamed:
+            found.append(_former(name, option))
+    return found
 
 
 def with_options(options: list[Decorator]) -> Decorator:
@@ -41,7 +50,7 @@ def with_options(options: list[Decorator]) -> Decorator:
 
 def option_of(name: str, option: Option, owner: str = "") -> Decorator:
     """Return the click option of one that is declared; ``owner`` are the choices it goes with."""
-    flag = "--" + name.replace("_", "-")
+    flag = "--" + (option.renamed or name).replace("_", "-")
     spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
     whose = f"With {owner}: " if owner else ""
     return click.option(
@@ -50,9 +59,35 @@ def option_of(name: str, option: Option, owner: str = "") -> Decorator:
         name,
         type=None if isinstance(option.kind, Flag) else _type(option.kind),
         default=None,
+        callback=_given_before if option.renamed else None,
         metavar=option.metavar,
         help=f"{whose}{option.help}  [default: {_default(option)}]",
     )
+
+
+def _former(name: str, option: Option) -> Decorator:
+    """Return the hidden option of the name before, which says what the name is now."""
+
+    def note(context: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:
+            say(f"--{name} is now --{option.renamed}; the old name goes with the next version.",
+                err=True)  # fmt: skip
+            context.meta[f"{__name__}.{name}"] = value
+
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        f"former_{name}",
+        type=_type(option.kind),
+        hidden=True,
+        is_eager=True,
+        expose_value=False,
+        callback=note,
+    )
+
+
+def _given_before(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Return the value, or the one that was given by the name before."""
+    return context.meta.get(f"{__name__}.{option.name}") if value is None else value
 
 
 def _default(option: Option) -> str:

@@ -1,5 +1,6 @@
 """``srs-ooc plan``: what a run would need, cost and find, before it is started."""
 
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +161,29 @@ def _find_lines(plan: Plan) -> list[str]:
     return [
         *lines,
         "  (found: above all noise features by a rank test; a tree sees a lone shift no better)",
+        *_counting_lines(plan),
     ]
+
+
+def _counting_lines(plan: Plan) -> list[str]:
+    counting = plan.counting
+    if counting is None:
+        return []
+    (assumed, fewest), *others = counting.fewest.items()
+    more = ", ".join(f"{count} with clusters of {size}" for size, count in others)
+    lines = [
+        f"fewest features, not marginally significant, that counting decoys ({counting.families} "
+        f"a feature) selects at level {counting.level:g}",
+        f"  {fewest}, if decoys near the cut are not correlated (c = {assumed}, assumed here; the "
+        f"run finds c); {more}",
+    ]
+    if counting.are_few(plan.subject.shape.n_candidates):
+        number = exp(counting.log_arrangements or 0.0)
+        lines.append(
+            f"  rows trade places in {number:,.0f} ways that differ in the target: too few for any "
+            f"of {plan.subject.shape.n_candidates:,} features to be marginally significant"
+        )
+    return lines
 
 
 def _advice_lines(plan: Plan) -> list[str]:

@@ -51,8 +51,9 @@ class RunProgress:
         left = f"{(step.total - step.done) / speed:.0f} s left" if speed else "starting"
         stage = f"{step.stage}: " if step.stage else ""
         kept = f", {step.n_kept} kept" if not step.stage else ""
+        pace = f"{speed:.0f}" if speed >= 10 else f"{speed:.2g}"
         return (
-            f"{stage}{step.done:,} of {step.total:,} {step.unit}{kept}, {speed:.0f} a second, "
+            f"{stage}{step.done:,} of {step.total:,} {step.unit}{kept}, {pace} a second, "
             f"{left}, {resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
         )
 

@@ -14,6 +14,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.interrupts import Signals, noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import counted
+from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.config import read_config
 from srs_ooc.cli.counts import Count
 from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_options
@@ -24,6 +25,7 @@ from srs_ooc.planning.expect import planned_run
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import Status, status_of
 from srs_ooc.results.verdict import VerdictReading
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.request import Request, default_run_path, fresh_run_path
@@ -54,6 +56,7 @@ WORK_OPTIONS = [
 @click.command("run")
 @click.argument("store", required=False, type=FILE)
 @with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
+@with_cluster
 @click.option("--save-trees/--no-save-trees", default=None,
               help="Keep every tree in the run's folder, for `srs-ooc predict`; settled when the "
               "run is created.  [default: no]")  # fmt: skip
@@ -81,6 +84,7 @@ def run_command(
     save_trees: bool | None,
     fresh: bool,
     out: Path | None,
+    cluster: Cluster | None,
     **identity: Any,
 ) -> None:
     """Select features of STORE, or of the only store in the current folder.
@@ -100,6 +104,7 @@ def run_command(
         save_trees,
         until_stable,
         validation_file,
+        cluster,
     )
     run = _folder(opened.path, out, fresh=fresh)
     is_new = not run.exists()
@@ -121,6 +126,7 @@ def run_command(
 @click.command("resume")
 @click.argument("run", type=FILE)
 @with_options(WORK_OPTIONS)
+@with_cluster
 @click.option("--accept-loss", is_flag=True,
               help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
 def resume_command(
@@ -131,12 +137,17 @@ def resume_command(
     threads: int | None,
     shows: str | None,
     accept_loss: bool,
+    cluster: Cluster | None,
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     process_nbytes()
     ledger = Ledger(run, writable=True, accept_loss=accept_loss)
     request = Request(
-        iterations=iterations, memory_mb=memory_mb, threads=threads, until_stable=until_stable
+        iterations=iterations,
+        memory_mb=memory_mb,
+        threads=threads,
+        until_stable=until_stable,
+        cluster=cluster,
     )
     _work(ledger, find_store(ledger), request, shows)
 
@@ -234,8 +245,16 @@ def _verdict_line(verdict: VerdictReading) -> str:
         above = counted(facts["n_decoys_above"], "decoy")
         how = f"with {above} above the cut at level {spec.fdr}"
     return (
-        f"{verdict.n_selected} selected in {verdict.groups_selected}, {how}; "
+        f"{verdict.n_selected} selected in {verdict.clusters_selected}, {how}; "
         f"{counted(facts['n_marginal'], 'feature')} marginally significant."
+        + (_grain(verdict) if spec.decoys else "")
+    )
+
+
+def _grain(verdict: VerdictReading) -> str:
+    return (
+        f" Decoys near the cut come in clusters of at most c = {verdict.facts['largest_group']}: "
+        f"others than those are selected {verdict.fewest} or more at a time."
     )
 
 

@@ -10,12 +10,12 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.budget import Lease, process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Whole
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB, counted
-from srs_ooc.cli.options import FILE, INPUT_OPTIONS, option_of, with_options
+from srs_ooc.cli.options import FILE, TABLE_OPTIONS, option_of, with_options
 from srs_ooc.cli.output import (
     MEMORY_OPTION,
     SAFE_OPTION,
@@ -25,10 +25,13 @@ from srs_ooc.cli.output import (
     stream_table,
 )
 from srs_ooc.cli.progress import RunProgress
-from srs_ooc.runs.inputs import resolve
-from srs_ooc.runs.item_weights import STAGE, Scoring, check_leases, scan_of, scoring_leases
+from srs_ooc.column_scores.base import ColumnScore
+from srs_ooc.runs.inputs import InputFiles, Inputs, resolve
+from srs_ooc.runs.item_weights import STAGE, Scoring, scan_of, scoring_leases
+from srs_ooc.runs.memory import check_stages
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.samplers.method import ScoreGround
+from srs_ooc.store.scan import Scan
 from srs_ooc.store.store import Store
 
 TABLE_ROWS = 50
@@ -57,7 +60,7 @@ class ScoreRecord:
     show_default=True,
     help="What the passes over more than 3000 rows draw by chance follows from it.",
 )
-@with_options(INPUT_OPTIONS)
+@with_options(TABLE_OPTIONS)
 @click.option(
     "--top",
     type=click.IntRange(1),
@@ -96,14 +99,12 @@ def scores_command(
     opened = Store.open(store)
     with opened.unchanged():
         opened.check_files()
-        inputs = resolve(opened, exclude_file, rows_file, exclude_missing=exclude_missing)
-        scan = scan_of(opened, inputs, params.matrix)
-        score = params.score(ScoreGround(scan.n_rows, opened.n_features, 1, key))
-        if score is None:
-            raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
-        leases = scoring_leases(score, scan, opened.n_features)
-        ordering = ("the table in order", ORDER_NBYTES * opened.n_features)
-        check_leases(memory_mb * MB, [*leases, ordering])
+        files = InputFiles.of(opened, exclude_file, rows_file, exclude_missing=exclude_missing)
+        reading = [Lease(*lease) for lease in files.leases(opened.n_features)]
+        *_, leases = _scan(opened, files.stand_in(), params, key)
+        check_stages(memory_mb * MB, [reading, leases])
+        inputs = resolve(opened, files)
+        scan, score, leases = _scan(opened, inputs, params, key)
         scoring = Scoring(score, scan, opened.n_features)
         progress, n_steps = RunProgress(memory_mb), scoring.n_steps
         try:
@@ -125,6 +126,19 @@ def scores_command(
             stream_table(_COLUMNS, islice(records, top or TABLE_ROWS))
 
 
+def _scan(
+    store: Store, inputs: Inputs, params: ScoreParams, key: int
+) -> tuple[Scan, ColumnScore, list[Lease]]:
+    """Return what is read, what scores it, and what both need besides the process."""
+    scan = scan_of(store, inputs, params.matrix)
+    score = params.score(ScoreGround(scan.n_rows, store.n_features, 1, key))
+    if score is None:
+        raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
+    leases = scoring_leases(score, scan, store.n_features)
+    leases.append(("the table in order", ORDER_NBYTES * store.n_features))
+    return scan, score, [Lease(*lease) for lease in leases]
+
+
 def _shown(progress: RunProgress, done: int, n_steps: int) -> bool:
     progress.show(Step(STAGE, done, n_steps, unit="blocks"))
     return True
@@ -136,7 +150,7 @@ def _records(store: Store, scores: NDArray[np.float64]) -> Iterator[ScoreRecord]
     for start, positions in store.pieces("positions"):
         by_source[positions] = scores[start : start + len(positions)]
     names, total = store.names, float(scores.sum())
-    for rank, position in enumerate(np.argsort(-by_source, kind="stable").tolist(), 1):
+    for rank, position in enumerate(np.argsort(-by_source, kind="stable"), 1):
         score = float(by_source[position])
         share = score / total if total > 0 else 0.0
-        yield ScoreRecord(rank, names[position], score, share)
+        yield ScoreRecord(rank, names[int(position)], score, share)

@@ -8,7 +8,7 @@ import click
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
-from srs_ooc.results.ranking import READING_NBYTES
+from srs_ooc.results.reading_memory import READING_NBYTES
 from srs_ooc.results.status import Status, status_of, values_of
 from srs_ooc.runs.ledger import Ledger
 

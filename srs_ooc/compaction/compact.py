@@ -8,7 +8,7 @@ from shlex import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import RunError
+from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.compaction.curve import Curve, sizes_up_to
 from srs_ooc.compaction.fold_runs import (
@@ -89,9 +89,11 @@ def compact(
     RunError
         If the run is not done, or is one on another store.
     UsageError, BudgetError
-        If rows cannot be dealt into folds, or the cap cannot hold the work.
+        If the run was given what cannot be made anew without some rows, rows cannot be dealt into
+        folds, or the cap cannot hold the work.
     """
     check_store(ledger, site.store)
+    _check_repeatable(ledger)
     manifest = site.store.manifest
     n_iterations = ledger.progress().iteration
     if not n_iterations or not is_done(ledger, int(ledger.meta("iterations"))):
@@ -119,6 +121,19 @@ def compact(
             return None
         done.append(record)
     return _compacted(whole, done)
+
+
+def _check_repeatable(ledger: Ledger) -> None:
+    """Refuse a run whose selection follows from what was made with rows that are to be held out."""
+    inputs = inputs_of(ledger)
+    given = {"--scores FILE": inputs.weights, "--validation-rows": inputs.validation}
+    for option, array in given.items():
+        if array is not None:
+            raise UsageError(
+                f"{ledger.run}: expected a run whose selection can be repeated without the rows "
+                f"that are held out, found one with {option}: what the file says may come from "
+                "all rows. Compact a run without it."
+            )
 
 
 def _whole(ledger: Ledger, site: Site, records: Records) -> WholeRecord | None:

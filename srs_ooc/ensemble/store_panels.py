@@ -42,7 +42,6 @@ class StorePanels:
             )
         sources = np.asarray(store.array("positions"), np.int64)
         self._stored = np.argsort(sources)[found]
-        self._reader = store.values()
         self._codes = self._translations()
         self.most_rows = store.n_rows
 
@@ -79,7 +78,7 @@ class StorePanels:
         values = np.empty((len(order), n_rows))
         for first, ids, labels in row_facts(self._store, n_rows):
             stop = first + len(ids)
-            for i, row, part in self._reader.columns(self._stored[order]):
+            for i, row, part in self._store.column_parts(self._stored[order]):
                 low, high = max(first, row), min(stop, row + len(part))
                 if low < high:
                     values[order[i], low - first : high - first] = part[low - row : high - row]

@@ -29,6 +29,7 @@ class Parameters(BaseEstimator):
         subspace_size: int | str | None = None,
         fdr: float | None = None,
         decoys: int | None = None,
+        permutations: int | None = None,
         replays: int | None = None,
         keep: int | None = None,
         probe_min_draws: int | None = None,
@@ -62,6 +63,7 @@ class Parameters(BaseEstimator):
         self.subspace_size = subspace_size
         self.fdr = fdr
         self.decoys = decoys
+        self.permutations = permutations
         self.replays = replays
         self.keep = keep
         self.probe_min_draws = probe_min_draws
@@ -91,7 +93,8 @@ class Parameters(BaseEstimator):
 
     def _request(self, store: Store) -> dict[str, Any]:
         """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
-        known, given = declared(), self.get_params(deep=False)
+        given = self.get_params(deep=False)
+        known = {*declared(), *(option.renamed for option in declared().values())}
         identity = {name: value for name, value in given.items() if name in known}
         return {
             **identity,

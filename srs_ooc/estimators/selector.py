@@ -42,7 +42,7 @@ class SRSSelector(SelectorMixin, Parameters):
         q of the paper: features of a subspace.
     fdr : float, optional
         With the judge ``decoy``: bound on the expected share of false features.
-    decoys, replays, keep : int, optional
+    decoys, permutations, keep : int, optional
         Families of decoys, permutation runs, leading items held; with the judge ``decoy``.
     probe_min_draws, probe_min_wins : int, float, optional
         The test of the judge ``probe``.

@@ -1,5 +1,7 @@
 """Groups of rank-correlated items, found blindly."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,16 +34,8 @@ def group_items(
     intp (n,)
         Place of the first member of each item's group.
     """
-    n, n_rows = codes.shape
-    ranks = codes.astype(np.float32)
-    ranks[codes == missing_code] = np.nan
-    with np.errstate(invalid="ignore", divide="ignore"):
-        counts = np.maximum(np.count_nonzero(codes != missing_code, axis=1), 1)
-        ranks -= (np.nansum(ranks, axis=1) / counts)[:, None]
-        ranks = np.nan_to_num(ranks)
-        ranks /= np.maximum(np.sqrt((ranks * ranks).sum(axis=1)), 1e-20)[:, None]
-    by_chance = min(CHANCE / np.sqrt(n_rows), ENOUGH)
-    linked = np.abs(ranks @ ranks.T) >= max(least, by_chance)
+    n = len(codes)
+    linked = correlations(codes, missing_code) >= least_linked(codes.shape[1], least)
     groups = np.arange(n)
     for first in range(n):
         if groups[first] != first:
@@ -52,6 +46,46 @@ def group_items(
             near = near[near > first]
             groups[near] = first
             front += near.tolist()
+    return groups
+
+
+def least_linked(n_rows: int, least: float = LEAST_CORRELATION) -> float:
+    """Return the absolute correlation from which two items are alike, given their rows."""
+    return max(least, min(CHANCE / math.sqrt(n_rows), ENOUGH))
+
+
+def correlations(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.float32]:
+    """Return absolute rank correlations, float32 (n, n); codes as in :func:`group_items`."""
+    ranks = codes.astype(np.float32)
+    ranks[codes == missing_code] = np.nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        counts = np.maximum(np.count_nonzero(codes != missing_code, axis=1), 1)
+        ranks -= (np.nansum(ranks, axis=1) / counts)[:, None]
+        ranks = np.nan_to_num(ranks)
+        ranks /= np.maximum(np.sqrt((ranks * ranks).sum(axis=1)), 1e-20)[:, None]
+    found: NDArray[np.float32] = np.abs(ranks @ ranks.T)
+    return found
+
+
+def dependent_items(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.intp]:
+    """Return the cluster of each item by average linkage: the first place of its members.
+
+    Two clusters are joined while the mean correlation between their members is that of single
+    items that are linked: unlike single linkage this does not chain clusters that touch.
+    """
+    means = correlations(codes, missing_code).astype(np.float64)
+    least, n = least_linked(codes.shape[1]), len(codes)
+    np.fill_diagonal(means, -1.0)
+    sizes, groups = np.ones(n), np.arange(n)
+    while n and means.max() >= least:
+        one, other = sorted(divmod(int(means.argmax()), n))
+        joined = (sizes[one] * means[one] + sizes[other] * means[other]) / (
+            sizes[one] + sizes[other]
+        )
+        sizes[one] += sizes[other]
+        means[one], means[:, one] = joined, joined
+        means[other], means[:, other], means[one, one] = -1.0, -1.0, -1.0
+        groups[groups == other] = one
     return groups
 
 

@@ -4,15 +4,17 @@ Rows are exchangeable within a stratum only; where rows come in groups (repeated
 patient, say), whole groups are, and only with groups of as many rows in the same strata.
 """
 
+from math import exp, fsum, lgamma, log
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive_array
+from srs_ooc.evidence.families import partners
 
-LEAST_MOVED = 0.9
-"""Share of the rows that a decoy's permutation must move, or it is too like its feature."""
-
+_ROUNDING = 1e-6
 Rows = NDArray[np.int32]
 
 
@@ -47,9 +49,9 @@ class Exchangeability:
         self._class = np.unique(signature, return_inverse=True)[1]
 
     @staticmethod
-    def nbytes(n_rows: int) -> int:
-        """Return the bytes that making permutations takes, one of them included."""
-        return 96 * n_rows
+    def nbytes(n_rows: int, n_families: int = 0) -> int:
+        """Return the bytes that making permutations takes, one of them or all families included."""
+        return (96 + (24 + 4 * n_families if n_families else 0)) * n_rows
 
     def _shuffled(self, key: int) -> NDArray[np.intp]:
         """Return the units by class, in random order inside each."""
@@ -78,6 +80,20 @@ class Exchangeability:
         partners[left], partners[right] = right, left
         return partners
 
+    def families(self, key: int, count: int) -> Rows:
+        """Return ``count`` pairings of a random group: where row i takes its value from.
+
+        int32 (count, n_rows). Of one family and four units of a class or more the same as
+        :meth:`involution`.
+        """
+        order = self._shuffled(key)
+        sources = np.empty((count, self.n_rows), np.int32)
+        into = None
+        for family, places in enumerate(partners(self._class[order], key, count)):
+            into = self._rows_of(order) if into is None else into
+            sources[family, into] = self._rows_of(order[places])
+        return sources
+
     def permutation(self, key: int) -> Rows:
         """Return a uniformly random permutation: where row i takes its value from; int32."""
         by_class = np.argsort(self._class, kind="stable")
@@ -85,23 +101,49 @@ class Exchangeability:
         sources[self._rows_of(by_class)] = self._rows_of(self._shuffled(key))
         return sources
 
-    def check(self) -> None:
-        """Check that decoys can be made.
+    def log_arrangements(self, target: NDArray[Any]) -> float:
+        """Return the natural logarithm of how many ways exchanges arrange a target in.
+
+        Parameters
+        ----------
+        target : (n_rows,)
+            Class codes or numbers.
+        """
+        values = np.unique(target, return_inverse=True)[1].astype(np.int64)
+        offset = np.arange(self.n_rows) - np.repeat(self._first, self._size)
+        signs = derive_array(1, offset << 32 | values[self._rows])
+        unit_target = np.add.reduceat(signs, self._first)
+        kinds = np.stack([self._class.astype(np.uint64), unit_target], axis=1)
+        alike = np.unique(kinds, axis=0, return_counts=True)[1]
+        return _log_factorials(np.bincount(self._class)) - _log_factorials(alike)
+
+    def check(self, target: NDArray[Any], least: float) -> None:
+        """Check that a target can be arranged in at least so many ways.
 
         Raises
         ------
         UsageError
-            If fewer than nine rows in ten would move.
+            If not: decoys, or permuted targets, would too often be what they are compared with.
         """
-        _, first, counts = np.unique(self._class, return_index=True, return_counts=True)
-        n_fixed = int(self._size[first[counts % 2 == 1]].sum())
-        if n_fixed > max(1, (1 - LEAST_MOVED) * self.n_rows):
+        log_number = self.log_arrangements(target)
+        if log_number == 0:
             raise UsageError(
-                f"expected strata and groups that let at least {LEAST_MOVED:.0%} of the rows trade "
-                f"places, found {self.n_rows - n_fixed} of {self.n_rows}: a row needs a partner in "
-                "its stratum, a group one of its size and strata. Use coarser strata or groups, or "
-                "--judge probe."
+                "expected strata and groups within which targets differ, found that rows which may "
+                "trade places all have the same one: nothing could be told from chance. Leave the "
+                "target out of the strata, or use --judge probe."
             )
+        if log_number < log(least) - _ROUNDING:
+            raise UsageError(
+                f"expected strata and groups in which the target can be arranged in at least "
+                f"{least:,.0f} ways, (1 + families of decoys, or 1) / level, found "
+                f"{exp(log_number):,.0f}: a row trades places with rows of its stratum, a group "
+                "with groups of its size and strata. Use coarser strata or groups, or --judge "
+                "probe."
+            )
+
+
+def _log_factorials(counts: NDArray[Any]) -> float:
+    return fsum(lgamma(count + 1.0) for count in counts.tolist() if count > 1)
 
 
 def involution(key: int, n_rows: int) -> Rows:

@@ -10,14 +10,25 @@ from srs_ooc.base.params import Params, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 
 MOST_DECOYS, MOST_KEPT, MOST_REPLAYS = 16, 1000, 9999
-EVIDENCE = 2
+EVIDENCE = 3
 """Version of how a final verdict is computed from the closing stage and the table.
 
 Part of a run's identity. 1: rank tests by normal and chi-squared tails, taken at face value. 2:
-exact or by saddlepoint, and decoys count among marginally significant items beyond chance.
+exact or by saddlepoint, and decoys count among marginally significant items beyond chance. 3:
+counting begins with a feature; dependent decoys are found by average linkage.
 """
 FIRST_EVIDENCE = 1
 """Version of the runs that note none."""
+STAGES = 2
+"""Version of how decoys are made and how the closing stage is grown, part of a run's identity.
+
+1: a pairing of its own for each family; closing trees on 30% of the items. 2: families are a group;
+closing trees on 30% rising to 70%, in leaves of at least 1% of the rows.
+"""
+FIRST_STAGES = 1
+"""Version of the runs that note none."""
+FAMILIES, WIDE = 7, 200_000
+"""Families of decoys by default, up to so many features; one beyond."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +69,7 @@ class DecoyParams(Params):
     decoys: int = option(
         Whole(0, MOST_DECOYS),
         "Families of decoys, every feature with its rows permuted.",
-        default_text="1",
+        default_text=f"{FAMILIES}; 1 of more than {WIDE:,} features",
         metavar="M",
     )
     replays: int = option(
@@ -68,7 +79,7 @@ class DecoyParams(Params):
         "feature.",
         default=0,
         metavar="B",
-        flags=("--permutations",),
+        renamed="permutations",
     )
     keep: int = option(
         Whole(0, MOST_KEPT),
@@ -80,20 +91,21 @@ class DecoyParams(Params):
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle decoys or permutation runs, and check that the level can be reached."""
-        default = {"decoys": 0 if given.get("replays") else 1}
+        families = FAMILIES if table.n_candidates <= WIDE else 1
+        default = {"decoys": 0 if given.get("replays") else families}
         params = super().settle(default | dict(given), table)
         level, decoys, replays = exact_share(params.fdr), params.decoys, params.replays
         if not 0 < level < 1:
             raise UsageError(f"--fdr: expected a number between 0 and 1, found {params.fdr}.")
         if (decoys > 0) == (replays > 0):
             raise UsageError(
-                f"expected decoys or permutation runs, found --decoys {decoys} --replays "
+                f"expected decoys or permutation runs, found --decoys {decoys} --permutations "
                 f"{replays}. Decoys (at least 1) suit many expected features, permutation runs "
                 "(at least 1) few."
             )
         if replays and level * (replays + 1) < 1:
             raise UsageError(
-                f"--replays: expected at least {ceil(1 / level) - 1} for --fdr {params.fdr}, "
+                f"--permutations: expected at least {ceil(1 / level) - 1} for --fdr {params.fdr}, "
                 f"found {replays}: the best of so few cannot certify anything at that level."
             )
         return params

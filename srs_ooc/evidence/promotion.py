@@ -1,8 +1,8 @@
 """The pooled ranking: marginally significant items first, then those of the closing stage.
 
 Trees spend their splits on company; a rank test of one item at a time does not, and on plain
-additive signal it sees more. Items that pass it go first, whatever they are: which of them are
-decoys is not known here either.
+additive signal it sees more. The largest p-value at which features pass among features is a bar:
+items with p-values up to it go first, features and decoys alike.
 """
 
 from dataclasses import dataclass
@@ -18,14 +18,13 @@ SHARE_ALONE = Fraction(3, 4)
 """x, as a part of the level: see :func:`passing_level`."""
 
 
-def passing_level(x: Fraction, n_families: int) -> Fraction:
-    """Return the level at which items pass among all, so that x / (1 - x) of the features do so.
+def passing_level(level: Fraction) -> Fraction:
+    """Return the level at which features must pass Benjamini and Hochberg to be outstanding.
 
-    That is: so that of the features among the items that pass Benjamini and Hochberg, p t / k =
-    x / (1 - x) are expected to be false, however many families of decoys are among them. Of the p
-    (1 + M) items k + M p t pass if decoys do as expected.
+    x / (1 - x): what is left of the level is for those that trees see.
     """
-    return x * (1 + n_families) / (1 + (n_families - 1) * x)
+    x = level * SHARE_ALONE
+    return x / (1 - x)
 
 
 @dataclass(frozen=True)

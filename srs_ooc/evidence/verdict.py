@@ -88,6 +88,7 @@ def count_decoys(
     is_best: NDArray[np.bool_],
     expected: NDArray[np.float64] = _NONE_EXPECTED,
     largest_outstanding: int = 1,
+    passing_level: float = 0.0,
 ) -> Verdict:
     """Cut a pooled ranking by counting its decoys, below the places that tests speak for.
 
@@ -108,15 +109,23 @@ def count_decoys(
         False features at or above each of the first m places as their tests expect, ascending.
     largest_outstanding : int
         The largest group of correlated decoys among the first m places.
+    passing_level : float
+        Of the features among the first m places, so large a share is taken to be false below them,
+        if their tests expect no more: the bar that they passed was set for it.
     """
     n_tested = len(expected)
     first = is_decoy[:n_tested]
     exceeds = exceeds_chance(first, n_families, largest_outstanding, expected)
     beside = (largest_outstanding + np.cumsum(first)) / n_families
     tested = np.where(exceeds, np.maximum(expected, beside), expected)
+    # Decoys below the last feature that stands out say nothing of how many false ones do.
+    is_last = exceeds | ~first
+    above = max(float(tested[is_last][-1:].sum()), passing_level * np.count_nonzero(~first))
     counts = is_best | (np.arange(len(is_decoy)) < n_tested)
     n_decoys = np.cumsum((is_decoy & counts)[n_tested:])
-    counted = (largest_group + n_decoys) / n_families + tested[-1:].sum()
+    counted = (largest_group + n_decoys) / n_families + above
+    if not _begins_with_feature(is_decoy, counts, n_tested):
+        counted[:] = np.inf
     n_false = np.concatenate([tested, counted])
     n_features = np.cumsum(~is_decoy & counts)
     estimate = np.where(n_features > 0, n_false / np.maximum(n_features, 1), np.inf)
@@ -126,6 +135,18 @@ def count_decoys(
     n_above = int(passing[-1]) + 1 if len(passing) else 0
     is_selected = (np.arange(len(is_decoy)) < n_above) & ~is_decoy & counts
     return Verdict(is_selected, levels, n_above)
+
+
+def _begins_with_feature(
+    is_decoy: NDArray[np.bool_], counts: NDArray[np.bool_], n_tested: int
+) -> bool:
+    """Return whether the first place that is counted is a feature's.
+
+    Where nothing is relevant all features together are then ahead of all families, which has a
+    chance of 1 / (1 + M) however features are correlated.
+    """
+    first = np.flatnonzero(counts[n_tested:])[:1]
+    return not is_decoy[n_tested:][first].any()
 
 
 def fewest_features(n_families: int, largest_group: int, level: float) -> int:

@@ -40,6 +40,8 @@ class IngestOptions:
     ----------
     target : str or None
         Column of the target; the last one if None.
+    no_target : bool
+        No column is the target: all are features, and rows are numbered in its place.
     task : {'auto', 'classification', 'regression'}
         What the target is; found out if auto.
     missing_target : {'drop', 'refuse'}
@@ -83,6 +85,7 @@ class IngestOptions:
     text: TextForm = field(default_factory=TextForm)
     samples: SampleTable | None = None
     overwrite: bool = False
+    no_target: bool = False
 
     def form(self, values_dtype: str = "float64") -> StoreForm:
         """Return how the store keeps values of a dtype."""

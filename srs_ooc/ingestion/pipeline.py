@@ -8,6 +8,7 @@ from typing import Any
 
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ingestion.choosing import open_reading
@@ -23,7 +24,7 @@ from srs_ooc.ingestion.row_facts import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.layout import Shape
-from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.manifest import NO_TARGET, Manifest
 
 
 @python_spelling()
@@ -46,6 +47,7 @@ def ingest(
     code_dtype: str = "uint8",
     keep_values: bool = True,
     overwrite: bool = False,
+    no_target: bool = False,
     progress: ByteProgress | None = None,
 ) -> Manifest:
     """Turn a table into a store.
@@ -88,6 +90,8 @@ def ingest(
     overwrite : bool
         Replace a store that is there, once the new one is complete. A run of the old store will
         refuse the new one, whose fingerprint is another.
+    no_target : bool
+        No column is the target, for a table of which no run is to be made, only networks.
     progress : callable, optional
         Told what is being done, how many bytes of it are done, and how many there are.
 
@@ -121,6 +125,7 @@ def ingest(
         code_dtype=code_dtype,
         keep_values=keep_values,
         overwrite=overwrite,
+        no_target=no_target,
     )
     given = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     given["strata"] = None if by_name else strata
@@ -190,7 +195,10 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     inferred = reading.read_names(header)
     options, side = reading.options, reading.side
     check_columns(options.memory_nbytes, len(header))
-    has_target = "target" not in side.columns
+    has_target = "target" not in side.columns and not options.no_target
+    if options.no_target:
+        _check_no_target(options, side)
+        inferred["target"] = NO_TARGET
     if has_target and options.target is None:
         inferred["target"] = "last column"
     roles = choose_roles(reading.source, header, options, has_target=has_target)
@@ -222,3 +230,11 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     )
     reading.check_unchanged()
     return manifest
+
+
+def _check_no_target(options: IngestOptions, side: SideColumns) -> None:
+    if options.target is not None or options.samples is not None or "target" in side.columns:
+        raise UsageError(
+            "--no-target: expected a table with rows of samples and no target named, found a "
+            "target, or --orient features. Leave one of the two out."
+        )

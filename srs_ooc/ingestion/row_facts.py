@@ -18,11 +18,14 @@ from srs_ooc.ingestion.row_columns import (
     combined_codes,
     weights_of,
 )
-from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, text_blocks
+from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, text_blocks, texts_of
 from srs_ooc.ingestion.targets import SettledTarget, settle_target
 from srs_ooc.ingestion.texts import Texts
 from srs_ooc.store.chunks import TextBlocks
+from srs_ooc.store.manifest import NO_TARGET
 
+NUMBERED = 1 << 14
+"""Rows that are numbered together."""
 CODES_NBYTES = 8_000_000
 """Memory for the distinct texts of strata and groups, a column at a time."""
 
@@ -102,6 +105,12 @@ class RowColumns:
         """Append texts to a column."""
         self._columns[what][place].texts.append(texts)
 
+    def number_rows(self, n_rows: int) -> None:
+        """Fill in the target of a table that has none: the numbers of its rows, from 1."""
+        spool = self.open("target", NO_TARGET)
+        for start in range(1, n_rows + 1, NUMBERED):
+            spool.append(texts_of(map(str, range(start, min(start + NUMBERED, n_rows + 1)))))
+
     def close(self) -> None:
         """Delete the texts."""
         for columns in self._columns.values():
@@ -123,7 +132,7 @@ class RowColumns:
             wording,
             source,
             self._scratch,
-            task=options.task,
+            task="regression" if options.no_target else options.task,
             refuse_missing=options.missing_target == "refuse",
         )
         arrays, kept = {}, target.kept

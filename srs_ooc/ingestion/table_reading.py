@@ -104,6 +104,8 @@ class TableReading:
         for what, column, _ in roles.texts():
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
             spool_items(rows.open(what, name), self._table.items(column), where)
+        if self.options.no_target:
+            rows.number_rows(self._table.shape[0])
         for what, columns in self.side.columns.items():
             for name, given in columns:
                 spool = rows.open(what, name)

@@ -129,6 +129,8 @@ class TextReading:
         )
         if reader.n_rows == 0:
             raise InputError(f"{self.source}: expected rows after the header, found none.")
+        if self.options.no_target:
+            rows.number_rows(reader.n_rows)
         if reader.n_panel_rows:
             panel_full()
         spool.seal()

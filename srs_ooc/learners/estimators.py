@@ -12,7 +12,7 @@ from srs_ooc.learners.decoding import DecodedBlock
 from srs_ooc.learners.fitted import FittedModel, Target
 from srs_ooc.learners.model_params import PERMUTATION, ModelParams
 from srs_ooc.learners.pinned import pin_worker
-from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
+from srs_ooc.samplers.base import IMPORTANCE, PREDICTIONS
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.tree import IMPORTANCE_BITS
 
@@ -26,7 +26,8 @@ class EstimatorLearner:
     The importance of a feature is how much less the model of its subspace loses than no model, the
     same for all features of the subspace; or how much more it loses where the feature's held-out
     values are permuted. Where a subspace splits the rows itself, a model is fitted on some of them
-    and predicts others, and there is no importance.
+    and predicts others, and there is no importance. Losses are of whole
+    subspaces: candidates, parts of one, are not judged.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class EstimatorLearner:
         What is taken off predicted numbers for a sampler.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE, LOSS, PREDICTIONS})
+    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE, PREDICTIONS})
     tiled: ClassVar[bool] = False
 
     def __init__(

@@ -6,13 +6,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Iteration, Outcome, RowSplit
+from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import derive
 from srs_ooc.learners.base import Columns
-from srs_ooc.samplers.base import IMPORTANCE, PREDICTIONS
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest import predict_block
 from srs_ooc.trees.grow import grow_tree, scratch_nbytes
+from srs_ooc.trees.subsets import Predict, judge_all_at_once, judge_one_by_one, takes_all_at_once
 from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import GrownTree, TreeLimits
 
@@ -27,7 +28,8 @@ PROBE_FEATURE = 0xFFFFFFFF
 class TreeLearner:
     """Grows randomized trees on each subspace and sums what they teach.
 
-    Where a subspace splits the rows, its trees are grown on some and predict others.
+    Where a subspace splits the rows, its trees are grown on some and predict others. Where it holds
+    candidates, each is judged by its held-out loss; their trees' importances are not summed.
 
     Parameters
     ----------
@@ -47,9 +49,11 @@ class TreeLearner:
         Threads that share the columns of a large node; they change nothing but speed.
     categorical : bool (n_features,), optional
         Features of the store whose codes are categories; default none.
+    candidates : bool
+        Subspaces hold small candidates, whose columns are best read one by one.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE, PREDICTIONS})
+    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE, LOSS, PREDICTIONS})
 
     def __init__(
         self,
@@ -62,12 +66,13 @@ class TreeLearner:
         bootstrap: bool = False,
         n_threads: int = 1,
         categorical: NDArray[np.bool_] | None = None,
+        candidates: bool = False,
     ) -> None:
         self.rows, self.limits, self.records = rows, limits, records
         self.bootstrap, self.categorical = bootstrap, categorical
         self.n_threads, self.n_trees = n_threads, n_trees
         self._splits: dict[int, tuple[RowSplit, TrainingRows]] = {}
-        self.tiled = wants_tiles(limits.max_features, subspace_size)
+        self.tiled = not candidates and wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
             self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
 
@@ -88,6 +93,8 @@ class TreeLearner:
         That of the probe, the column after those of the subspace, is summed apart.
         """
         features, split = iteration.features, iteration.subspace.split
+        if iteration.subspace.candidates is not None:
+            return self._judge(block, columns, iteration.subspace.candidates, iteration.tree_key)
         rows = self.rows if split is None else self._fitted(split)
         importance = np.zeros(len(columns.features), dtype=np.int64)
         records = []
@@ -107,6 +114,41 @@ class TreeLearner:
             predictions=predictions,
         )
 
+    def _judge(self, block: Block, columns: Columns, candidates: Candidates, key: int) -> Outcome:
+        """Return the held-out loss of each candidate; all are grown under the same keys."""
+        found, response = None, self.rows.response
+        widest = int(np.diff(candidates.bounds).max())
+        if (
+            self.n_trees == 1
+            and not self.bootstrap
+            and self._categories(columns) is None
+            and takes_all_at_once(block, response, self.limits, widest)
+        ):
+            keys = [tree_key(key, number) for number in range(len(candidates.splits))]
+            keys_array = np.array(keys, np.uint64)
+            found = judge_all_at_once(
+                block, columns.features, candidates, response, keys_array, self.limits
+            )
+        if found is None:
+            found = judge_one_by_one(candidates, response, self._alone(block, columns, key))
+        none = np.zeros(len(columns.features), np.int64)
+        return Outcome(columns.features, none, losses=found[0])
+
+    def _alone(self, block: Block, columns: Columns, key: int) -> Predict:
+        """Return what grows the trees of a candidate on a split, and has them predict."""
+
+        def predict(places: NDArray[np.int32], split: RowSplit, number: int) -> NDArray[np.float64]:
+            own, rows = block.only(places), self.rows.only(split.fitted)
+            some = Columns(columns.features[places], columns.sources[places])
+            records = []
+            for t in range(number * self.n_trees, (number + 1) * self.n_trees):
+                grown = self._grow(own, some, rows, tree_key(key, t), record=True)
+                assert grown.record is not None
+                records.append(grown.record)
+            return self._shares(records, own, some.features, split) / self.n_trees
+
+        return predict
+
     def _fitted(self, split: RowSplit) -> TrainingRows:
         """Return the rows that a split is fitted on; a sampler has few splits, again and again."""
         kept = self._splits.get(id(split))
@@ -120,6 +162,15 @@ class TreeLearner:
         self, records: list[bytes], block: Block, features: NDArray[np.uint32], split: RowSplit
     ) -> NDArray[np.float32]:
         """Return the mean prediction of the trees, in the units of the target less its center."""
+        scale = self.rows.response.scale
+        shares = self._shares(records, block, features, split)
+        shares /= len(records) * (1.0 if scale is None else scale)
+        return shares[None].astype(np.float32)
+
+    def _shares(
+        self, records: list[bytes], block: Block, features: NDArray[np.uint32], split: RowSplit
+    ) -> NDArray[np.float64]:
+        """Return the sum of what trees say of the rows that a split predicts."""
         response = self.rows.response
         shares = np.zeros((len(split.predicted), response.n_classes))
         for record in records:
@@ -131,8 +182,7 @@ class TreeLearner:
                 response.n_classes,
                 regression=response.is_regression,
             )
-        scale = len(records) * (1.0 if response.scale is None else response.scale)
-        return (shares / scale)[None].astype(np.float32)
+        return shares
 
     def grow(self, block: Block, features: NDArray[np.uint32], tree_key: int) -> GrownTree:
         """Grow a tree on the first columns of ``block``.
@@ -153,10 +203,6 @@ class TreeLearner:
         self, block: Block, columns: Columns, rows: TrainingRows, tree_key: int, *, record: bool
     ) -> GrownTree:
         rows = rows.resampled(tree_key) if self.bootstrap else rows
-        flags = None
-        if self.categorical is not None:
-            flags = self.categorical[columns.sources]
-            flags = flags if flags.any() else None
         return grow_tree(
             block,
             columns.features,
@@ -164,9 +210,16 @@ class TreeLearner:
             tree_key,
             self.limits,
             record=record,
-            categorical=flags,
+            categorical=self._categories(columns),
             n_threads=self.n_threads,
         )
+
+    def _categories(self, columns: Columns) -> NDArray[np.bool_] | None:
+        """Return which columns hold categories; None if none does."""
+        if self.categorical is None:
+            return None
+        flags = self.categorical[columns.sources]
+        return flags if flags.any() else None
 
 
 def tree_key(first: int, number: int) -> int:

@@ -37,6 +37,9 @@ def grow(
     isa: str,
     record_leaves: int,
     n_threads: int,
+    first_tree: int = 0,
+    n_trees: int = 1,
+    bootstrap: bool = False,
 ) -> tuple[int, int, int, bytes | None]: ...
 def decode_trees(
     data: NDArray[np.uint8],
@@ -223,3 +226,37 @@ def rank_tests(
     exactly: bool,
     log_p: NDArray[np.float64],
 ) -> None: ...
+
+MOST_SUBSET_ROWS: int
+MOST_SUBSET_CLASSES: int
+
+def judge_subsets(
+    codes: NDArray[Any],
+    code_nbytes: int,
+    n_rows: int,
+    features: NDArray[np.uint32],
+    places: NDArray[np.int32],
+    bounds: NDArray[np.int64],
+    times: NDArray[np.uint16],
+    predicted: NDArray[np.uint16],
+    predicted_bounds: NDArray[np.int64],
+    tree_keys: NDArray[np.uint64],
+    labels: NDArray[np.int32],
+    targets: NDArray[np.int32],
+    n_classes: int,
+    max_depth: int,
+    min_samples_leaf: int,
+    isa: str,
+    losses: NDArray[np.float64],
+) -> int: ...
+def draw_subsets(
+    key: int,
+    first: int,
+    largest: int,
+    n_candidates: int,
+    heavy: NDArray[np.uint32],
+    counts: NDArray[np.int32],
+    unit: float,
+    light: float,
+    bounds: NDArray[np.int64],
+) -> bytes: ...

@@ -146,9 +146,23 @@ template <typename Code> struct ColumnBest {
     int32_t *places[2];   // [n] each: rows of the node by ascending code
     const int32_t *segment_of; // [n] class of each row, among those present
 
+    static constexpr int64_t FEW = 24; // rows that are sorted by insertion
+
+    const int32_t *inserted() const {
+        int32_t *order = places[0];
+        for (int64_t i = 0; i < scan.facts.n; ++i) {
+            const Code code = codes[i];
+            int64_t at = i;
+            for (; at > 0 && codes[order[at - 1]] > code; --at) order[at] = order[at - 1];
+            order[at] = static_cast<int32_t>(i);
+        }
+        return order;
+    }
+
     // Sort by the lowest byte, then by the next: each pass keeps the order of equal ones.
     const int32_t *sorted() const {
         const int64_t n = scan.facts.n;
+        if (n <= FEW) return inserted();
         for (int64_t i = 0; i < n; ++i) places[0][i] = static_cast<int32_t>(i);
         int turn = 0;
         for (int byte = 0; byte < int(sizeof(Code)); ++byte, turn ^= 1) {
@@ -166,6 +180,7 @@ template <typename Code> struct ColumnBest {
     void search(int64_t column, uint32_t tie, int32_t how, uint32_t shift, Split &best) const {
         const Facts &f = scan.facts;
         const int32_t *order = sorted();
+        if (scan.criterion.impurity == VARIANCE) return search_targets(order, column, tie, how, shift, best);
         int64_t *left = scan.scratch.left;
         for (int64_t i = 0; i < f.n_present * f.width; ++i) left[i] = 0;
         for (int64_t i = 0; i + 1 < f.n; ++i) {
@@ -177,6 +192,26 @@ template <typename Code> struct ColumnBest {
             if (codes[order[i + 1]] == threshold || threshold < shift) continue;
             const int32_t bits = scan.criterion.score_bits(f, left, i + 1);
             if (bits >= 0 && bits >= best.score_bits)
+                scan.offer(best, Split{bits, threshold_tie(tie, threshold, shift), column, threshold, how});
+        }
+    }
+
+    // The same where rows have targets: of one class, with running sums.
+    void search_targets(const int32_t *order, int64_t column, uint32_t tie, int32_t how, uint32_t shift, Split &best) const {
+        const Facts &f = scan.facts;
+        const bool weighted = scan.job.n_channels == 2;
+        const int32_t *weights = scan.numbers[0], *sums = scan.numbers[weighted];
+        int64_t left[3] = {};
+        for (int64_t i = 0; i + 1 < f.n; ++i) {
+            const int32_t row = order[i];
+            ++left[0];
+            left[1] += weighted ? weights[row] : sums[row];
+            left[2] += weighted ? sums[row] : 0;
+            const uint32_t threshold = codes[row];
+            if (codes[order[i + 1]] == threshold || threshold < shift) continue;
+            if (left[0] < f.min_leaf || f.n - left[0] < f.min_leaf) continue;
+            const int32_t bits = bits_of(scan.criterion.variance_score(f, left, left[weighted]));
+            if (bits >= best.score_bits)
                 scan.offer(best, Split{bits, threshold_tie(tie, threshold, shift), column, threshold, how});
         }
     }

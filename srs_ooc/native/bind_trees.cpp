@@ -1,5 +1,6 @@
 // Python binding of the tree kernel: picks the instruction set, owns the scratch memory, drops the GIL.
 #include "hash.hpp"
+#include "isa.hpp"
 #include "tree_bytes.hpp"
 #include "trees.hpp"
 
@@ -26,37 +27,6 @@ using namespace nb::literals;
 namespace {
 
 template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-struct Isa {
-    const char *name;
-    void (*grow)(srs::GrowJob &);
-    size_t (*scratch_nbytes)(srs::GrowJob &);
-};
-
-// The instruction sets this machine can run, best first.
-const std::vector<Isa> &isas() {
-    static const std::vector<Isa> available = [] {
-        std::vector<Isa> list;
-#ifdef SRS_HAVE_AVX512
-        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
-            list.push_back({"avx512", srs::avx512::grow, srs::avx512::scratch_nbytes});
-#endif
-#ifdef SRS_HAVE_AVX2
-        if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
-            list.push_back({"avx2", srs::avx2::grow, srs::avx2::scratch_nbytes});
-#endif
-        list.push_back({"baseline", srs::baseline::grow, srs::baseline::scratch_nbytes});
-        return list;
-    }();
-    return available;
-}
-
-const Isa &find_isa(const std::string &name) {
-    for (const Isa &isa : isas())
-        if (name.empty() || name == isa.name) return isa;
-    throw std::invalid_argument("instruction set '" + name + "' is not available on this machine");
-}
 
 // Threads that run the parts of one piece of work after another; started when first needed.
 class Threads {
@@ -148,14 +118,95 @@ void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances,
         throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
 }
 
+// Rows drawn with replacement, and their numbers at the root: the twin of TrainingRows.resampled.
+// A row that was drawn more than once comes once, with its times for a weight, where rows have no
+// weights of their own: splits and importances are the same numbers, and there are fewer rows.
+struct Sample {
+    static constexpr uint64_t BOOTSTRAP = 22; // base/seeds.py
+    static constexpr int64_t MOST_TIMES = 16; // trees/response.py: bits of a weight times a target
+    std::vector<int32_t> times, rows, channels;
+    std::vector<int64_t> stats;
+
+    void draw(srs::GrowJob &job, const srs::GrowJob &all, uint64_t key) {
+        const int64_t n = all.n_root_rows;
+        const uint64_t drawing = srs::derive(key, BOOTSTRAP);
+        times.assign(static_cast<size_t>(n), 0);
+        for (int64_t i = 0; i < n; ++i) {
+            const uint64_t hash = srs::derive(drawing, static_cast<uint64_t>(i));
+            ++times[srs::scale_below(hash, static_cast<uint64_t>(n))];
+        }
+        const int64_t most = *std::max_element(times.begin(), times.end());
+        if (all.n_channels == 1 && all.min_samples_leaf == 1 && most <= MOST_TIMES) weigh(job, all, most);
+        else repeat(job, all);
+        job.rows = rows.data();
+        job.n_root_rows = static_cast<int64_t>(rows.size());
+        job.root_stats = stats.data();
+    }
+
+  private:
+    void weigh(srs::GrowJob &job, const srs::GrowJob &all, int64_t most) {
+        channels.resize(static_cast<size_t>(2 * all.n_rows));
+        rows.clear();
+        stats.assign(3, 0);
+        for (int64_t i = 0; i < all.n_root_rows; ++i) {
+            const int32_t count = times[static_cast<size_t>(i)], row = all.rows[i];
+            if (count == 0) continue;
+            const int32_t sum = count * all.channels[row];
+            channels[static_cast<size_t>(row)] = count;
+            channels[static_cast<size_t>(all.n_rows + row)] = sum;
+            rows.push_back(row);
+            stats[1] += count;
+            stats[2] += sum;
+        }
+        stats[0] = static_cast<int64_t>(rows.size());
+        job.channels = channels.data();
+        job.n_channels = 2;
+        job.flush = std::max<int64_t>(1, all.flush / most);
+    }
+
+    void repeat(srs::GrowJob &job, const srs::GrowJob &all) {
+        rows.clear();
+        stats.assign(static_cast<size_t>(1 + all.n_channels), 0);
+        stats[0] = all.n_root_rows;
+        for (int64_t i = 0; i < all.n_root_rows; ++i) {
+            const int64_t count = times[static_cast<size_t>(i)];
+            for (int64_t c = 0; c < all.n_channels; ++c)
+                stats[static_cast<size_t>(1 + c)] += count * all.channels[c * all.n_rows + all.rows[i]];
+            rows.insert(rows.end(), static_cast<size_t>(count), all.rows[i]);
+        }
+        job.channels = all.channels;
+        job.n_channels = all.n_channels;
+        job.flush = all.flush;
+    }
+};
+
+// Grow trees one after the other, their importances in one sum; their sizes are added up, too.
+void grow_trees(const srs::Isa &isa, srs::GrowJob &job, int64_t first_tree, int64_t n_trees, bool bootstrap) {
+    constexpr uint64_t MORE_TREES = uint64_t(1) << 32; // learners/trees.py: tree_key
+    const uint64_t first_key = job.tree_key;
+    const srs::GrowJob all = job;
+    int64_t n_leaves = 0, depth = 0;
+    Sample sample;
+    for (int64_t tree = first_tree; tree < first_tree + n_trees; ++tree) {
+        job.tree_key = tree == 0 ? first_key : srs::derive(first_key, MORE_TREES | static_cast<uint64_t>(tree));
+        if (bootstrap) sample.draw(job, all, job.tree_key);
+        isa.grow(job);
+        n_leaves += job.n_leaves;
+        depth = std::max(depth, job.depth);
+    }
+    job.n_leaves = n_leaves;
+    job.depth = depth;
+}
+
 nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t n_rows, Vector<const double> values,
                int64_t n_values, Vector<const uint32_t> features,
                Vector<const uint8_t> categorical, Vector<const int32_t> rows, Vector<const int64_t> root_stats,
                int64_t n_classes, Vector<const int32_t> channels, int64_t flush, double root_scale, uint64_t tree_key,
                int64_t max_features, int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, bool best,
                int impurity,
-               Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves, int n_threads) {
-    const Isa &isa = find_isa(isa_name);
+               Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves, int n_threads,
+               int64_t first_tree, int64_t n_trees, bool bootstrap) {
+    const srs::Isa &isa = srs::find_isa(isa_name);
     srs::GrowJob job{};
     job.codes = codes.data();
     job.code_nbytes = code_nbytes;
@@ -189,6 +240,8 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     check(job, static_cast<int64_t>(codes.size()), static_cast<int64_t>(importance.size()),
           static_cast<int64_t>(categorical.size()), static_cast<int64_t>(root_stats.size()),
           static_cast<int64_t>(channels.size()), static_cast<int64_t>(values.size()));
+    if (n_trees < 1 || (n_trees > 1 && record_leaves > 0)) throw std::invalid_argument("one tree can be recorded at a time");
+    if (bootstrap && n_classes != 1) throw std::invalid_argument("rows of one class are drawn here");
     std::vector<int32_t> order(features.size());
     std::string bytes;
     {
@@ -197,13 +250,15 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
         const auto before = [&](int32_t a, int32_t b) { return job.features[a] < job.features[b]; };
         if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
         job.order = order.data();
-        std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(job), std::align_val_t(64)));
+        srs::GrowJob largest = job;
+        if (bootstrap) largest.n_channels = srs::MAX_CHANNELS;
+        std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(largest), std::align_val_t(64)));
         job.scratch = scratch.get();
         Threads threads(job.n_threads);
         job.threads = &threads;
         srs::RecordMemory memory(record_leaves, job.n_root_rows, job.n_classes);
         job.record = record_leaves > 0 ? &memory.record : nullptr;
-        isa.grow(job);
+        grow_trees(isa, job, first_tree, n_trees, bootstrap);
         if (job.record) srs::encode_tree(memory.record, job.features, job.impurity == srs::VARIANCE, bytes);
     }
     nb::object record = job.record ? nb::object(nb::bytes(bytes.data(), bytes.size())) : nb::none();
@@ -219,7 +274,7 @@ size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes,
     job.code_nbytes = code_nbytes;
     job.best = best;
     job.n_threads = std::clamp(n_threads, 1, srs::MAX_THREADS);
-    return find_isa("").scratch_nbytes(job);
+    return srs::find_isa("").scratch_nbytes(job);
 }
 
 } // namespace
@@ -230,13 +285,14 @@ void bind_trees(nb::module_ &module) {
     module.attr("ENTROPY_BITS") = srs::ENTROPY_BITS;
     module.def("isas", [] {
         std::vector<std::string> names;
-        for (const Isa &isa : isas()) names.emplace_back(isa.name);
+        for (const srs::Isa &isa : srs::isas()) names.emplace_back(isa.name);
         return names;
     });
     module.def("grow", &grow, "codes"_a, "code_nbytes"_a, "tiled"_a, "n_rows"_a, "values"_a, "n_values"_a,
                "features"_a, "categorical"_a, "rows"_a, "root_stats"_a, "n_classes"_a, "channels"_a, "flush"_a, "root_scale"_a,
                "tree_key"_a, "max_features"_a, "max_depth"_a, "min_samples_leaf"_a, "min_decrease"_a, "best"_a, "impurity"_a,
-               "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a, "n_threads"_a);
+               "xlogx"_a, "importance"_a, "isa"_a, "record_leaves"_a, "n_threads"_a,
+               "first_tree"_a = 0, "n_trees"_a = 1, "bootstrap"_a = false);
     module.def("scratch_nbytes", &scratch_nbytes, "n_root_rows"_a, "n_columns"_a, "n_classes"_a,
                "n_channels"_a, "code_nbytes"_a, "best"_a, "n_threads"_a);
 }

@@ -10,6 +10,7 @@ void bind_parse(nb::module_ &module);
 void bind_code(nb::module_ &module);
 void bind_forest(nb::module_ &module);
 void bind_tests(nb::module_ &module);
+void bind_subsets(nb::module_ &module);
 
 NB_MODULE(_native, module) {
     bind_trees(module);
@@ -19,4 +20,5 @@ NB_MODULE(_native, module) {
     bind_code(module);
     bind_forest(module);
     bind_tests(module);
+    bind_subsets(module);
 }

@@ -72,6 +72,11 @@ template <typename Code> struct CandidateScans {
     // Whether a column of the node is looked at on its own.
     SRS_INLINE bool by_column(const Node &node) const {
         if (job.best && sizeof(Code) != 1) return node.n > FEW_ROWS;
+        if (job.best && !job.tiled && criterion.impurity == VARIANCE && node.n <= NODE_LINES) {
+            // Trying all rows costs n^2 whatever the lanes in use, counting codes costs all lanes' cells.
+            const int64_t lanes = job.max_features < TILE ? job.max_features : TILE;
+            if (lanes < TILE / 3 || (node.n > lanes && node.n <= FEW_ROWS)) return node.n > 4;
+        }
         return !job.tiled && node.n > NODE_LINES;
     }
 

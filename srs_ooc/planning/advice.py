@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from srs_ooc.evidence.params import FAMILIES
+from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.speed import cold_seconds
 from srs_ooc.planning.subject import Subject
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.methods import SrsParams
 from srs_ooc.theory.settings import Setting
 from srs_ooc.theory.times import expected_time
@@ -17,6 +20,8 @@ FEWEST_BLOCKS = 32
 """With fewer blocks in a subspace, features of different ones meet noticeably less often."""
 
 
+LEVEL = 0.1
+"""What is said of counting is said at the default level."""
 DEFAULT_ALPHA = str(SrsParams.options()["alpha"].default)
 
 
@@ -60,10 +65,14 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
             "decoy",
             spec.judge,
             "its verdict bounds the share of false features among the selected; of those that do "
-            "not show by themselves it takes about ten to select any, so where few are expected "
-            "certify them with --replays 9 (takes about 5 times as long)",
+            f"not show by themselves it takes at least {_fewest(spec)} to select any, so where "
+            "fewer are expected certify them with --permutations 9 (takes about 5 times as long)",
         ),
     ]
+
+
+def _fewest(spec: RunSpec) -> int:
+    return fewest_features(spec.decoys or FAMILIES, 1, LEVEL)
 
 
 def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:

@@ -11,8 +11,10 @@ MIN_ITERATIONS = 1000
 """Fewer trees leave importances, which are means over draws, to the luck of the company."""
 MAX_ITERATIONS = 10_000
 """The default that a run has had from the start is the ceiling: a longer one is the user's wish."""
-DRAWS_TO_VERDICT = 100
-"""Draws after which a screen keeps nearly all relevant features in its best 1,000."""
+MOST_DRAWS, LEAST_DRAWS = 100, 30
+"""Draws in each lane after which a screen keeps nearly all relevant features in its best 1,000."""
+ITEM_DRAWS = 240
+"""Draws of a feature and its decoys together, within these bounds: many families share them."""
 
 
 def times_to_draw(subject: Subject) -> DrawTimes:
@@ -30,7 +32,10 @@ def times_to_draw(subject: Subject) -> DrawTimes:
 
 def recommended_iterations(subject: Subject) -> tuple[int, str]:
     """Return T and the reason: from the spec and the table alone, never from measured speed."""
-    own_end = subject.spec.method.most_iterations(subject.spec.sampler)
+    spec = subject.spec
+    own_end = spec.method.most_iterations(
+        spec.sampler, subject.shape.n_candidates, spec.subspace_size
+    )
     if own_end is not None:
         return own_end
     if subject.spec.concludes:
@@ -52,15 +57,21 @@ def recommended_iterations(subject: Subject) -> tuple[int, str]:
     )
 
 
+def draws_to_verdict(n_families: int) -> int:
+    """Return how often a screen draws each item in each lane, by its families of decoys."""
+    return min(MOST_DRAWS, max(LEAST_DRAWS, ITEM_DRAWS // (1 + n_families)))
+
+
 def _iterations_to_verdict(subject: Subject) -> tuple[int, str]:
     spec = subject.spec
     n_lanes = 2 if spec.keep and floor_share(spec.alpha, spec.subspace_size) else 1
-    count = n_lanes * ceil(DRAWS_TO_VERDICT * subject.n_items / spec.subspace_size)
+    n_draws = draws_to_verdict(spec.decoys)
+    count = n_lanes * ceil(n_draws * subject.n_items / spec.subspace_size)
     beside = ", with and without the leading ones" if n_lanes == 2 else ""
     what = "feature and decoy" if spec.decoys else "feature"
-    drawn = f"every {what} is drawn about {DRAWS_TO_VERDICT} times{beside}"
+    drawn = f"every {what} is drawn about {n_draws} times{beside}"
     if spec.draws_by_weight:
-        drawn = f"a {what} of mean weight is drawn about {DRAWS_TO_VERDICT} times"
+        drawn = f"a {what} of mean weight is drawn about {n_draws} times"
     return max(count, MIN_ITERATIONS), f"{drawn}; the closing stage follows"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.sizes import MB
 from srs_ooc.planning.advice import Advice, advice_for
+from srs_ooc.planning.counting import Counting, counting_of
 from srs_ooc.planning.degrees import DegreeTime, degree_times
 from srs_ooc.planning.draws import DrawTimes
 from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
@@ -34,6 +35,8 @@ class Plan:
         Iterations to find features seen only beside others.
     sight : Sight
         The smallest shift that stands out.
+    counting : Counting or None
+        What counting decoys lets through, where they are counted.
     advice : list of Advice
         What to run with; the first is T.
     alternatives : list of Alternative
@@ -46,6 +49,7 @@ class Plan:
     draws: DrawTimes
     degrees: list[DegreeTime]
     sight: Sight
+    counting: Counting | None
     advice: list[Advice]
     alternatives: list["Alternative"]
 
@@ -111,6 +115,7 @@ def make_plan(subject: Subject, options: Options) -> Plan:
         times_to_draw(subject),
         degree_times(subject),
         sight_of(_groups(subject), shape.n_candidates),
+        counting_of(subject),
         advice_for(subject, memory, read_mb),
         _alternatives(subject, options),
     )
@@ -182,6 +187,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "alpha": spec.alpha,
         "degrees": [vars(time) for time in plan.degrees],
         "sight": vars(plan.sight),
+        "counting": None if plan.counting is None else vars(plan.counting),
         "advice": [vars(advice) for advice in plan.advice],
         "iterations": plan.iterations,
         "total_seconds": plan.total_seconds,

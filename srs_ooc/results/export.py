@@ -1,14 +1,12 @@
-"""Selected columns as CSV: row id, the columns' real values, and the target label."""
+"""Selected columns as a file: row id, the columns' real values, and the target label."""
 
-import csv
 import errno
-import gzip
-import io
 import os
 import tempfile
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +15,8 @@ from srs_ooc.base.atomic import published_file
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.sizes import MB
-from srs_ooc.base.terminal import no_formula
+from srs_ooc.results.export_formats import Block, Exported, extra_nbytes, writer_of
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import ValuesReader
 
 _BLOCK_NBYTES = MB
 _COLUMN_NBYTES = 400
@@ -34,12 +31,12 @@ def export_columns(
     cap_nbytes: int | None = None,
     safe: bool = False,
 ) -> None:
-    """Write columns of a store to a CSV file.
+    """Write columns of a store to a file, in the format that its name ends in.
 
-    The header is the name of the row ids (``row_id`` where rows are numbered), the names of the
-    columns, and the name of the target. A value is the shortest decimal that reads back as the
-    same float64; a category is its text; a missing one is empty. Rows go through memory in
-    bounded blocks.
+    CSV unless it says otherwise (:mod:`srs_ooc.results.export_formats`): the header is the name of
+    the row ids (``row_id`` where rows are numbered), the names of the columns, and the name of the
+    target. A value is the shortest decimal that reads back as the same float64; a category is its
+    text; a missing one is empty. Rows go through memory in bounded blocks.
 
     Parameters
     ----------
@@ -48,7 +45,7 @@ def export_columns(
     positions : int (k,)
         Source positions of the wanted features, in the order wanted.
     out : Path
-        The CSV file to make, compressed if named ``.gz``; it appears complete or not at all.
+        The file to make; it appears complete or not at all.
     cap_nbytes : int, optional
         Cap on the memory of the whole process.
     safe : bool
@@ -67,7 +64,7 @@ def export_columns(
     """
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
-    wanted = np.asarray(positions, np.int64)
+    write, wanted = writer_of(out), np.asarray(positions, np.int64)
     if len(wanted) and not 0 <= wanted.min() <= wanted.max() < store.n_features:
         raise UsageError(
             f"expected positions in 0 .. {store.n_features - 1}, found "
@@ -81,7 +78,7 @@ def export_columns(
         budget.grant(f"a row of {len(wanted)} columns", _COLUMN_NBYTES * len(wanted))
         budget.grant(f"{store.n_features} places", store.n_features)
         budget.grant(f"target of {store.n_rows} rows", 16 * store.n_rows)
-        budget.grant("rows on their way", 3 * _BLOCK_NBYTES)
+        budget.grant("rows on their way", 3 * _BLOCK_NBYTES + extra_nbytes(write))
         budget.check()
     try:
         with (
@@ -89,9 +86,9 @@ def export_columns(
             store.unchanged(),
             tempfile.TemporaryFile(dir=out.parent) as columns,
         ):
-            _gather(columns.fileno(), values, store, wanted)
-            with scratch.open("wb") as raw, _as_text(raw, compressed=out.suffix == ".gz") as file:
-                _write_rows(file, columns.fileno(), store, wanted, safe=safe)
+            _gather(columns.fileno(), store, wanted)
+            with scratch.open("wb") as file:
+                write(file, _rows_of(columns.fileno(), store, wanted, safe=safe))
     except FileExistsError as error:
         raise UsageError(
             f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
@@ -103,14 +100,8 @@ def export_columns(
         ) from error
 
 
-def _as_text(raw: BinaryIO, *, compressed: bool) -> TextIO:
-    packed = gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) if compressed else raw
-    return io.TextIOWrapper(packed, encoding="utf-8", newline="")
-
-
 def _gather(
     handle: int,
-    values: ValuesReader,
     store: Store,
     positions: NDArray[np.int64],
 ) -> None:
@@ -120,7 +111,7 @@ def _gather(
     order = np.argsort(positions, kind="stable")
     first = np.searchsorted(wanted, source)
     last = np.searchsorted(wanted, source, side="right")
-    for i, row, part in values.columns(stored):
+    for i, row, part in store.column_parts(stored):
         data = part.astype(np.float64).tobytes()
         for column in order[first[i] : last[i]].tolist():
             offset = (column * store.n_rows + row) * 8
@@ -142,39 +133,33 @@ def _stored(store: Store, wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64],
     return stored, source
 
 
-def _write_rows(
-    file: TextIO,
-    handle: int,
-    store: Store,
-    positions: NDArray[np.int64],
-    *,
-    safe: bool,
-) -> None:
+def _rows_of(handle: int, store: Store, positions: NDArray[np.int64], *, safe: bool) -> Exported:
+    """Return the gathered columns as rows, with what is known of them."""
     names, manifest = store.names, store.manifest
-    writer = csv.writer(file, lineterminator="\n")
     header = [names[i] for i in positions.tolist()]
     id_name = manifest.row_id_name
     if id_name is None:
         id_name = "row_id"
         while id_name in header or id_name == manifest.target_name:
             id_name = "_" + id_name
-    show = no_formula if safe else str
-    writer.writerow(map(show, [id_name, *header, manifest.target_name]))
-    del header
-    target, classes = store.target(), manifest.classes
-    ids = iter(store.row_ids)
-    categories = _categories(store, positions)
-    start = 0
-    for block in _row_blocks(handle, manifest.n_rows, len(positions)):
+    return Exported(
+        id_name,
+        manifest.target_name,
+        header,
+        _categories(store, positions),
+        manifest.classes,
+        manifest.n_rows,
+        _blocks(handle, store, len(positions)),
+        safe,
+    )
+
+
+def _blocks(handle: int, store: Store, n_columns: int) -> Iterator[Block]:
+    target, ids, start = store.target(), iter(store.row_ids), 0
+    for block in _row_blocks(handle, store.n_rows, n_columns):
         targets = target[start : start + len(block)].tolist()
         start += len(block)
-        for row, item in zip(block, targets, strict=True):
-            cells = [
-                _text(value) if texts is None or value != value else show(texts[int(value)])  # noqa: PLR0124
-                for value, texts in zip(row.tolist(), categories, strict=True)
-            ]
-            label = show(classes[item]) if classes else _text(item)
-            writer.writerow([show(next(ids)), *cells, label])
+        yield list(islice(ids, len(block))), block, targets
 
 
 def _categories(store: Store, positions: NDArray[np.int64]) -> list[list[str] | None]:
@@ -209,7 +194,3 @@ def _read(handle: int, n_bytes: int, offset: int) -> bytes:
         parts.append(part)
         n_bytes, offset = n_bytes - len(part), offset + len(part)
     return b"".join(parts)
-
-
-def _text(value: float) -> str:
-    return "" if value != value else repr(value).removesuffix(".0")  # noqa: PLR0124 (NaN)

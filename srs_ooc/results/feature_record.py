@@ -28,7 +28,7 @@ class FeatureRecord:
     q_value: float | None
     score: float | None
     stability: float | None
-    group: int | None
+    cluster: int | None
     p_value: float | None
     passes_alone: bool | None
 

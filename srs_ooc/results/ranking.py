@@ -6,33 +6,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB
 from srs_ooc.base.state import Stateful
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.method_scores import own_scores, own_scores_nbytes, record_type_of
+from srs_ooc.results.method_scores import own_scores, record_type_of
+from srs_ooc.results.reading_memory import (
+    LEAST_BATCH,
+    MOST_BATCH,
+    PLACE_NBYTES,
+    room_for_order,
+)
 from srs_ooc.results.verdict import VerdictReading, explain
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of
 from srs_ooc.runs.search import TALLY
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.trees.tree import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
-LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20
-"""Features that are ordered at a time."""
-READING_NBYTES = 6 * MB
-"""Allowance for the verdict and the lines on their way."""
-_PLACE_NBYTES = 2 * 64
-"""Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
-_KEPT_NBYTES = 32
 MEMBERS_SHOWN = 5
 
 
@@ -47,11 +41,8 @@ class Reading:
         The run's store.
     cap_nbytes : int, optional
         Cap on the memory of the whole process, where this is the work of a command.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold the tallies.
+    beside_nbytes : int
+        What is made of the ranking takes besides.
 
     Attributes
     ----------
@@ -59,18 +50,30 @@ class Reading:
         Iterations read, and features selected by then.
     positions : uint32 (n_features,)
         Source position of each stored feature.
+    tally, kept : Tally, KeptSet
+        What the iterations taught of each item; the features that entered F.
 
     Raises
     ------
     RunError
         If the run was not made on this store, or is damaged.
+    BudgetError
+        If the cap cannot hold the tallies.
     """
 
-    def __init__(self, ledger: Ledger, store: Store, cap_nbytes: int | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        store: Store,
+        cap_nbytes: int | None = None,
+        beside_nbytes: int = 0,
+    ) -> None:
         check_store(ledger, store)
         spec, manifest = spec_of(ledger), store.manifest
-        room = None if cap_nbytes is None else _room(ledger, spec, manifest, cap_nbytes)
-        self._batch = LEAST_BATCH if room is None else room // _PLACE_NBYTES
+        room = None
+        if cap_nbytes is not None:
+            room = room_for_order(ledger, spec, manifest, cap_nbytes, beside_nbytes)
+        self._batch = LEAST_BATCH if room is None else room // PLACE_NBYTES
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
         # Before the tallies: checking what is read takes memory that is then free again.
@@ -79,9 +82,9 @@ class Reading:
             self._names = store.names
             for start, piece in store.pieces("positions"):
                 self.positions[start : start + len(piece)] = piece
-        self._tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
-        self._kept = KeptSet(manifest.n_features)
-        parts: dict[str, Stateful] = {TALLY: self._tally, SequentialRandomSubspace.name: self._kept}
+        self.tally = Tally(spec.n_items(manifest.n_features), wins=not spec.concludes)
+        self.kept = KeptSet(manifest.n_features)
+        parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
         self.ranks_only = spec.judge == "none"
         self._scores = own_scores(spec, manifest.n_features)
         self.record_type = record_type_of(self._scores)
@@ -91,7 +94,7 @@ class Reading:
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
         self.is_provisional = spec.concludes and self.verdict is None
-        self.n_selected = self._kept.n if self.verdict is None else self.verdict.n_selected
+        self.n_selected = self.kept.n if self.verdict is None else self.verdict.n_selected
 
     def ordered(self) -> Iterator[NDArray[np.uint32]]:
         """Yield the stored positions of all features by rank, a batch at a time.
@@ -152,7 +155,7 @@ class Reading:
         for start in range(0, n_there, _PIECE):
             members = np.arange(start, min(start + _PIECE, n_there))
             if only_selected:
-                members = self._kept.features[members].astype(np.int64)
+                members = self.kept.features[members].astype(np.int64)
             scores = -self.importances(members)
             for place in np.lexsort((self.positions[members], scores))[:limit].tolist():
                 stored = int(members[place])
@@ -169,16 +172,16 @@ class Reading:
         """Return the stored positions of the selected features, best first."""
         if self.verdict is not None:
             return self.verdict.selected()
-        members = self._kept.features
+        members = self.kept.features
         by_rank = np.lexsort((self.positions[members], -self.importances(members)))
         return members[by_rank]
 
     def importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
         """Return total MDI / trees it could be in, -1 where never drawn; or its own scores."""
-        n_drawn = self._tally.n_drawn[features]
+        n_drawn = self.tally.n_drawn[features]
         if self._scores is not None:
             return self._scores.ranked_by(n_drawn, features)
-        total = self._tally.importance[features] / self._unit
+        total = self.tally.importance[features] / self._unit
         out = np.full(len(n_drawn), -1.0)
         np.divide(total, n_drawn, out=out, where=n_drawn > 0)
         return out
@@ -190,7 +193,7 @@ class Reading:
             is_wanted = np.zeros(len(self.positions), np.bool_)
             is_wanted[among] = True
             n_left = len(among)
-        by_feature = np.argsort(self._kept.features)
+        by_feature = np.argsort(self.kept.features)
         rank = 0
         for batch in self.ordered():
             wanted = np.ones(len(batch), np.bool_) if is_wanted is None else is_wanted[batch]
@@ -206,22 +209,22 @@ class Reading:
         self, features: NDArray[np.uint32], by_feature: NDArray[np.intp]
     ) -> NDArray[np.uint32]:
         """Return after which iteration each entered F; 0 where it did not."""
-        if not self._kept.n:
+        if not self.kept.n:
             return np.zeros(len(features), np.uint32)
-        places = np.searchsorted(self._kept.features, features, sorter=by_feature)
-        places = by_feature[np.minimum(places, self._kept.n - 1)]
-        is_in = self._kept.features[places] == features
-        return np.where(is_in, self._kept.entered[places], np.uint32(0))
+        places = np.searchsorted(self.kept.features, features, sorter=by_feature)
+        places = by_feature[np.minimum(places, self.kept.n - 1)]
+        is_in = self.kept.features[places] == features
+        return np.where(is_in, self.kept.entered[places], np.uint32(0))
 
     def record(self, rank: int, stored: int) -> FeatureRecord:
         """Return the line of one stored feature, whose rank is known."""
-        place = np.flatnonzero(self._kept.features == stored)
-        return self._record(rank, stored, int(self._kept.entered[place[0]]) if len(place) else None)
+        place = np.flatnonzero(self.kept.features == stored)
+        return self._record(rank, stored, int(self.kept.entered[place[0]]) if len(place) else None)
 
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
-        n_drawn = int(self._tally.n_drawn[stored])
-        total = int(self._tally.importance[stored]) / self._unit
-        better = int(self._tally.n_better[stored]) if self._has_probe else 0
+        n_drawn = int(self.tally.n_drawn[stored])
+        total = int(self.tally.importance[stored]) / self._unit
+        better = int(self.tally.n_better[stored]) if self._has_probe else 0
         standing = None if self.verdict is None else self.verdict.standing(stored)
         is_in = standing is not None and standing.is_selected
         own = {} if self._scores is None else self._scores.fields(n_drawn, stored)
@@ -238,7 +241,7 @@ class Reading:
             "q_value": None if standing is None else standing.q_value,
             "score": None if standing is None else standing.score,
             "stability": None if standing is None else standing.stability,
-            "group": None if standing is None else standing.group,
+            "cluster": None if standing is None else standing.cluster,
             "p_value": None if standing is None else standing.p_value,
             "passes_alone": None if standing is None else standing.passes_alone,
         }
@@ -260,10 +263,10 @@ class Reading:
         stored = int(np.flatnonzero(self.positions == source)[0])
         standing = self.verdict.standing(stored)
         others = []
-        if standing is not None and standing.group is not None:
-            others = [f for f in self.verdict.members(standing.group) if f != stored]
+        if standing is not None and standing.cluster is not None:
+            others = [f for f in self.verdict.members(standing.cluster) if f != stored]
         shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
-        n_drawn = int(self._tally.n_drawn[stored])
+        n_drawn = int(self.tally.n_drawn[stored])
         is_excluded = self._excluded is not None and stored in self._excluded
         return explain(name, stored, n_drawn, self.verdict, shown, is_excluded=is_excluded)
 
@@ -274,22 +277,6 @@ class Reading:
     def importance(self, stored: int) -> float:
         """Return a feature's importance, -1 where never drawn."""
         return float(self.importances(slice(stored, stored + 1))[0])
-
-
-def _room(ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int) -> int:
-    """Return what the cap leaves for ordering features, having checked that it holds the rest."""
-    n, n_kept = manifest.n_features, ledger.progress().n_kept
-    budget = Budget(cap_nbytes)
-    tally = (12 if spec.concludes else 16) * spec.n_items(n)
-    budget.grant(
-        f"tallies of {n} features",
-        tally + own_scores_nbytes(spec, n) + 6 * n + _KEPT_NBYTES * n_kept,
-    )
-    budget.grant("ledger", LEDGER_NBYTES)
-    verdict = READING_NBYTES if spec.concludes else 0
-    budget.grant("verdict and order", verdict + LEAST_BATCH * _PLACE_NBYTES)
-    budget.check()
-    return budget.free_nbytes
 
 
 def _no_verdict(option: str) -> UsageError:

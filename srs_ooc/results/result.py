@@ -14,9 +14,11 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ensemble.model import Model
+from srs_ooc.results.comparison import Comparison, compare, side_of
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.results.html import page_of
+from srs_ooc.results.inventory import remove_run
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import Status, status_of
 from srs_ooc.runs.ledger import Ledger
@@ -143,12 +145,13 @@ class Result:
         safe: bool = False,
         memory_mb: int = READING_MB,
     ) -> Path:
-        """Write the selected columns to a CSV file, as ``srs-ooc export`` does; return its path.
+        """Write the selected columns to a file, as ``srs-ooc export`` does; return its path.
 
         Parameters
         ----------
         path : path
-            The file to make; compressed if its name ends in ``.gz``.
+            The file to make; its name says the format: ``.csv``, ``.csv.gz``, ``.parquet``,
+            ``.feather``, ``.svmlight``, ``.npy`` (values alone), ``.txt`` (names alone).
         top : int, optional
             The first so many by rank instead of the selected.
         safe : bool
@@ -183,6 +186,21 @@ class Result:
                 f"{reading.n_iterations} iterations. Take the best by rank with top."
             )
         return stored
+
+    def compare(self, other: "Result") -> Comparison:
+        """Compare this run with another one: selections, ranks and options, features by name."""
+        with self._ledger() as first, other._ledger() as second:
+            return compare(side_of(first, self._given), side_of(second, other._given))
+
+    def remove(self) -> None:
+        """Remove the run with all it has learnt; its store stays.
+
+        Raises
+        ------
+        RunError
+            If another process works on it, or it cannot be removed.
+        """
+        remove_run(self.run)
 
     def predict(self, data: Any, kind: str = "pandas") -> Any:
         """Predict rows by the trees of the run, which must have been made with ``save_trees``.

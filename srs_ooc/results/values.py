@@ -36,7 +36,7 @@ def values_of(store: Store, features: NDArray[np.integer[Any]]) -> NDArray[Any]:
     places = np.argsort(sources)[features]
     order = np.argsort(places, kind="stable")
     out = np.empty((store.n_rows, len(places)))
-    for i, row, part in store.values().columns(places[order]):
+    for i, row, part in store.column_parts(places[order]):
         out[row : row + len(part), order[i]] = part
     if not store.manifest.kind_counts.get("categorical"):
         return out

@@ -17,7 +17,7 @@ from srs_ooc.runs.verdict import CONCLUSION
 from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.trees.tree import IMPORTANCE_BITS
 
-MANY = 4
+MANY = 15
 """Families of decoys that are advised where few features are expected."""
 
 
@@ -38,8 +38,8 @@ class Standing:
     stability : float or None
         Share of ten batches of that round's trees that put it among as many items as are above the
         cut; None where the round had no more items.
-    group : int or None
-        Group of rank-correlated items, from 1 by their best places; None where not looked at.
+    cluster : int or None
+        Cluster of rank-correlated items, from 1 by their best places; None where not looked at.
     p_value : float
         Of the marginal test of this feature alone.
     passes_alone : bool
@@ -55,7 +55,7 @@ class Standing:
     q_value: float
     score: float | None
     stability: float | None
-    group: int | None
+    cluster: int | None
     p_value: float
     passes_alone: bool
     is_outstanding: bool
@@ -72,6 +72,10 @@ class VerdictReading:
         then those that reached the closing stage.
     order : uint32 (m,)
         Stored positions of the features to show first.
+    levels : float64 (n,)
+        Their q-values.
+    is_outstanding : bool (n,)
+        Whether they stand before the others by their marginal tests.
     n_selected : int
         How many are selected.
     facts : dict
@@ -82,6 +86,7 @@ class VerdictReading:
         self.spec, self.facts = spec, facts
         self._record = record
         self.features, self.is_selected = record.features, record.is_selected
+        self.levels, self.is_outstanding = record.levels, record.is_outstanding
         self.order = record.order if len(record.order) else record.features
         self.n_selected = int(np.count_nonzero(self.is_selected))
         self._place = {int(feature): i for i, feature in enumerate(self.features)}
@@ -105,7 +110,7 @@ class VerdictReading:
         if i is None:
             return None
         a = self._record
-        group = int(a.groups[i])
+        cluster = int(a.groups[i])
         p_value = float(a.p_values[i])
         return Standing(
             place=i + 1,
@@ -113,23 +118,29 @@ class VerdictReading:
             q_value=float(a.levels[i]),
             score=_or_none(a.scores[i] / (1 << IMPORTANCE_BITS)),
             stability=_or_none(a.stability[i]),
-            group=group + 1 if group >= 0 else None,
+            cluster=cluster + 1 if cluster >= 0 else None,
             p_value=p_value,
             passes_alone=p_value <= self.facts["marginal_cutoff"],
             is_outstanding=bool(a.is_outstanding[i]),
             is_best=bool(a.is_best[i]),
         )
 
-    def members(self, group: int) -> list[int]:
-        """Return the stored positions of the features of a group, best first."""
-        return [int(f) for f in self.features[self._record.groups == group - 1]]
+    def members(self, cluster: int) -> list[int]:
+        """Return the stored positions of the features of a cluster, best first."""
+        return [int(f) for f in self.features[self._record.groups == cluster - 1]]
 
     @property
-    def groups_selected(self) -> str:
-        """How many groups hold a selected feature; not all places are grouped."""
-        groups = self._record.groups[self.is_selected]
-        n_known = len(np.unique(groups[groups >= 0]))
-        return counted(n_known, "cluster") + (" or more" if np.any(groups < 0) else "")
+    def clusters_selected(self) -> str:
+        """How many clusters hold a selected feature; not all places are looked at."""
+        clusters = self._record.groups[self.is_selected]
+        n_known = len(np.unique(clusters[clusters >= 0]))
+        return counted(n_known, "cluster") + (" or more" if np.any(clusters < 0) else "")
+
+    @property
+    def fewest(self) -> int:
+        """The fewest features that counting decoys could select, given how these are correlated."""
+        level = float(exact_share(self.spec.fdr))
+        return fewest_features(self.spec.decoys, self.facts["largest_group"], level)
 
     def version_note(self) -> str | None:
         """Say by which version of the evidence the verdict is; None if by today's from the start.
@@ -141,7 +152,8 @@ class VerdictReading:
         if version != EVIDENCE:
             return (
                 f"This verdict is by version {version} of the evidence, a new run's by version "
-                f"{EVIDENCE}: its p-values of single features are other ones (docs/evidence.md)."
+                f"{EVIDENCE}: tests of single features, or what is counted, differ "
+                "(docs/evidence.md, Versions)."
             )
         if begun != version:
             return (
@@ -161,8 +173,6 @@ class VerdictReading:
                 "(`srs-ooc resume RUN --iterations T`) help if a feature is informative only "
                 "beside others. Otherwise nothing is there, or too little for so few rows."
             )
-        level = float(exact_share(spec.fdr))
-        fewest = fewest_features(spec.decoys, self.facts["largest_group"], level)
         families = "family" if spec.decoys == 1 else "families"
         alone = (
             "The marginally significant features do not hold it either"
@@ -172,9 +182,10 @@ class VerdictReading:
         more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
         return (
             f"No cut of the ranking holds the level: the best would have {best:.2g}. {alone}, and "
-            f"counting {spec.decoys} {families} of decoys cannot select fewer than {fewest} "
-            f"features at level {spec.fdr}. If few are expected, use permutation runs (--replays 9)"
-            f"{more}. Otherwise more iterations or more rows are needed, or nothing is there."
+            f"counting {spec.decoys} {families} of decoys cannot select fewer than {self.fewest} "
+            f"features at level {spec.fdr}. If few are expected, use permutation runs "
+            f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or "
+            "nothing is there."
         )
 
 
@@ -204,7 +215,7 @@ def explain(
     verdict : VerdictReading
         The verdict.
     names : list of str
-        Other features of its group.
+        Other features of its cluster.
     is_excluded : bool
         Whether the run leaves the feature out.
     """

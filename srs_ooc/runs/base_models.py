@@ -8,7 +8,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.folds import deal_folds
 from srs_ooc.learners.estimators import EstimatorLearner
 from srs_ooc.learners.fitted import Target
-from srs_ooc.learners.model_params import REFUSE
+from srs_ooc.learners.model_params import REFUSE, TREE
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
@@ -51,6 +51,22 @@ def check_table(spec: RunSpec, store: Store, inputs: Inputs) -> None:
                 f"{n_bad} with some. Leave them out with --exclude-missing, or take "
                 "--model-missing mean."
             )
+
+
+def check_cluster(spec: RunSpec) -> None:
+    """Refuse workers elsewhere for a model that may give other last digits there.
+
+    Raises
+    ------
+    UsageError
+        If the model is no tree.
+    """
+    if not spec.model.is_tree:
+        raise UsageError(
+            f"--dask: expected --model {TREE}, found {spec.model.model}: what other models give "
+            "depends on the libraries and the processor of each machine, and so on which worker "
+            "did what. Leave --dask out; --threads fits several subspaces at once."
+        )
 
 
 def _count(is_bad: NDArray[np.bool_], inputs: Inputs) -> int:

@@ -101,7 +101,9 @@ class Engine:
         ``keep_going`` is asked after every iteration and every step of learning between them. The
         states are committed now and then, and at the end.
         """
-        speculation = Speculation(self._executor, self.propose, self.sampler.version)
+        speculation = Speculation(
+            self._executor, self.propose, self.sampler.version, self._round_size
+        )
         next_commit = time.monotonic() + COMMIT_SECONDS
         is_committed, going = True, True
         try:

@@ -1,6 +1,5 @@
 """Growing subspaces: in the calling thread, or by workers that run ahead of it."""
 
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -77,10 +76,13 @@ Fit = Callable[[Block, Iteration], Outcome]
 class Executor(Protocol):
     """Has subspaces grown, here or elsewhere, in any order."""
 
-    max_ahead: int
-    """Iterations that may be under way at once."""
-    n_read_ahead: int
-    """Iterations beyond those whose columns may be asked for."""
+    @property
+    def max_ahead(self) -> int:
+        """Iterations that may be under way at once."""
+
+    @property
+    def n_read_ahead(self) -> int:
+        """Iterations beyond those whose columns may be asked for."""
 
     def announce(self, iteration: Iteration) -> None:
         """Say that ``iteration`` will be submitted soon."""
@@ -139,15 +141,26 @@ class ThreadExecutor:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
 
+@dataclass
+class _Guess:
+    """An iteration proposed before its turn, and its outcome once it was submitted."""
+
+    version: int
+    iteration: Iteration
+    outcome: "Future[Outcome] | None" = None
+
+
 class Speculation:
     """Iterations grown ahead on the guess that what they depend on does not change.
 
     What an iteration depends on is a number, its version. A guess is right if its version, when its
-    turn comes, is still what it was when the iteration was proposed; otherwise it and all later
-    ones are thrown away and proposed again. Guessing only changes speed. After a wrong guess it
-    starts again with one iteration ahead, doubling while guesses hold, so that a state that always
-    changes wastes little. Columns are read further ahead than trees are grown, once for each
-    iteration: most of what a wrong guess had read serves the right one too, since C is the same.
+    turn comes, is still what it was when the iteration was proposed. Once one is wrong, all that
+    are wrong by then are thrown away and proposed again; those that still hold are kept. Guessing
+    only changes speed. After a wrong guess it goes as far ahead as there are guesses that hold, or
+    to the end of the round, whose iterations are proposed from one state; then two further with
+    each guess that holds, so that a state that always changes wastes little. Columns are read
+    further ahead than trees are grown, once for each iteration: most of what a wrong guess had read
+    serves the right one too, since C is the same.
 
     Parameters
     ----------
@@ -157,6 +170,8 @@ class Speculation:
         ``propose(number) -> Iteration`` from the state as it is now.
     version : callable
         ``version(number) -> int``, equal whenever ``propose(number)`` would be.
+    round_size : int
+        Iterations proposed from one state.
     """
 
     def __init__(
@@ -164,39 +179,68 @@ class Speculation:
         executor: Executor,
         propose: Callable[[int], Iteration],
         version: Callable[[int], int],
+        round_size: int = 1,
     ) -> None:
         self._executor, self._propose, self._version = executor, propose, version
-        self._proposed: deque[tuple[int, Iteration]] = deque()  # the next iterations in turn
-        self._growing: deque[Future[Outcome]] = deque()  # the first of them
+        self._round_size = round_size
+        self._guesses: dict[int, _Guess] = {}
+        self._next_proposed = self._next_grown = self._announced = 0
         self._n_growing = executor.max_ahead
-        self._announced = 0
 
     def outcome(self, iteration: int, end: int) -> Outcome:
         """Return the outcome of ``iteration``, the next in turn; guess at none from ``end`` on."""
-        if self._proposed and self._proposed[0][0] != self._version(iteration):
-            self.drop()
-            self._n_growing = 1
-        n_left = end - iteration
-        self._propose_ahead(iteration, min(self._n_growing + self._executor.n_read_ahead, n_left))
-        while len(self._growing) < min(self._n_growing, n_left):
-            proposed = self._proposed[len(self._growing)][1]
-            self._growing.append(self._executor.submit(proposed))
-        self._proposed.popleft()
-        outcome = self._growing.popleft().result()
-        self._n_growing = min(2 * self._n_growing, self._executor.max_ahead)
-        return outcome
+        most = self._executor.max_ahead
+        self._check(iteration)
+        in_round = self._round_size - iteration % self._round_size
+        n_growing = min(max(self._n_growing, in_round), most)
+        self._propose_until(min(iteration + n_growing + self._executor.n_read_ahead, end))
+        self._grow_until(min(iteration + n_growing, end))
+        outcome = self._guesses.pop(iteration).outcome
+        assert outcome is not None
+        found = outcome.result()
+        self._n_growing = min(self._n_growing + 2, most)
+        return found
 
-    def _propose_ahead(self, iteration: int, count: int) -> None:
-        for guess in range(iteration + len(self._proposed), iteration + count):
-            proposed = self._propose(guess)
-            self._proposed.append((self._version(guess), proposed))
-            if guess >= self._announced:
-                self._executor.announce(proposed)
-                self._announced = guess + 1
+    def _check(self, iteration: int) -> None:
+        """Throw away wrong guesses if that at ``iteration`` is one."""
+        self._next_proposed = max(self._next_proposed, iteration)
+        self._next_grown = max(self._next_grown, iteration)
+        guess = self._guesses.get(iteration)
+        if guess is None or guess.version == self._version(iteration):
+            return
+        self._next_proposed = self._next_grown = iteration
+        for number in list(self._guesses):
+            if self._guesses[number].version != self._version(number):
+                _cancel(self._guesses.pop(number))
+        self._n_growing = max(1, len(self._guesses))
+
+    def _propose_until(self, end: int) -> None:
+        """Propose what is not proposed yet of the iterations before ``end``."""
+        for number in range(self._next_proposed, end):
+            if number not in self._guesses:
+                guess = _Guess(self._version(number), self._propose(number))
+                self._guesses[number] = guess
+                if number >= self._announced:
+                    self._executor.announce(guess.iteration)
+                    self._announced = number + 1
+        self._next_proposed = max(self._next_proposed, end)
+
+    def _grow_until(self, end: int) -> None:
+        """Submit what is not under way yet of the iterations before ``end``."""
+        for number in range(self._next_grown, end):
+            guess = self._guesses[number]
+            if guess.outcome is None:
+                guess.outcome = self._executor.submit(guess.iteration)
+        self._next_grown = max(self._next_grown, end)
 
     def drop(self) -> None:
         """Throw away what was proposed and grown ahead."""
-        for future in self._growing:
-            future.cancel()
-        self._growing.clear()
-        self._proposed.clear()
+        for guess in self._guesses.values():
+            _cancel(guess)
+        self._guesses.clear()
+        self._next_proposed = self._next_grown = 0
+
+
+def _cancel(guess: _Guess) -> None:
+    if guess.outcome is not None:
+        guess.outcome.cancel()

@@ -1,11 +1,13 @@
 """What a caller from Python gives, as a run's request takes it."""
 
+import warnings
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.spec import declared
 
 NamesOrFile = str | Path | Iterable[str] | None
@@ -21,9 +23,14 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = declared()
     short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
+    short |= {option.renamed: name for name, option in known.items() if option.renamed}
     found: dict[str, Any] = {}
     for name, value in given.items():
         full = short.get(name, name)
+        if full == name and value is not None and name in known and known[name].renamed:
+            now = known[name].renamed
+            text = f"{name} is now {now}; the old name goes with the next version."
+            warnings.warn(text, FutureWarning, stacklevel=4)
         if full not in known:
             near = get_close_matches(name, [*known, *short], 1)
             hint = f" Did you mean {near[0]}?" if near else ""
@@ -31,9 +38,9 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
                 f"{name}: expected an option of a run, found another name.{hint} "
                 "srs_ooc.options() lists them."
             )
-        if full in found:
-            raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
         if value is not None:
+            if full in found:
+                raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
             found[full] = value.item() if hasattr(value, "item") else value
     return found
 
@@ -57,3 +64,12 @@ def names_file(given: NamesOrFile, scratch: Path, what: str) -> Path | None:
                 )
             file.write(name + "\n")
     return scratch
+
+
+def cluster_given(client: Any, worker_memory_mb: int) -> Cluster | None:
+    """Return the workers of a client; None without one: nothing of Dask is imported then."""
+    if client is None:
+        return None
+    from srs_ooc.runs.cluster.dask_clients import cluster_of
+
+    return cluster_of(client, worker_memory_mb)

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.score_files import read_weights
-from srs_ooc.runs.side_files import find_all
+from srs_ooc.runs.score_files import SCORE_NBYTES, read_weights
+from srs_ooc.runs.side_files import LOOKING_NBYTES, SideFile
 from srs_ooc.runs.spec.identity import INPUTS, NOT_GIVEN
 from srs_ooc.store.small_arrays import PIECE_ITEMS
 from srs_ooc.store.store import Store
 
 WEIGHTS = "weights"
 """Name of weights in a ledger: what a file of scores said, or what was computed."""
+_FILE_DIGITS = tuple("0123456789")
+"""A digest begins with how many items there were; other values of ``scores`` are words."""
 _Position = TypeVar("_Position", np.int32, np.uint32)
 
 
@@ -74,8 +76,12 @@ def inputs_of(ledger: Ledger) -> Inputs:
         ledger.input("validation", "<i4"),
     )
     held = {name: NOT_GIVEN[name] for name in INPUTS} | spec_of(ledger).to_json()
-    for name, what in (("excluded", "features"), ("rows", "rows"), ("validation", "rows")):
-        found = digest(getattr(inputs, name), what) or NOT_GIVEN[name]
+    kinds = {"excluded": "features", "rows": "rows", "validation": "rows"}
+    if held.get("scores", "file").startswith(_FILE_DIGITS):
+        kinds["scores"] = WEIGHTS
+    for name, what in kinds.items():
+        given = inputs.weights if name == "scores" else getattr(inputs, name)
+        found = digest(given, what) or NOT_GIVEN.get(name, "none")
         if found != held[name]:
             raise RunError(
                 f"{ledger.run}: expected the {name} that the run was made with, {held[name]}, "
@@ -85,19 +91,74 @@ def inputs_of(ledger: Ledger) -> Inputs:
     return inputs
 
 
-def resolve(
-    store: Store,
-    exclude_file: Path | None,
-    rows_file: Path | None,
-    *,
-    exclude_missing: bool,
-    validation_file: Path | None = None,
-    room_nbytes: int = 0,
-    scores_file: Path | None = None,
-) -> Inputs:
-    """Read the files of ``--exclude``, ``--rows``, ``--validation-rows`` and ``--scores``.
+@dataclass(frozen=True)
+class InputFiles:
+    """The files of ``--exclude``, ``--rows``, ``--validation-rows`` and ``--scores``, not read yet.
 
-    With more ``room_nbytes`` of memory the files are read fewer times; what is found is the same.
+    Attributes
+    ----------
+    exclude, rows, validation : SideFile or None
+        Files of names and of row ids, where given.
+    scores : Path or None
+        File of scores.
+    exclude_missing : bool
+        Leave out features with missing values.
+    """
+
+    exclude: SideFile | None = None
+    rows: SideFile | None = None
+    validation: SideFile | None = None
+    scores: Path | None = None
+    exclude_missing: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        exclude: Path | None,
+        rows: Path | None,
+        validation: Path | None = None,
+        scores: Path | None = None,
+        *,
+        exclude_missing: bool = False,
+    ) -> "InputFiles":
+        """Count the lines of the files that are given.
+
+        Raises
+        ------
+        UsageError
+            If one cannot be read, or has no lines or far too many.
+        """
+        features, ids = ("feature", store.n_features), ("row id", store.n_rows)
+        named = [
+            None if file is None else SideFile.of(file, *what)
+            for file, what in ((exclude, features), (rows, ids), (validation, ids))
+        ]
+        return cls(named[0], named[1], named[2], scores, exclude_missing)
+
+    def leases(self, n_features: int) -> list[tuple[str, int]]:
+        """Return what reading them needs besides the process: (purpose, bytes)."""
+        files = [file for file in (self.exclude, self.rows, self.validation) if file is not None]
+        leases = [(f"{file.n_lines} lines of {file.what}s", file.n_bytes) for file in files]
+        if self.exclude is not None or self.exclude_missing:
+            leases.append((f"{n_features} marks", 2 * n_features))
+        if self.scores is not None:
+            nbytes = LOOKING_NBYTES + SCORE_NBYTES * n_features
+            leases.append((f"scores of {n_features} features", nbytes))
+        return leases
+
+    def stand_in(self) -> Inputs:
+        """Return inputs of as many rows as the files can name, for what a run on them needs."""
+        if self.rows is None:
+            return Inputs()
+        return Inputs(rows=np.arange(self.rows.n_found, dtype=np.int32))
+
+
+def resolve(store: Store, files: InputFiles, spare_nbytes: int = 0) -> Inputs:
+    """Read the files.
+
+    With more ``spare_nbytes`` of memory, besides :meth:`InputFiles.leases`, they are read fewer
+    times; what is found is the same.
 
     Raises
     ------
@@ -105,19 +166,19 @@ def resolve(
         If a name or row id is not in the store, or nothing would be left.
     """
     excluded = np.zeros(store.n_features, dtype=np.bool_)
-    if exclude_file is not None:
-        named = find_all(exclude_file, store.names, "feature", room_nbytes)
+    if files.exclude is not None:
+        named = files.exclude.find_all(store.names, spare_nbytes)
         for start, positions in store.pieces("positions"):
             excluded[start : start + len(positions)] = named[positions]
         del named
-    if exclude_missing:
+    if files.exclude_missing:
         for start, n_missing in store.pieces("n_missing"):
             excluded[start : start + len(n_missing)] |= n_missing.astype(np.uint32) > 0
     if excluded.all():
         raise UsageError("every feature of the store is excluded; nothing is left to draw from.")
     rows, validation = (
-        None if file is None else _rows_of(store, file, room_nbytes)
-        for file in (rows_file, validation_file)
+        None if file is None else _positions(file.find_all(store.row_ids, spare_nbytes), np.int32)
+        for file in (files.rows, files.validation)
     )
     if rows is not None and validation is not None and not np.isin(validation, rows).all():
         raise UsageError(
@@ -126,15 +187,10 @@ def resolve(
         )
     stored = _positions(excluded, np.uint32)
     weights = None
-    if scores_file is not None:
-        weights = read_weights(scores_file, store, room_nbytes)
+    if files.scores is not None:
+        weights = read_weights(files.scores, store, spare_nbytes)
         weights[stored] = 0
     return Inputs(stored if len(stored) else None, rows, weights, validation)
-
-
-def _rows_of(store: Store, file: Path, room_nbytes: int) -> NDArray[np.int32]:
-    found = find_all(file, store.row_ids, "row id", room_nbytes)
-    return _positions(found, np.int32)
 
 
 def _positions(mask: NDArray[np.bool_], dtype: type[_Position]) -> NDArray[_Position]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget, resident_nbytes
+from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.base.state import Pages, Saved, State, n_pages
@@ -21,6 +21,7 @@ from srs_ooc.column_scores.weights import integer_weights
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.runs.inputs import WEIGHTS, Inputs
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.memory import check_stages
 from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
@@ -132,7 +133,7 @@ def _scored(
     spec: RunSpec, store: Store, task: Task, cap_nbytes: int, watch: Callable[[Step], bool]
 ) -> NDArray[np.float64] | None:
     with store.unchanged():
-        check_leases(cap_nbytes, needs_of(spec, store, task))
+        check_stages(cap_nbytes, [[Lease(*lease) for lease in needs_of(spec, store, task)]])
         score, scan = _parts_of(spec, store, task)
         assert score is not None
         assert scan is not None
@@ -196,7 +197,7 @@ def scoring_leases(
 ) -> list[tuple[str, int]]:
     """Return what passes need besides the process: (purpose, bytes)."""
     n_items = (1 + n_families) * n_features
-    making = Exchangeability.nbytes(scan.n_rows) + 4 * n_families * scan.n_rows
+    making = Exchangeability.nbytes(scan.n_rows, n_families)
     return [
         ("scoring columns", score.nbytes),
         ("a block of columns", scan.nbytes),
@@ -204,17 +205,3 @@ def scoring_leases(
         ("ledger", LEDGER_NBYTES),
         *([("decoys", making)] if n_families else []),
     ]
-
-
-def check_leases(cap_nbytes: int, leases: list[tuple[str, int]], other_nbytes: int = 0) -> None:
-    """Check that a cap holds some leases.
-
-    Raises
-    ------
-    BudgetError
-        If it cannot; the cap that is named holds ``other_nbytes`` in their place, too.
-    """
-    budget = Budget(cap_nbytes, other_nbytes=other_nbytes)
-    for purpose, nbytes in leases:
-        budget.grant(purpose, nbytes)
-    budget.check()

@@ -2,7 +2,7 @@
 
 import os
 
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.learners.decoding import decoded_nbytes
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
@@ -41,6 +41,37 @@ def shape_of(
     )
 
 
+def run_leases(
+    spec: RunSpec, shape: Shape, *, saves: bool = False, beside_nbytes: int = 0
+) -> list[Lease]:
+    """Return what a run needs besides the process, with one worker; ``saves``: trees are kept.
+
+    ``beside_nbytes`` are what a stage needs besides.
+
+    Raises
+    ------
+    UsageError
+        If the run's model is no tree, and cannot be fitted on a subspace of this shape.
+    """
+    fixed = fixed_nbytes(
+        shape,
+        spec.learner.impurity,
+        spec.decoys,
+        concludes=spec.concludes,
+        state=spec.state_nbytes(shape.n_rows, shape.n_features),
+    )
+    if beside_nbytes:
+        fixed.append(("what the stage looks at besides", beside_nbytes))
+    what = "tree"
+    if not spec.model.is_tree:
+        what = "model"
+        more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
+        fixed.append((f"what {spec.model.model} loads besides", max(0, more)))
+    n_bytes = worker_nbytes(spec, shape, saves=saves)
+    fixed.append((f"a block of {spec.n_columns} columns and its {what}", n_bytes))
+    return [Lease(*lease) for lease in fixed]
+
+
 def plan_memory(
     spec: RunSpec,
     shape: Shape,
@@ -49,41 +80,37 @@ def plan_memory(
     *,
     saves: bool = False,
     beside_nbytes: int = 0,
-    other_nbytes: int = 0,
 ) -> Budget:
-    """Return the budget of a run with one worker granted; ``saves``: trees are kept.
-
-    ``beside_nbytes`` are what a stage needs besides; ``other_nbytes`` what another stage needs,
-    which a cap that is named holds too.
+    """Return the budget of a run with what :func:`run_leases` says granted.
 
     Raises
     ------
     BudgetError
         If the cap cannot hold it.
     """
-    budget = Budget(cap_nbytes, process_nbytes, other_nbytes)
-    for purpose, n_bytes in fixed_nbytes(
-        shape,
-        spec.learner.impurity,
-        spec.decoys,
-        concludes=spec.concludes,
-        state=spec.state_nbytes(shape.n_rows, shape.n_features),
-    ):
-        budget.grant(purpose, n_bytes)
-    if beside_nbytes:
-        budget.grant("what the stage looks at besides", beside_nbytes)
-    if not spec.model.is_tree:
-        more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
-        budget.grant(f"what {spec.model.model} loads besides", max(0, more))
-    n_columns, what = spec.n_columns, "tree" if spec.model.is_tree else "model"
-    n_bytes = worker_nbytes(spec, shape, saves=saves)
-    budget.grant(f"a block of {n_columns} columns and its {what}", n_bytes)
+    budget = Budget(cap_nbytes, process_nbytes)
+    budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
     budget.check()
     return budget
 
 
+def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
+    """Check that a cap holds each of some stages, which follow each other.
+
+    Raises
+    ------
+    BudgetError
+        If it cannot; the cap that is named holds all of them.
+    """
+    needed = [sum(lease.n_bytes for lease in stage) for stage in stages]
+    for stage in stages:
+        budget = Budget(cap_nbytes, other_nbytes=max(needed))
+        budget.leases += stage
+        budget.check()
+
+
 def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
-    """Return the bytes of a worker: its block and its tree; ``saves``: trees are kept."""
+    """Return the bytes of a worker: its block and its model; ``saves``: trees are kept."""
     n_columns = spec.n_columns
     extra = extra_nbytes(
         shape,
@@ -96,7 +123,8 @@ def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
     if not spec.model.is_tree:
         published = decoded_nbytes(shape.n_rows, n_columns, shape.code_nbytes)
         extra += max(0, trial_of(spec, shape).work_nbytes - published)
-    return work_nbytes(shape, n_columns, extra)
+    judges = spec.method.judges_candidates
+    return work_nbytes(shape, n_columns, extra, judges_candidates=judges)
 
 
 def trial_of(spec: RunSpec, shape: Shape) -> Trial:
@@ -118,7 +146,7 @@ def trial_of(spec: RunSpec, shape: Shape) -> Trial:
 def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
     """Grant more workers while the cap holds them, up to ``threads``; return how many there are."""
     n_workers = 1
-    while n_workers < (threads or _n_cores()) and budget.fits(worker_nbytes):
+    while n_workers < (threads or n_cores()) and budget.fits(worker_nbytes):
         budget.grant("another worker", worker_nbytes)
         n_workers += 1
     return n_workers
@@ -140,11 +168,12 @@ def grant_threads(
         spec.learner.splitter,
     )
     n_threads = 1
-    while (n_threads + 1) * n_workers <= (threads or _n_cores()) and budget.fits(n_workers * one):
+    while (n_threads + 1) * n_workers <= (threads or n_cores()) and budget.fits(n_workers * one):
         budget.grant("another thread for each tree", n_workers * one)
         n_threads += 1
     return n_threads
 
 
-def _n_cores() -> int:
+def n_cores() -> int:
+    """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1

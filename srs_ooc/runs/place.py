@@ -12,9 +12,23 @@ from srs_ooc.store.store import Store
 PLACES = "store"
 """Record of the ledger with the places of the store: absolute, and from the run's folder."""
 
+NETWORK = "network"
+"""Fact that says that a ledger is a network's, and which."""
+
 
 def spec_of(ledger: Ledger) -> RunSpec:
-    """Return the identity of the run of an open ledger."""
+    """Return the identity of the run of an open ledger.
+
+    Raises
+    ------
+    RunError
+        If it is damaged, or a network's.
+    """
+    if ledger.has_meta(NETWORK):
+        raise RunError(
+            f"{ledger.run}: expected a run of `srs-ooc run`, found that it is a network. Its edges "
+            "are written by the same `srs-ooc network` command once more."
+        )
     return RunSpec.from_json(ledger.meta("spec"))
 
 

@@ -83,7 +83,8 @@ def _replay_resources(spec: RunSpec, setting: Setting, number: int) -> Iterator[
     exchangeable, key = setting.task.exchangeability(), key_of(spec.seed, Purpose.REPLAY, number)
     task = setting.task.permuted(exchangeable.permutation(key))
     del exchangeable  # its memory is the closing stage's
-    with resources_of(spec, setting.store, task, setting.cap_nbytes, setting.threads) as resources:
+    where = (setting.store, task, setting.cap_nbytes, setting.threads)
+    with resources_of(spec, *where, cluster=setting.cluster) as resources:
         yield resources
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.spec import Options
 
 DEFAULT_MEMORY_MB = 512
@@ -34,6 +35,8 @@ class Request:
         End the screen of a run with a verdict once its blind ranking is stable.
     save_trees : bool or None
         Keep every tree; settled when the run is created. None for what it is (at first: no).
+    cluster : Cluster or None
+        Workers elsewhere on which trees are grown; None for threads of this process.
     """
 
     options: Options = field(default_factory=Options)
@@ -46,6 +49,7 @@ class Request:
     save_trees: bool | None = None
     until_stable: bool = False
     validation_file: Path | None = None
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.params import FIRST_STAGES
 from srs_ooc.learners.base import Learner
 from srs_ooc.learners.estimators import EstimatorLearner
 from srs_ooc.learners.import_paths import load
 from srs_ooc.learners.pinned import one_thread
 from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.runs.base_models import model_learner
+from srs_ooc.runs.base_models import check_cluster, model_learner
+from srs_ooc.runs.cluster.orders import Closing, Cluster, Remote
 from srs_ooc.runs.engine import Book, check_needs
 from srs_ooc.runs.executors import Executor, Source, ThreadExecutor, fit_iteration
 from srs_ooc.runs.ledger import TreeWriter
@@ -61,6 +63,8 @@ class Resources:
         The workers.
     response : Response
         What the rows say.
+    remote : Remote or None
+        Where they are, if not here.
     """
 
     spec: RunSpec
@@ -73,6 +77,7 @@ class Resources:
     blocks: list[Block]
     executor: Executor
     response: Response
+    remote: Remote | None = None
 
     @property
     def n_features(self) -> int:
@@ -117,21 +122,22 @@ class Resources:
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
         """Yield an executor for trees on at most ``most`` items, all of them candidates.
 
-        It takes the blocks of the main loop's, which must be idle and is not used again.
+        It takes the blocks of the main loop's, which must be idle and is not used again; on a
+        cluster, the workers make others.
         """
-        leaf = max(self.spec.learner.min_samples_leaf, min_samples_leaf)
-        limits = replace(self.spec.limits, max_features=most, min_samples_leaf=leaf)
-        learner = self.trees.with_limits(limits, most)
-        for block in self.blocks:
-            block.use_tiles()
-        with ReadAhead(self.source.columns) as ahead:
-            executor = ThreadExecutor(
-                partial(fit_iteration, self.source, learner), self.blocks, ahead
-            )
-            try:
-                yield executor
-            finally:
-                executor.close()
+        closing = Closing(min_samples_leaf, most)
+        with ExitStack() as stack:
+            if self.remote is not None:
+                executor = self.remote.executor(most, closing)
+            else:
+                learner = closing_learner(self.trees, self.spec, closing)
+                for block in self.blocks:
+                    block.use_tiles()
+                ahead = stack.enter_context(ReadAhead(self.source.columns))
+                fit = partial(fit_iteration, self.source, learner)
+                executor = ThreadExecutor(fit, self.blocks, ahead)
+            stack.callback(executor.close)
+            yield executor
 
 
 @contextmanager
@@ -144,6 +150,7 @@ def resources_of(
     *,
     saves: bool = False,
     beside_nbytes: int = 0,
+    cluster: Cluster | None = None,
 ) -> Iterator[Resources]:
     """Yield the resources of a run within the cap, and close them after.
 
@@ -166,6 +173,8 @@ def resources_of(
         Trees are kept.
     beside_nbytes : int
         Bytes of the cap that are left to the caller.
+    cluster : Cluster, optional
+        Workers elsewhere, on which trees are grown; what else reads columns does so here.
 
     Raises
     ------
@@ -174,10 +183,19 @@ def resources_of(
         or when the block ends: what was read in between counts only if nothing is raised.
     BudgetError
         If the cap cannot hold them.
+    UsageError
+        If the model cannot be fitted, or not on a cluster.
     """
     store.check_is(spec.store)
+    remote = None
+    if cluster is not None:
+        check_cluster(spec)
+        remote = Remote.of(cluster, spec, store, task, records=saves)
+        threads, beside_nbytes = 1, beside_nbytes + cluster.orders_nbytes
     with store.unchanged(), ExitStack() as stack:
-        resources = _resources(stack, spec, store, task, cap_nbytes, threads, saves, beside_nbytes)
+        resources = _resources(
+            stack, spec, store, task, cap_nbytes, threads, saves, beside_nbytes, remote
+        )
         store.check_unchanged()  # what is open by now stays what it is
         yield resources
 
@@ -191,6 +209,7 @@ def _resources(
     threads: int | None,
     saves: bool,
     beside_nbytes: int,
+    remote: Remote | None,
 ) -> Resources:
     """Make the resources of a run; ``stack`` closes them."""
     manifest = store.manifest
@@ -201,30 +220,33 @@ def _resources(
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)
     mapped = budget.fits(manifest.codes_nbytes)
     response = training_response(task)
-    learner: TreeLearner | EstimatorLearner
-    if spec.model.is_tree:
-        learner = _learner(spec, store, response, n_threads, records=saves)
-    else:
-        learner = model_learner(spec, task, response)
+    learner = learner_of(spec, store, task, response, n_threads, records=saves)
+    if not spec.model.is_tree:
         load(spec.model, is_regression=response.is_regression)
         stack.enter_context(one_thread())
     values = stack.enter_context(store.value_tables()) if shape.n_values else None
-    blocks = _blocks(n_workers, spec, shape, tiled=learner.tiled)
+    blocks = blocks_of(n_workers, spec, shape, tiled=learner.tiled)
     families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
     columns = stack.enter_context(store.columns(mapped=mapped))
     ahead = stack.enter_context(ReadAhead(columns))
     source = Source(columns, task.rows, families, values)
-    executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
+    executor: Executor
+    if remote is None:
+        executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
+    else:
+        executor = remote.executor(spec.n_columns)
     stack.callback(executor.close)
     n_candidates = spec.n_items(shape.n_candidates)
-    return Resources(
-        spec, task, manifest, candidates, n_candidates, source, learner, blocks, executor, response
-    )
+    made = source, learner, blocks, executor, response, remote
+    return Resources(spec, task, manifest, candidates, n_candidates, *made)
 
 
-def _learner(
-    spec: RunSpec, store: Store, response: Response, n_threads: int, *, records: bool
-) -> TreeLearner:
+def learner_of(
+    spec: RunSpec, store: Store, task: Task, response: Response, n_threads: int, *, records: bool
+) -> TreeLearner | EstimatorLearner:
+    """Return the learner of a run's main loop; ``response`` is what the task's rows say."""
+    if not spec.model.is_tree:
+        return model_learner(spec, task, response)
     return TreeLearner(
         TrainingRows.of(response, spec.learner.impurity),
         spec.limits,
@@ -234,10 +256,19 @@ def _learner(
         bootstrap=spec.learner.bootstrap,
         n_threads=n_threads,
         categorical=categorical_features(store),
+        candidates=spec.method.judges_candidates,
     )
 
 
-def _blocks(n_workers: int, spec: RunSpec, shape: Shape, *, tiled: bool) -> list[Block]:
+def closing_learner(learner: TreeLearner, spec: RunSpec, closing: Closing) -> TreeLearner:
+    """Return the learner of a closing stage, from that of the main loop."""
+    leaf = max(spec.learner.min_samples_leaf, closing.min_samples_leaf)
+    limits = replace(spec.limits, max_features=closing.most, min_samples_leaf=leaf)
+    return learner.with_limits(limits, closing.most)
+
+
+def blocks_of(n_workers: int, spec: RunSpec, shape: Shape, *, tiled: bool) -> list[Block]:
+    """Return the blocks of so many workers."""
     return [
         Block(spec.n_columns, shape.n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)
         for _ in range(n_workers)
@@ -245,10 +276,12 @@ def _blocks(n_workers: int, spec: RunSpec, shape: Shape, *, tiled: bool) -> list
 
 
 def decoy_families(spec: RunSpec, task: Task) -> NDArray[np.int32] | None:
-    """Return the involutions of the run's families of decoys; int32 (n_families, n_rows)."""
+    """Return the pairings of the run's families of decoys; int32 (n_families, n_rows)."""
     if not spec.decoys:
         return None
     exchangeable = task.exchangeability()
+    if spec.stages > FIRST_STAGES:
+        return exchangeable.families(key_of(spec.seed, Purpose.DECOYS, 0), spec.decoys)
     keys = [key_of(spec.seed, Purpose.DECOYS, family) for family in range(spec.decoys)]
     return np.stack([exchangeable.involution(key) for key in keys])
 

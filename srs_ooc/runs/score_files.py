@@ -1,8 +1,8 @@
 """A file of scores by feature name, as `srs-ooc scores --csv` writes it, read in bounded memory."""
 
 import csv
+from _csv import Reader as Lines
 from collections.abc import Iterator
-from itertools import islice
 from math import isfinite
 from pathlib import Path
 
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.column_scores.weights import integer_weights
-from srs_ooc.runs.side_files import LINES, hashed_names, read_lines
+from srs_ooc.runs.side_files import LOOKING_NBYTES, hashed_names, read_lines, together
 from srs_ooc.store.store import Store
 
-FEATURE_NBYTES = 17
+SCORE_NBYTES = 25
 """Memory of a feature while scores are read."""
 _COLUMNS = ("name", "score")
 
 
-def read_weights(file: Path, store: Store, room_nbytes: int = 0) -> NDArray[np.uint32]:
+def read_weights(file: Path, store: Store, spare_nbytes: int = 0) -> NDArray[np.uint32]:
     """Return the scores in a file as weights by stored position; uint32 (n_features,).
 
-    Features that the file does not name weigh 0. With more ``room_nbytes`` of memory the file is
+    Features that the file does not name weigh 0. With more ``spare_nbytes`` of memory the file is
     read fewer times; what is found is the same.
 
     Raises
@@ -33,10 +33,8 @@ def read_weights(file: Path, store: Store, room_nbytes: int = 0) -> NDArray[np.u
     """
     n_features = store.n_features
     scores, n_found = np.full(n_features, np.nan), 0
-    room = room_nbytes - FEATURE_NBYTES * n_features
-    for hashed in hashed_names(store.names, room):
-        rows = _rows(file)
-        while block := list(islice(rows, LINES)):
+    for hashed in hashed_names(store.names, LOOKING_NBYTES + spare_nbytes):
+        for block in together(_rows(file), lambda row: len(row[0])):
             places = hashed.places([name for name, _ in block])
             for (name, score), place in zip(block, places.tolist(), strict=True):
                 if place >= 0:
@@ -64,6 +62,16 @@ def read_weights(file: Path, store: Store, room_nbytes: int = 0) -> NDArray[np.u
 def _rows(file: Path) -> Iterator[tuple[bytes, float]]:
     """Yield name and score of each row."""
     lines = csv.reader(line.decode() for line in read_lines(file, "feature"))
+    try:
+        yield from _named(file, lines)
+    except csv.Error as error:
+        raise UsageError(
+            f"{file}, line {lines.line_num}: expected a CSV file with the columns name and score, "
+            f"found one that cannot be read: {error}."
+        ) from error
+
+
+def _named(file: Path, lines: "Lines") -> Iterator[tuple[bytes, float]]:
     header = next(lines, [])
     if any(header.count(column) != 1 for column in _COLUMNS):
         raise UsageError(

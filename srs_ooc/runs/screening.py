@@ -7,7 +7,9 @@ from math import floor
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.params import FIRST_STAGES
 from srs_ooc.evidence.ranking import best_items
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import Ledger, StageBook, saves_trees
 from srs_ooc.runs.ledger.trees import TreeWriter
@@ -16,7 +18,7 @@ from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.search import Search
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.samplers.elimination import COUNTING, REPLAYING, SURVIVORS, TREES, Elimination
+from srs_ooc.samplers.elimination import EVEN, RISING, SURVIVORS, TREES, Elimination
 from srs_ooc.store.store import Store
 
 Watch = Callable[[Step], bool]
@@ -31,6 +33,7 @@ class Setting:
     task: Task
     cap_nbytes: int
     threads: int | None
+    cluster: Cluster | None = None
 
 
 def screen_and_close(
@@ -59,7 +62,7 @@ def screen_and_close(
     survivors = best_items(search.tally, min(SURVIVORS, resources.n_candidates), key)
     del search  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
-    manner = REPLAYING if spec.replays else COUNTING
+    manner = EVEN if spec.decoys and spec.stages == FIRST_STAGES else RISING
     sampler = Elimination(survivors, key, manner, most)
     _close(resources, sampler, StageBook(ledger, n_iterations), key, watch, f"{stage}, closing")
     return (sampler, n_iterations) if sampler.is_over else None
@@ -118,7 +121,7 @@ def screen_only(
 ) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
     where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
-    with resources_of(spec, *where, saves=trees is not None) as resources:
+    with resources_of(spec, *where, saves=trees is not None, cluster=setting.cluster) as resources:
         engine = resources.search(ledger, trees=trees).engine
         sampler = engine.sampler
 

@@ -94,6 +94,7 @@ class Search:
             self.tally,
             judge,
             spec.keep,
+            spec.n_copies_apart,
             weights,
             response,
             validation,

@@ -1,20 +1,21 @@
 """Runs: opening or creating one, and working on it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import WordOrFile
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
-from srs_ooc.runs.base_models import check_table, folds_of
-from srs_ooc.runs.inputs import WEIGHTS, Inputs, digest, inputs_of, resolve
-from srs_ooc.runs.item_weights import check_leases, needs_of, with_weights
+from srs_ooc.runs.base_models import check_cluster, check_table, folds_of
+from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest, inputs_of, resolve
+from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger, saves_trees
 from srs_ooc.runs.ledger.trees import VALID
-from srs_ooc.runs.memory import plan_memory, shape_of
+from srs_ooc.runs.memory import check_stages, run_leases, shape_of
 from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
 from srs_ooc.runs.request import (
     DEFAULT_ITERATIONS,
@@ -29,6 +30,7 @@ from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, declared, set
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import conclude, is_concluded
+from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
 
 Plan = Callable[[Store, RunSpec, Shape, Inputs, Request], Planned]
@@ -45,17 +47,19 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
     StoreError, RunError, UsageError, BudgetError
         If the store or the run cannot be used as asked; nothing is created then.
     """
-    asked, options = _resolved(store, request)
     if run.exists():
         ledger = Ledger(run, writable=True)
         try:
             check_store(ledger, store)
+            memory_mb = request.memory_mb or int(ledger.meta("memory_mb"))
+            _, options = _resolved(store, replace(request, memory_mb=memory_mb))
             check_same(options, spec_of(ledger), str(run))
             _check_same_trees(ledger, request)
         except BaseException:
             ledger.close()
             raise
         return ledger
+    asked, options = _resolved(store, request)
     spec, shape, memory_mb = _settled(store, asked, options, request)
     _check_until_stable(spec, request)
     planned = None if plan is None else plan(store, spec, shape, asked, request)
@@ -94,16 +98,21 @@ def settle_new(store: Store, request: Request) -> tuple[RunSpec, Shape, Inputs, 
 
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     """Return the features and rows that a request names, and its options with their digests."""
-    cap_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
-    asked = resolve(
+    files = InputFiles.of(
         store,
         request.exclude_file,
         request.rows_file,
+        request.validation_file,
+        _scores_file(request.options),
         exclude_missing=request.exclude_missing,
-        validation_file=request.validation_file,
-        room_nbytes=cap_mb * MB - process_nbytes() - LEDGER_NBYTES,
-        scores_file=_scores_file(request.options),
     )
+    cap_nbytes = _cap_nbytes(request)
+    budget = Budget(cap_nbytes)
+    budget.leases += (reading := _reading(store, files))
+    if budget.free_nbytes < 0:  # for a cap to name that holds the run, too
+        new = _new(store, files.stand_in(), request.options, request)
+        check_stages(cap_nbytes, [reading, *_stages(store, *new, request)])
+    asked = resolve(store, files, budget.free_nbytes)
     digests = {
         "excluded": digest(asked.excluded, "features"),
         "rows": digest(asked.rows, "rows"),
@@ -126,26 +135,61 @@ def _settled(
 ) -> tuple[RunSpec, Shape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     store.check_files()
-    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
+    _check_target(store)
+    spec, shape, task = _new(store, asked, options, request)
+    _check_rows_split(spec, store)
+    check_table(spec, store, asked)
+    if request.cluster is not None:
+        check_cluster(spec)
+    training_response(task)
+    folds_of(spec, task)
+    if spec.concludes:
+        task.check_exchangeable(spec)
+    check_stages(_cap_nbytes(request), _stages(store, spec, shape, task, request))
+    return spec, shape, _cap_nbytes(request) // MB
+
+
+def _cap_nbytes(request: Request) -> int:
+    return (DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb) * MB
+
+
+def _reading(store: Store, files: InputFiles) -> list[Lease]:
+    """Return what reading the files that a request names needs besides the process."""
+    leases = [*files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
+    return [Lease(*lease) for lease in leases]
+
+
+def _new(
+    store: Store, asked: Inputs, options: Options, request: Request
+) -> tuple[RunSpec, Shape, Task]:
+    """Return what a new run would be: its identity, its bounds and what it learns from."""
     saves = bool(request.save_trees)
     class_weight = options.get("class_weight", UNWEIGHTED)
     kinds = options.get("thresholds", RANK), options.get("model", TREE)
     shape = shape_of(store.manifest, asked, class_weight, *kinds)
-    spec = settle(options, shape, store.fingerprint, memory_mb * MB, saves_trees=saves)
-    _check_rows_split(spec, store)
-    check_table(spec, store, asked)
-    task = Task.of_run(spec, store, asked)
-    training_response(task)
-    folds_of(spec, task)
-    if spec.concludes:
-        task.check_exchangeable()
-    scoring = needs_of(spec, store, task)
-    before = sum(n_bytes for _, n_bytes in scoring)
-    budget = plan_memory(spec, shape, memory_mb * MB, saves=saves, other_nbytes=before)
-    if scoring:
-        after = sum(lease.n_bytes for lease in budget.leases[1:])
-        check_leases(memory_mb * MB, scoring, other_nbytes=after)
-    return spec, shape, memory_mb
+    cap_nbytes = _cap_nbytes(request)
+    spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
+    return spec, shape, Task.of_run(spec, store, asked)
+
+
+def _stages(
+    store: Store, spec: RunSpec, shape: Shape, task: Task, request: Request
+) -> list[list[Lease]]:
+    """Return what the stages of a new run need besides the process."""
+    scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
+    orders = 0 if request.cluster is None else request.cluster.orders_nbytes
+    saves = bool(request.save_trees)
+    running = run_leases(spec, shape, saves=saves, beside_nbytes=orders)
+    return [running, scoring] if scoring else [running]
+
+
+def _check_target(store: Store) -> None:
+    """Refuse a store of a table without a target: the numbers of its rows are none."""
+    if store.manifest.inferred.get("target") == NO_TARGET:
+        raise UsageError(
+            f"{store.path}: expected a store with a target, found one that was ingested with "
+            "--no-target, for `srs-ooc network`. Ingest the table again and name its --target."
+        )
 
 
 def _check_rows_split(spec: RunSpec, store: Store) -> None:
@@ -202,7 +246,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
     if weighted is None:
         return
-    setting = Setting(store, weighted, cap_nbytes, request.threads)
+    setting = Setting(store, weighted, cap_nbytes, request.threads, request.cluster)
     with tree_writer(ledger) as trees:
         if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))
@@ -237,8 +281,8 @@ def _check_until_stable(spec: RunSpec, request: Request) -> None:
         )
     if request.until_stable and spec.replays:
         raise UsageError(
-            "--until-stable: expected a run judged by decoys, found --replays: the run and its "
-            "replays must end alike. Say how far they go with --iterations."
+            "--until-stable: expected a run judged by decoys, found --permutations: the run and "
+            "its permutation runs must end alike. Say how far they go with --iterations."
         )
 
 

@@ -1,8 +1,11 @@
 """Files that options name, read in bounded memory: a name a line, against those of a store."""
 
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +25,10 @@ NAME_NBYTES = 40
 """Memory of a name that is looked at: its hash twice while sorted, its place, its mark."""
 LOOKING_NBYTES = 5 * MB
 """Memory of reading lines and names, and of the fewest names."""
-LINES = 1 << 14
-"""Lines looked up together."""
+LINES, LINES_NBYTES = 1 << 14, MB
+"""Lines looked up together, and their bytes, at most; or a single line."""
+
+_Line = TypeVar("_Line")
 
 
 def read_lines(file: Path, what: str) -> Iterator[bytes]:
@@ -32,9 +37,15 @@ def read_lines(file: Path, what: str) -> Iterator[bytes]:
     Raises
     ------
     UsageError
-        If the file cannot be read, is not UTF-8, or has a line that is too long for a ``what``.
+        If the file cannot be read, or not more than once, is not UTF-8, or has a line that is too
+        long for a ``what``.
     """
     try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise UsageError(
+                f"{file}: expected a file, which is read more than once, found something else. "
+                "Write what it would say to a file."
+            )
         with file.open("rb") as stream:
             number = 0
             while line := stream.readline(MOST_LINE_NBYTES + 1):
@@ -55,29 +66,113 @@ def read_lines(file: Path, what: str) -> Iterator[bytes]:
         ) from error
 
 
-def find_all(file: Path, names: Names, what: str, room_nbytes: int) -> NDArray[np.bool_]:
-    """Return which texts of a store the lines of a file name; bool (n_names,).
+def together(lines: Iterator[_Line], n_bytes_of: Callable[[_Line], int]) -> Iterator[list[_Line]]:
+    """Yield lines together, so many that they take little memory."""
+    block: list[_Line] = []
+    n_bytes = 0
+    for line in lines:
+        block.append(line)
+        n_bytes += n_bytes_of(line)
+        if len(block) == LINES or n_bytes > LINES_NBYTES:
+            yield block
+            block, n_bytes = [], 0
+    if block:
+        yield block
 
-    The file is read once for every ``room_nbytes`` that hashes of the store's texts take. Equal
-    hashes are compared as texts.
 
-    Raises
-    ------
-    UsageError
-        If a line is no such text, there is no line, or there are far more lines than texts.
+@dataclass(frozen=True)
+class SideFile:
+    """A file whose lines are texts of a store.
+
+    Attributes
+    ----------
+    file : Path
+        The file.
+    what : str
+        What a line is, for messages.
+    n_lines : int
+        Its lines that are not blank.
+    n_names : int
+        How many such texts the store has.
     """
-    n_lines = _count(file, names, what)
-    marked, found = np.zeros(len(names), np.bool_), np.zeros(n_lines, np.bool_)
-    for hashed in hashed_names(names, room_nbytes - 3 * n_lines):
-        start, lines = 0, read_lines(file, what)
-        while block := list(islice(lines, LINES)):
-            places = hashed.places(block)
-            marked[places[places >= 0]] = True
-            found[start : start + len(block)] |= places >= 0
-            start += len(block)
-    if not found.all():
-        raise _absent(file, what, found)
-    return marked
+
+    file: Path
+    what: str
+    n_lines: int
+    n_names: int
+
+    @classmethod
+    def of(cls, file: Path, what: str, n_names: int) -> "SideFile":
+        """Count the lines of a file.
+
+        Raises
+        ------
+        UsageError
+            If there is none, or there are far more than texts, or as of :func:`read_lines`.
+        """
+        most, n_lines = 2 * n_names + SPARE_LINES, 0
+        for n_lines, _ in enumerate(read_lines(file, what), 1):
+            if n_lines > most:
+                raise UsageError(
+                    f"{file}: expected at most {most} lines, as the store has {n_names} {what}s, "
+                    "found more. Name each once."
+                )
+        if not n_lines:
+            raise UsageError(f"{file}: expected one {what} a line, found none.")
+        return cls(file, what, n_lines, n_names)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of :meth:`find_all`, and of the positions that are found, at least."""
+        return LOOKING_NBYTES + self.n_names + 3 * self.n_lines + 4 * self.n_found
+
+    @property
+    def n_found(self) -> int:
+        """Texts that the file can name at most."""
+        return min(self.n_lines, self.n_names)
+
+    def find_all(self, names: Names, spare_nbytes: int) -> NDArray[np.bool_]:
+        """Return which texts of a store the lines name; bool (n_names,).
+
+        The file is read once for as many of the store's texts as ``spare_nbytes``, and what
+        :attr:`n_bytes` has for them, hold the hashes of. Equal hashes are compared as texts.
+
+        Raises
+        ------
+        UsageError
+            If a line is no such text, or the file is another by now.
+        """
+        marked, found = np.zeros(len(names), np.bool_), np.zeros(self.n_lines, np.bool_)
+        for hashed in hashed_names(names, LOOKING_NBYTES + spare_nbytes):
+            start = 0
+            for block in together(read_lines(self.file, self.what), len):
+                places = hashed.places(block)
+                marked[places[places >= 0]] = True
+                here = found[start : start + len(block)]
+                if len(here) < len(block):
+                    raise self._changed()
+                here |= places >= 0
+                start += len(block)
+            if start != self.n_lines:
+                raise self._changed()
+        if not found.all():
+            raise self._absent(found)
+        return marked
+
+    def _absent(self, found: NDArray[np.bool_]) -> UsageError:
+        lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
+        first = next(lines, b"").decode()
+        n_absent = len(found) - int(np.count_nonzero(found))
+        return UsageError(
+            f"{self.file}: expected every line to be a {self.what} of the store, found {n_absent} "
+            f"that are not (first: {first[:80]!r}). `srs-ooc inspect` shows what the store holds."
+        )
+
+    def _changed(self) -> UsageError:
+        return UsageError(
+            f"{self.file}: expected the {self.n_lines} lines that were there at first, found "
+            "others: the file changed while it was read. Try again."
+        )
 
 
 class HashedNames:
@@ -108,25 +203,3 @@ def hashed_names(names: Names, room_nbytes: int) -> Iterator[HashedNames]:
     for first in range(0, len(names), size):
         some = islice(texts, size)
         yield HashedNames(names, first, np.fromiter((hash_text(text) for text in some), np.uint64))
-
-
-def _count(file: Path, names: Names, what: str) -> int:
-    most, n_lines = 2 * len(names) + SPARE_LINES, 0
-    for n_lines, _ in enumerate(read_lines(file, what), 1):
-        if n_lines > most:
-            raise UsageError(
-                f"{file}: expected at most {most} lines, as the store has {len(names)} {what}s, "
-                "found more. Name each once."
-            )
-    if not n_lines:
-        raise UsageError(f"{file}: expected one {what} a line, found none.")
-    return n_lines
-
-
-def _absent(file: Path, what: str, found: NDArray[np.bool_]) -> UsageError:
-    first = next(islice(read_lines(file, what), int(found.argmin()), None)).decode()
-    n_absent = len(found) - int(np.count_nonzero(found))
-    return UsageError(
-        f"{file}: expected every line to be a {what} of the store, found {n_absent} that are not "
-        f"(first: {first[:80]!r}). `srs-ooc inspect` shows what the store holds."
-    )

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.shares import exact_share
-from srs_ooc.evidence.groups import MOST_ROWS, group_items, largest_group
+from srs_ooc.evidence.groups import MOST_ROWS, dependent_items, group_items, largest_group
 from srs_ooc.evidence.marginal import least_passing, p_values_of
-from srs_ooc.evidence.promotion import SHARE_ALONE, Pooled, passing_level, pool
+from srs_ooc.evidence.promotion import Pooled, passing_level, pool
 from srs_ooc.evidence.ranking import best_of_each, largest
 from srs_ooc.evidence.replays import Comparison
 from srs_ooc.evidence.verdict import exceeds_chance
@@ -31,7 +32,7 @@ class Survey:
     Attributes
     ----------
     ranking : Pooled
-        Items that pass the marginal test among all items first, then the closing stage's.
+        Items with p-values as small as those of features that pass first, then the closing stage's.
     is_decoy : bool (n,)
         By place.
     group_numbers : int32 (n,)
@@ -101,8 +102,7 @@ def survey(
         # The tests take rows one by one; where they come in groups, many items would stand out.
         outstanding = np.zeros(0, np.uint32)
     else:
-        passing = passing_level(level * SHARE_ALONE, resources.spec.decoys)
-        outstanding = _strongest(strengths, least_passing(strengths, float(passing)), key)
+        outstanding = _strongest(strengths, least_passing(tested, float(passing_level(level))), key)
     ranking = pool(state.items, outstanding, tests.of(outstanding), key)
     items = ranking.items
     groups = groups_of(resources, items[:GROUPED])
@@ -168,7 +168,7 @@ def largest_decoy_group(resources: Resources, items: NDArray[np.uint32], n_outst
     members = ((items >= resources.n_features) & best_of_each(items % resources.n_features))[place]
     if not members.any():
         return 1
-    return largest_group(groups_of(resources, items[place]), members)
+    return largest_group(dependent_items(*_codes_of(resources, items[place])), members)
 
 
 def largest_outstanding_group(resources: Resources, ranking: Pooled) -> int:
@@ -183,12 +183,18 @@ def largest_outstanding_group(resources: Resources, ranking: Pooled) -> int:
     if not exceeds_chance(is_decoy, n_families, 1, allowed).any():
         return 1
     decoys = items[is_decoy][:GROUPED]
-    return largest_group(groups_of(resources, decoys), np.ones(len(decoys), np.bool_))
+    groups = dependent_items(*_codes_of(resources, decoys))
+    return largest_group(groups, np.ones(len(decoys), np.bool_))
 
 
 def groups_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
     """Return the group of rank-correlated items that each is in, by its first place."""
+    return group_items(*_codes_of(resources, items))
+
+
+def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
+    """Return the codes of items in the rows that are enough to tell, and that of missing values."""
     n_rows = resources.n_rows
     rows = np.linspace(0, n_rows - 1, min(n_rows, MOST_ROWS)).astype(np.intp)
     codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
-    return group_items(codes, resources.manifest.missing_code)
+    return codes, resources.manifest.missing_code

@@ -6,15 +6,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.learners.params import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.store import Store
 
-_LOOKS = 8
-"""Permutations that must all leave the target as it is before it counts as pinned."""
 _Item = TypeVar("_Item", bound=np.generic)
 
 
@@ -120,23 +118,17 @@ class Task:
         """Return which rows may trade places."""
         return Exchangeability(self.n_rows, self.strata, self.groups)
 
-    def check_exchangeable(self) -> None:
+    def check_exchangeable(self, spec: RunSpec) -> None:
         """Check that decoys and permutation runs differ from what they are compared with.
 
         Raises
         ------
         UsageError
-            If too few rows may trade places, or only such as have the same target.
+            If exchanges arrange the target in too few ways for the level, or in one.
         """
-        exchangeable, target = self.exchangeability(), self.target
-        exchangeable.check()
-        orders = (exchangeable.permutation(key) for key in range(_LOOKS))
-        if all(np.array_equal(target[order], target) for order in orders):
-            raise UsageError(
-                "expected strata and groups within which targets differ, found that rows which may "
-                "trade places all have the same one: nothing could be told from chance. Leave the "
-                "target out of the strata, or use --judge probe."
-            )
+        are_free = self.strata is None and self.groups is None
+        least = 1.0 if are_free else (1 + spec.decoys) / float(exact_share(spec.fdr))
+        self.exchangeability().check(self.target, least)
 
     def candidates(self, n_families: int) -> NDArray[np.uint32] | None:
         """Return V as items: the features not left out and their decoys; None if none is left out.

@@ -9,6 +9,7 @@ from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.marginal import p_values_of
+from srs_ooc.evidence.promotion import passing_level
 from srs_ooc.evidence.replays import certify
 from srs_ooc.evidence.verdict import Verdict, count_decoys
 from srs_ooc.runs.ledger import Ledger
@@ -57,7 +58,7 @@ def conclude(
     before, begun = ledger.progress(), spec.evidence
     spec = spec.judged_now(str(ledger.run))
     where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
-    with resources_of(spec, *where, saves=trees is not None) as resources:
+    with resources_of(spec, *where, saves=trees is not None, cluster=setting.cluster) as resources:
         closed = screen_and_close(
             resources, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
         )
@@ -111,6 +112,7 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
         found.is_best,
         expected=found.n_tested * ranking.p_values,
         largest_outstanding=found.largest_outstanding_group,
+        passing_level=float(passing_level(level)),
     )
 
 

@@ -5,8 +5,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.base.seeds import Purpose, below, derive
 from srs_ooc.base.shares import floor_share
+from srs_ooc.base.sizes import ceil_div
 from srs_ooc.samplers.distinct import draw_blocks, draw_distinct
 
 
@@ -49,6 +50,12 @@ class Drawing:
         Stored positions of V, ascending, where some features are excluded.
     draw_block : int
         g: how many neighbours in V a block has; 1 is Algorithm 1.
+    n_copies : int
+        Where V has as many copies of each feature, one copy of all after the other: a subspace
+        that holds nothing is of half of one copy at most, each as often, so that features meet
+        one another as often as if there were no other copies.
+    n_items : int
+        Features and copies there are, those not in V included; of no meaning with one copy.
     """
 
     def __init__(
@@ -58,17 +65,30 @@ class Drawing:
         alpha: str,
         candidates: NDArray[np.uint32] | None = None,
         draw_block: int = 1,
+        n_copies: int = 1,
+        n_items: int = 0,
     ) -> None:
         self.n_candidates, self.subspace_size = n_candidates, subspace_size
         self.draw_block = draw_block
         self.n_held = floor_share(alpha, subspace_size)
         self.candidates = candidates
+        self._one: Drawing | None = None
+        if n_copies > 1:
+            count, self._stride = n_candidates // n_copies, n_items // n_copies
+            own = None if candidates is None else candidates[:count]
+            # Half of them at most: with all of them every tree would be the same.
+            size = min(subspace_size, ceil_div(count, 2))
+            self._one = Drawing(count, size, "0", own, min(draw_block, size))
+            self._n_copies = n_copies
 
     def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
         """Return the subspace of the iteration with ``key``; uint32 (q,), ascending.
 
         ``kept`` is F as the iteration's round found it, in the order its members entered.
         """
+        if self._one is not None and not len(kept):
+            copy = below(derive(key, Purpose.COPY), 0, self._n_copies)
+            return self._one.draw(kept, key) + np.uint32(copy * self._stride)
         retained = self._retained(kept, derive(key, Purpose.RETAINED))
         excluded = retained
         if self.candidates is not None:

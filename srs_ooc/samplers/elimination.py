@@ -45,10 +45,10 @@ class Manner:
     leaf_share: float
 
 
-COUNTING = Manner(0.3, 0.3, 0.0)
-"""Before decoys are counted: company small enough that items of one meaning do not mask another."""
-REPLAYING = Manner(0.3, 0.7, 0.01)
-"""Before replays: few features are expected, some of which show only beside others."""
+EVEN = Manner(0.3, 0.3, 0.0)
+"""Of runs with decoys begun under the first version of the stages."""
+RISING = Manner(0.3, 0.7, 0.01)
+"""Few features that show only beside others are seen late, when trees see most of what is left."""
 
 
 def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import RowSplit
-from srs_ooc.base.seeds import derive, derive_array
+from srs_ooc.base.seeds import derive, derive_array, scale_below
 
 _VALIDATION, _FOLDS = 1, 2
 
@@ -74,9 +74,7 @@ def make_folds(
     is_training = np.ones(n_rows, np.bool_)
     is_training[validation] = False
     training = np.flatnonzero(is_training).astype(np.int32)
-    fold = np.empty(len(training), np.int64)
-    order = _shuffled(strata[training], derive(key, _FOLDS))
-    fold[order] = np.arange(len(training)) % n_folds
+    fold = deal(strata[training], n_folds, derive(key, _FOLDS))
     splits = []
     for k in range(n_folds):
         predicted = np.sort(np.concatenate([training[fold == k], validation]))
@@ -92,6 +90,21 @@ def make_folds(
         tuple(np.searchsorted(s.predicted, validation).astype(np.int64) for s in splits),
         RowSplit(training, validation),
     )
+
+
+def deal(strata: NDArray[np.integer], n_folds: int, key: int) -> NDArray[np.int64]:
+    """Return the fold of each row: as even in each stratum as can be; int64 (n_rows,)."""
+    fold = np.empty(len(strata), np.int64)
+    fold[_shuffled(strata, key)] = np.arange(len(strata)) % n_folds
+    return fold
+
+
+def resample(rows: NDArray[np.int32], key: int) -> RowSplit:
+    """Return as many of some rows, drawn with replacement, to predict those not drawn."""
+    n_rows = len(rows)
+    hashes = derive_array(key, np.arange(n_rows, dtype=np.uint64))
+    times = np.bincount(scale_below(hashes, n_rows).astype(np.int64), minlength=n_rows)
+    return RowSplit(np.repeat(rows, times), rows[times == 0])
 
 
 def _shuffled(strata: NDArray[np.integer], key: int) -> NDArray[np.intp]:

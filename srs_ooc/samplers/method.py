@@ -31,6 +31,7 @@ _OWN = {
     "rs": "srs_ooc.samplers.methods:RS",
     "less": "srs_ooc.samplers.less:LESS",
     "prs": "srs_ooc.samplers.prs_params:PRS",
+    "rase": "srs_ooc.samplers.rase_params:RASE",
 }
 
 
@@ -58,6 +59,8 @@ class Ground:
         The relevance test by which features enter F; None where the verdict comes last.
     n_leaders : int
         Leading items to hold where the verdict comes last.
+    n_copies : int
+        Copies of each feature that are drawn apart where nothing is held.
     weights : uint32 (n_items,) or None
         How often each item is to be drawn relative to others, 0 for those not in V, where the
         method has columns scored or a file gives scores; None where all weigh alike.
@@ -76,6 +79,7 @@ class Ground:
     tally: Tally
     judge: Judge | None = None
     n_leaders: int = 0
+    n_copies: int = 1
     weights: NDArray[np.uint32] | None = None
     response: Response | None = None
     validation: NDArray[np.int32] | None = None
@@ -111,7 +115,7 @@ def _fits(_: Params, n_rows: int, n_candidates: int, subspace_size: int) -> None
     pass
 
 
-def _no_end(_: Params) -> None:
+def _no_end(_: Params, n_candidates: int, subspace_size: int) -> None:
     return None
 
 
@@ -148,11 +152,13 @@ class Method:
         cannot work on such a table with such a q.
     splits_rows : bool
         Whether models are fitted on some rows and predict others.
+    judges_candidates : bool
+        Whether an iteration judges small subspaces, each a part of the columns paged in.
     learner : mapping
         Options of the learner where they are not given, other than the learner's own.
     most_iterations : callable
-        ``most_iterations(params)``: at how many iterations the method has ended by itself, and why;
-        None if never.
+        ``most_iterations(params, n_candidates, subspace_size)``: at how many iterations the
+        method has ended by itself, and why; None if never.
     notes : callable
         ``notes(params, n_candidates)``: sentences worth saying before such a run starts.
     any_model : bool
@@ -171,8 +177,9 @@ class Method:
     default_subspace: Callable[[Any, int], int] | None = None
     check: Callable[[Any, int, int, int], None] = _fits
     splits_rows: bool = False
+    judges_candidates: bool = False
     learner: Mapping[str, Any] = field(default_factory=dict)
-    most_iterations: Callable[[Any], tuple[int, str] | None] = _no_end
+    most_iterations: Callable[[Any, int, int], tuple[int, str] | None] = _no_end
     notes: Callable[[Any, int], tuple[str, ...]] = _no_notes
     any_model: bool = False
     ranks_by: str = ""

@@ -43,7 +43,13 @@ def _make(params: RandomSubspaceParams, ground: Ground) -> Sampler:
     """Return the sampler: F by a relevance test, or the leaders where the verdict comes last."""
     alpha = params.alpha if isinstance(params, SrsParams) else NOTHING_HELD
     drawing = Drawing(
-        ground.n_candidates, ground.subspace_size, alpha, ground.candidates, params.draw_block
+        ground.n_candidates,
+        ground.subspace_size,
+        alpha,
+        ground.candidates,
+        params.draw_block,
+        ground.n_copies,
+        ground.n_items,
     )
     if ground.judge is None:
         return Leaders(drawing, ground.tally, ground.n_leaders, ground.round_size, ground.key)

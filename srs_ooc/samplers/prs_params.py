@@ -12,6 +12,11 @@ from srs_ooc.base.shares import exact_share
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
 from srs_ooc.samplers.folds import make_folds
+from srs_ooc.samplers.held_out_options import (
+    folds_option,
+    models_option,
+    validation_share_option,
+)
 from srs_ooc.samplers.method import Ground, Method
 from srs_ooc.samplers.prs import ParametricRandomSubspace
 from srs_ooc.samplers.prs_loss import Truth
@@ -32,10 +37,7 @@ COLLAPSE = 1000
 class PrsParams(Params):
     """Options of Parametric Random Subspace; defaults are the paper's."""
 
-    models: int = option(
-        Whole(2, 100_000), "Models of each fold, and of the final ensemble.", default=100,
-        metavar="T",
-    )  # fmt: skip
+    models: int = models_option()
     inclusion: str = option(
         Share(), "Probability of each feature at first.", default="0.05", metavar="SHARE"
     )
@@ -53,10 +55,7 @@ class PrsParams(Params):
         Number(), "Of Adam: about how far a probability moves in a step.", default="0.001",
         metavar="RATE",
     )  # fmt: skip
-    folds: int = option(
-        Whole(2, 100), "Folds: each one's rows are predicted by models grown on the others.",
-        default=10, metavar="K",
-    )  # fmt: skip
+    folds: int = folds_option()
     effective_share: str = option(
         Share(),
         "Grow models again where their importance weights are worth fewer than this share of them.",
@@ -69,12 +68,7 @@ class PrsParams(Params):
         default="0.0",
         metavar="LAMBDA",
     )
-    validation_share: str = option(
-        Share(),
-        "Share of the rows held out to choose the epoch; or name them by --validation-rows.",
-        default="0.2",
-        metavar="SHARE",
-    )
+    validation_share: str = validation_share_option()
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -123,7 +117,7 @@ class PrsParams(Params):
         members = BernoulliSubsets.nbytes(self.models, n_features, self.folds)
         return FEATURE_NBYTES * n_features + votes + members + 64 * n_rows * self.folds
 
-    def most_iterations(self) -> tuple[int, str]:
+    def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
         """Return the models there are at most: those of all epochs."""
         each = self.models * self.folds
         return each * self.epochs + self.models, (

@@ -75,6 +75,8 @@ from srs_ooc.store.layout import (
 from srs_ooc.store.validation import ImpossibleError, check_record, damaged
 
 FORMAT = 3
+NO_TARGET = "none; rows are numbered"
+"""What a manifest says was inferred of the target where the table has none."""
 READABLE = (2, 3)
 ATTRIBUTE = "srs_ooc"
 SHA256 = "srs_ooc_sha256"

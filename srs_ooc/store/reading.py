@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +93,21 @@ class Categories:
                 check_categories(self._first, self._kinds, n_codes, n_offsets)
             except ImpossibleError as error:
                 raise damaged(small_file(path, "categories_first"), error) from error
+
+    def wrong_code(self, feature: int, values: NDArray[np.floating[Any]]) -> tuple[int, str] | None:
+        """Return the place of the first value of a feature that is no code, and what is wrong.
+
+        None if it is not categorical, or all are codes of its categories or missing.
+        """
+        if not self._has_any or self._kinds[feature] != CATEGORICAL:
+            return None
+        n_codes = int(self._first[feature + 1]) - int(self._first[feature])
+        is_code = (values >= 0) & (values < n_codes) & (values == np.floor(values))
+        bad = ~(is_code | np.isnan(values))
+        if not bad.any():
+            return None
+        at = int(bad.argmax())
+        return at, f"expected codes of its {n_codes} categories, found {float(values[at]):g}"
 
     def of(self, feature: int) -> list[str] | None:
         """Return the categories of a stored feature, by code; None if it is not categorical."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from srs_ooc.store import reading
 from srs_ooc.store.boundaries import boundaries
 from srs_ooc.store.check import check_files
 from srs_ooc.store.columns import ColumnStore
+from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names
 from srs_ooc.store.small_arrays import array_pieces, read_array
@@ -172,6 +174,28 @@ class Store:
         """Return what reads the values, or ``code_lows`` or ``code_highs`` where none are kept."""
         return ValuesReader(self.path, self.manifest, array)
 
+    def column_parts(
+        self, stored: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, NDArray[np.floating[Any]]]]:
+        """Yield values of stored features as :meth:`srs_ooc.store.values.ValuesReader.columns`.
+
+        Raises
+        ------
+        StoreError
+            As there; also if a value of a categorical feature is not the code of a category.
+        """
+        categories = self.categories()
+        for i, first_row, part in self.values().columns(stored):
+            wrong = categories.wrong_code(int(stored[i]), part)
+            if wrong is not None:
+                at, found = wrong
+                name = self.names[int(self.array("positions")[stored[i]])]
+                raise StoreError(
+                    f"{self.path}: feature {name!r}, row {first_row + at + 1}: {found}. The store "
+                    "is damaged; ingest the table again."
+                )
+            yield i, first_row, part
+
     def boundaries(
         self, features: NDArray[np.int64], codes: NDArray[np.int64]
     ) -> NDArray[np.float64]:
@@ -184,4 +208,8 @@ class Store:
 
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""
-        return verify_store(self.path, self.manifest)
+        found = verify_store(self.path, self.manifest)
+        if self.manifest.values_dtype is not None and self.manifest.kind_counts["categorical"]:
+            for _ in self.column_parts(np.flatnonzero(self.kinds() == CATEGORICAL)):
+                pass
+        return found

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 
-from srs_ooc.base.records import Iteration, Outcome, RowSplit, Subspace
+from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, key_of, scale_below
 from srs_ooc.learners.base import Columns, Learner
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
@@ -48,10 +48,14 @@ def check_learner(
     assert learner.provides <= set(_FIELDS), f"provides: expected some of {sorted(_FIELDS)}"
     step = n_features // n_columns
     features = np.arange(0, step * n_columns, step, dtype=np.uint32)
-    splits = None, _split(n_rows) if PREDICTIONS in learner.provides else None
+    subspaces = [Subspace(features)]
+    if PREDICTIONS in learner.provides:
+        subspaces.append(Subspace(features, split=_split(n_rows)))
+    if LOSS in learner.provides:
+        subspaces.append(Subspace(features, _candidates(n_rows, n_columns)))
     iterations = [
-        Iteration(number, Subspace(features, split=splits[number % 2]), key_of(3, number))
-        for number in range(4)
+        Iteration(number, subspaces[number % len(subspaces)], key_of(3, number))
+        for number in range(2 * len(subspaces))
     ]
 
     def fitted(iteration: Iteration) -> Outcome:
@@ -81,10 +85,21 @@ def _split(n_rows: int) -> RowSplit:
     return RowSplit(rows[rows % 3 != 0], rows[rows % 3 == 0])
 
 
+def _candidates(n_rows: int, n_columns: int) -> Candidates:
+    """Return the first column, the first two, and so on, each judged by two splits."""
+    sizes = np.arange(1, n_columns + 1)
+    places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
+    split = _split(n_rows)
+    other = RowSplit(split.predicted, split.fitted)
+    return Candidates(places, np.concatenate([[0], np.cumsum(sizes)]), (split, other))
+
+
 def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> None:
     features, split = subspace.features, subspace.split
     assert np.array_equal(outcome.features, features), "features: others than were asked for"
-    promised = learner.provides if split is not None else learner.provides - {PREDICTIONS}
+    absent = {PREDICTIONS} if split is None else set()
+    absent |= {LOSS} if subspace.candidates is None else set()
+    promised = learner.provides - absent
     for what in promised:
         found = getattr(outcome, _FIELDS[what])
         assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"
@@ -94,6 +109,10 @@ def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> Non
     if split is not None and outcome.predictions is not None:
         n_predicted = outcome.predictions.shape[1]
         assert n_predicted == len(split.predicted), "predictions: expected one a row to predict"
+    if subspace.candidates is not None and outcome.losses is not None:
+        n_candidates = len(subspace.candidates.bounds) - 1
+        assert len(outcome.losses) == n_candidates, "losses: expected one a candidate"
+        assert np.isfinite(outcome.losses.min()), "losses: expected the least to be known"
 
 
 def _check_same(one: list[Outcome], other: list[Outcome], rule: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome, Subspace
+from srs_ooc.base.records import Candidates, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive, derive_array, key_of
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.tally import Tally
@@ -185,22 +185,30 @@ def _check_resumed(begun: Callable[[int], _Work], course: list[Subspace]) -> Non
 def _same(one: list[Subspace], other: list[Subspace]) -> bool:
     return len(one) == len(other) and all(
         np.array_equal(a.features, b.features)
-        and _same_arrays(vars(a.candidates or _NOTHING), vars(b.candidates or _NOTHING))
-        and _same_arrays(vars(a.split or _NOTHING), vars(b.split or _NOTHING))
+        and _same_candidates(a.candidates, b.candidates)
+        and _same_split(a.split, b.split)
         for a, b in zip(one, other, strict=True)
     )
 
 
-@dataclass(frozen=True)
-class _Nothing:
-    pass
+def _same_candidates(one: Candidates | None, other: Candidates | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    splits = zip(one.splits, other.splits, strict=False)
+    return (
+        np.array_equal(one.places, other.places)
+        and np.array_equal(one.bounds, other.bounds)
+        and len(one.splits) == len(other.splits)
+        and all(_same_split(a, b) for a, b in splits)
+    )
 
 
-_NOTHING = _Nothing()
-
-
-def _same_arrays(one: dict[str, object], other: dict[str, object]) -> bool:
-    return one.keys() == other.keys() and all(np.array_equal(one[k], other[k]) for k in one)  # type: ignore[arg-type]
+def _same_split(one: RowSplit | None, other: RowSplit | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one.fitted, other.fitted) and np.array_equal(
+        one.predicted, other.predicted
+    )
 
 
 def _outcome(subspace: Subspace, needs: frozenset[str], key: int) -> Outcome:
@@ -211,10 +219,13 @@ def _outcome(subspace: Subspace, needs: frozenset[str], key: int) -> Outcome:
     n_candidates = 1 if subspace.candidates is None else len(subspace.candidates.bounds) - 1
     numbers = np.arange(n_candidates, dtype=np.uint32)
     losses = predictions = None
-    if LOSS in needs:
+    if LOSS in needs and subspace.candidates is not None:
         losses = derive_array(derive(key, 1), numbers) / 2.0**64
-    if PREDICTIONS in needs:
+    if needs == {LOSS}:
+        assert subspace.candidates is not None, "candidates: expected some to judge"
+    if needs == {PREDICTIONS}:
         assert subspace.split is not None, "split: expected rows to predict"
+    if PREDICTIONS in needs and subspace.split is not None:
         n_rows = len(subspace.split.predicted)
         cells = np.arange(n_candidates * n_rows, dtype=np.uint32)
         shares = (derive_array(derive(key, 2), cells) / 2.0**64).reshape(n_candidates, n_rows)

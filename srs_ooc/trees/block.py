@@ -81,6 +81,23 @@ class Block:
         tiles = codes.reshape(-1, self.n_rows, _native.TILE)
         return tiles.transpose(0, 2, 1).reshape(-1, self.n_rows)[:n_columns].copy()
 
+    def only(self, columns: NDArray[np.int32]) -> "Block":
+        """Return a copy of some columns, laid out as plain columns."""
+        n_values = 0 if self.values is None else self.values.shape[1]
+        out = Block(len(columns), self.n_rows, self.code_nbytes, tiled=False, n_values=n_values)
+        from_codes = self.codes.view(f"u{self.code_nbytes}")
+        to = out.codes.view(f"u{self.code_nbytes}")[: len(columns) * self.n_rows]
+        if self.tiled:
+            tiles = from_codes.reshape(-1, self.n_rows, _native.TILE)
+            picked = tiles[columns // _native.TILE, :, columns % _native.TILE]
+        else:
+            picked = from_codes[: len(from_codes) // self.n_rows * self.n_rows]
+            picked = picked.reshape(-1, self.n_rows)[columns]
+        to.reshape(len(columns), self.n_rows)[:] = picked
+        if out.values is not None and self.values is not None:
+            out.values[: len(columns)] = self.values[columns]
+        return out
+
     def shuffle_column(self, source: int, target: int, key: int) -> None:
         """Write column ``source``, its rows freshly permuted by ``key``, to column ``target``."""
         _native.copy_shuffled(

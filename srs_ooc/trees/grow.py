@@ -36,6 +36,66 @@ def grow_tree(
     large node are shared by ``n_threads`` threads, which changes nothing but speed. Where the block
     has the values of its codes, thresholds are uniform between them.
     """
+    kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
+    leaves = limits.most_leaves(len(rows.order)) if record else 0
+    return _grow(block, features, rows, tree_key, limits, isa, kinds, leaves, n_threads)
+
+
+def grow_forest(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    first_key: int,
+    limits: TreeLimits,
+    isa: str = "",
+    *,
+    trees: range,
+    bootstrap: bool = False,
+    categorical: NDArray[np.bool_] | None = None,
+) -> GrownTree:
+    """Grow trees on the same columns, without the GIL, and sum what they say.
+
+    Same result as :func:`srs_ooc.trees.reference.grow_forest`, to the bit.
+
+    Parameters
+    ----------
+    block : Block
+        The codes.
+    features : uint32 (n_columns,)
+        The feature of each column.
+    rows : TrainingRows
+        Rows to grow on. Importances are shares of *their* weight, or sum of squares, whatever each
+        tree's own sample has, so that trees count by what they decrease.
+    first_key : int
+        64-bit key of the first tree of the forest; those of the others follow from it.
+    limits : TreeLimits
+        How trees are randomized and where they stop.
+    isa : str
+        Instruction set; the fastest if empty.
+    trees : range
+        Numbers of the trees to grow, with step 1. Sums over parts are the sum over all.
+    bootstrap : bool
+        Grow each tree on as many rows drawn with replacement; of a regression only.
+    categorical : bool (n_columns,), optional
+        Columns whose codes are categories.
+    """
+    kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
+    return _grow(block, features, rows, first_key, limits, isa, kinds, 0, 1, trees, bootstrap)
+
+
+def _grow(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    key: int,
+    limits: TreeLimits,
+    isa: str,
+    kinds: NDArray[np.uint8],
+    record_leaves: int,
+    n_threads: int,
+    trees: range = range(1),
+    bootstrap: bool = False,
+) -> GrownTree:
     values = _NO_VALUES if block.values is None else block.values
     importance = np.zeros(len(features), dtype=np.int64)
     sizes = _native.grow(
@@ -46,14 +106,14 @@ def grow_tree(
         values.reshape(-1),
         values.shape[1],
         features,
-        _ALL_NUMERIC if categorical is None else categorical.view(np.uint8),
+        kinds,
         rows.order,
         rows.root_stats.reshape(-1),
         rows.response.n_classes,
         rows.response.channels.reshape(-1),
         rows.response.flush,
         rows.root_scale,
-        tree_key,
+        key,
         limits.max_features,
         -1 if limits.max_depth is None else limits.max_depth,
         limits.min_samples_leaf,
@@ -63,8 +123,11 @@ def grow_tree(
         rows.xlogx,
         importance,
         isa,
-        limits.most_leaves(len(rows.order)) if record else 0,
+        record_leaves,
         n_threads,
+        trees.start,
+        len(trees),
+        bootstrap,
     )
     return GrownTree(importance, *sizes)
 

@@ -145,6 +145,31 @@ def grow_on(
     return GrownTree(grower.importance, grower.n_nodes, grower.n_leaves, grower.depth, record)
 
 
+def grow_forest(
+    codes: NDArray[np.integer],
+    training: TrainingRows,
+    features: NDArray[np.uint32],
+    first_key: int,
+    limits: TreeLimits,
+    *,
+    trees: range,
+    bootstrap: bool = False,
+) -> NDArray[np.int64]:
+    """Sum the importances of trees; :func:`srs_ooc.trees.grow.grow_forest` returns the same.
+
+    Tree 0 has ``first_key``, tree t the key ``derive(first_key, 2**32 | t)``. With ``bootstrap`` a
+    tree has the rows of :meth:`TrainingRows.resampled`, but its importances are shares of the sum
+    of squares in all rows. Other parameters as of :func:`grow_on`.
+    """
+    total = np.zeros(len(features), np.int64)
+    for tree in trees:
+        key = first_key if tree == 0 else derive(first_key, 1 << 32 | tree)
+        rows = training.resampled(key) if bootstrap else training
+        rows = replace(rows, root_scale=training.root_scale)
+        total += grow_on(codes, rows, features, key, limits).importance
+    return total
+
+
 class _Grower:
     def __init__(
         self,

@@ -59,10 +59,9 @@ class TrainingRows:
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
 
     def only(self, rows: NDArray[np.int32]) -> "TrainingRows":
-        """Return those that are among ``rows``, in the same order."""
-        is_in = np.zeros(len(self.response.labels), np.bool_)
-        is_in[rows] = True
-        order = self.order[is_in[self.order]]
+        """Return those that are among ``rows``, as often as they are there, in the same order."""
+        times = np.bincount(rows, minlength=len(self.response.labels))
+        order = np.repeat(self.order, times[self.order])
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
 

@@ -4,6 +4,8 @@ import pytest
 from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
+import srs_ooc as package
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
@@ -60,9 +62,30 @@ def test_a_run_without_its_verdict_says_so(store, tmp_path):
     assert f"srs-ooc resume {run}" in message
 
 
-@pytest.mark.parametrize("name", ["-", "x.parquet", "x.npy", "x.xlsx"])
+@pytest.mark.parametrize("name", ["-", "x.zarr", "x.xlsx"])
 def test_names_that_promise_another_format_are_refused(store, tmp_path, name):
     run = tmp_path / "a.run"
     srs_ooc("run", store, "--out", run, "--judge", "probe", "--iterations", 20)
-    assert "expected the name of a CSV file" in error_of("export", store, run, name, cwd=tmp_path)
+    assert "expected the name of a file" in error_of("export", store, run, name, cwd=tmp_path)
     assert not (tmp_path / name).exists()
+
+
+def test_a_renamed_option_is_taken_by_its_name_before_with_a_warning(tmp_path):
+    values, labels = noise_table(60, 40)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    asked = ("--fdr", 0.4, "--iterations", 5, "--q", 20)
+    config = tmp_path / "old.toml"
+    config.write_text("replays = 2\n")
+    for name, given in (("flag", ("--replays", 2)), ("file", ("--config", config))):
+        done = srs_ooc("run", store, "--out", tmp_path / f"{name}.run", *asked, *given)
+        assert "--replays is now --permutations" in done.stderr
+    same = srs_ooc("run", store, "--out", tmp_path / "flag.run", *asked, "--permutations", 2)
+    assert "is now" not in same.stderr
+    message = error_of("run", store, "--out", tmp_path / "flag.run", "--permutations", 3)
+    assert "permutations 2 (asked for: 3)" in message
+    text = srs_ooc("run", "--help").stdout
+    assert "--permutations B" in text
+    assert "--replays" not in text
+    with pytest.warns(FutureWarning, match="replays is now permutations"):
+        package.run(store, out=tmp_path / "flag.run", replays=2)
+    package.run(store, out=tmp_path / "flag.run", permutations=2)

@@ -8,6 +8,7 @@ import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store, noise_table
 
+import srs_ooc as package
 from srs_ooc.base.errors import RunError
 from srs_ooc.compaction import scoring
 from srs_ooc.compaction.compact import compact
@@ -36,10 +37,12 @@ def _few_trees(monkeypatch):
 
 def run_of(folder, values, labels, *, iterations=150, **given):
     store = Store.open(make_store(folder / "t.zarr", values, labels))
-    request = Request(
-        Options(subspace_size="40", seed=3, **({"judge": "decoy"} | given)), iterations=iterations
-    )
-    ledger = open_or_create(store, folder / "a.run", request)
+    asked = Options(subspace_size="40", seed=3, **({"judge": "decoy"} | given))
+    return run_on(store, folder / "a.run", Request(asked, iterations=iterations))
+
+
+def run_on(store, run, request):
+    ledger = open_or_create(store, run, request)
     work_on(ledger, store, request)
     return ledger, Site(store, 512, 1, lambda _: True)
 
@@ -306,14 +309,12 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
         ("signal", values[:, 0] + values[:, 1]),
         ("noise", np.repeat(rng.standard_normal(60), 4) + 0.001 * rng.standard_normal(240)),
     ):
-        table, store, run = (tmp_path / f"{name}.{end}" for end in ("csv", "zarr", "run"))
-        header = ",".join([*(f"f{i}" for i in range(40)), "who", "y"])
-        cells = np.column_stack([values, groups, target])
-        np.savetxt(table, cells, delimiter=",", header=header, comments="", fmt="%.6g")
-        srs_ooc("ingest", table, store, "--target", "y", "--groups", "who", "--task", "regression")
-        srs_ooc("run", store, "--out", run, "--iterations", 100)
-        found = json_of("compact", run, "--json", "--folds", 2, "--repeats", 1)
-        best = max(size["score"] for size in found["curve"])
+        store, run = (tmp_path / f"{name}.{end}" for end in ("zarr", "run"))
+        package.ingest(values, store, target=target, groups=groups, task="regression")
+        ledger, site = run_on(Store.open(store), run, Request(Options(), iterations=100))
+        found = compact(ledger, site, 2, 1)
+        ledger.close()
+        best = found.curve.means.max()
         assert best > 0.5 if name == "signal" else best < 0.3, (name, best)
 
 
@@ -328,3 +329,21 @@ def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
     assert 56 < cap < 150
     peak = peak_kb("compact", run, *few, "--memory-mb", cap)
     assert peak * 1024 < cap * 1_000_000
+
+
+@pytest.mark.parametrize("option", ["--scores", "--validation-rows"])
+def test_a_run_that_cannot_be_repeated_without_some_rows_is_refused_by_name(tmp_path, option):
+    values, labels = noise_table(60, 30)
+    store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
+    file = tmp_path / "file"
+    if option == "--scores":
+        file.write_text("name,score\n" + "".join(f"f{i},{i + 1}\n" for i in range(30)))
+        method = ("--method", "less", "--judge", "probe", "--q", 8)
+    else:
+        file.write_text("".join(f"{i}\n" for i in range(1, 61, 4)))
+        method = ("--method", "prs", "--q", 20)
+    srs_ooc("run", store, "--out", run, "--iterations", 20, *method, option, file)
+    assert f"without the rows that are held out, found one with {option}" in error_of(
+        "compact", run
+    )
+    assert not (run / "compact").exists()

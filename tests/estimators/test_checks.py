@@ -29,7 +29,7 @@ def expected(estimator):
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [SRSSelector(iterations=20), SRSClassifier(iterations=50), SRSRegressor(iterations=50)],
+    [SRSSelector(iterations=20), SRSClassifier(iterations=30), SRSRegressor(iterations=30)],
     expected_failed_checks=expected,
 )
 def test_an_estimator_is_one_of_scikit_learn(estimator, check):

@@ -1,5 +1,6 @@
 """Permutations of rows keep strata and groups, and are uniform over what is allowed."""
 
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -61,18 +62,82 @@ def test_permutations_are_uniform():
     assert sum((n - 500) ** 2 / 500 for n in counts.values()) < 5 + 5 * np.sqrt(2 * 5)
 
 
-def test_strata_that_pin_the_rows_are_refused():
-    Exchangeability(9).check()
-    Exchangeability(100, np.repeat(np.arange(4, dtype=np.int32), 25)).check()
-    pinned = Exchangeability(30, np.arange(30, dtype=np.int32) // 3)
-    with pytest.raises(UsageError, match="found 20 of 30: a row needs a partner"):
-        pinned.check()
+@given(
+    st.lists(st.integers(0, 2), min_size=1, max_size=7),
+    st.data(),
+    st.booleans(),
+)
+def test_arrangements_of_a_target_are_counted(target, data, grouped):
+    """By going through all permutations that keep strata and move groups whole."""
+    n, number = len(target), st.integers(0, 1)
+    strata = np.array(data.draw(st.lists(number, min_size=n, max_size=n)), np.int32)
+    groups = np.array(data.draw(st.lists(number, min_size=n, max_size=n)), np.int32)
+    rows = Exchangeability(n, strata, groups if grouped else None)
+    found = {tuple(np.array(target)[rows.permutation(key)]) for key in range(30 * 5040 // n)[:3000]}
+    counted = np.exp(rows.log_arrangements(np.array(target)))
+    assert len(found) <= counted * (1 + 1e-9)
+    if counted < 200:
+        assert len(found) == round(counted)
 
 
-@pytest.mark.parametrize(("sizes", "moved"), [((40,), 0), ((13, 13, 13), 26), ((10, 20), 0)])
-def test_groups_without_partners_are_refused(sizes, moved):
-    groups = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-    rows = Exchangeability(len(groups), None, groups)
-    assert np.count_nonzero(rows.involution(5) != np.arange(len(groups))) == moved
-    with pytest.raises(UsageError, match=f"found {moved} of {len(groups)}"):
-        rows.check()
+PAIRS = np.repeat(np.arange(40, dtype=np.int32), 2)
+
+
+def test_pairs_are_enough_to_tell_and_too_few_are_refused_with_how_many_they_are():
+    target = np.tile([0, 1], 40)
+    Exchangeability(80, PAIRS).check(target, 80)
+    with pytest.raises(UsageError, match=r"at least 80 ways.* found 64"):
+        Exchangeability(12, PAIRS[:12]).check(target[:12], 80)
+
+
+def test_groups_without_partners_are_refused():
+    groups = np.repeat(np.arange(3, dtype=np.int32), (10, 20, 30))
+    with pytest.raises(UsageError, match="all have the same one"):
+        Exchangeability(60, None, groups).check(np.arange(60), 10)
+
+
+@given(
+    st.integers(0, 2**64 - 1),
+    st.integers(1, 16),
+    st.lists(st.integers(0, 3), min_size=1, max_size=60),
+)
+def test_families_are_distinct_pairings_of_one_group(key, count, strata):
+    strata = np.array(strata, np.int32)
+    rows, identity = Exchangeability(len(strata), strata), np.arange(len(strata))
+    families = rows.families(key, count)
+    for family in families:
+        np.testing.assert_array_equal(family[family], identity)
+        np.testing.assert_array_equal(strata[family], strata)
+    group = {tuple(identity), *(tuple(family) for family in families)}
+    if (count + 1).bit_count() == 1:  # all of the group, as far as the rows tell
+        assert all(tuple(np.array(a)[list(b)]) in group for a in group for b in group)
+    if max(Counter(strata.tolist()).values()) >= 2 * (count + 1):
+        assert len(group) == count + 1
+
+
+@pytest.mark.parametrize("size", [2, 7, 50_000])
+def test_making_families_takes_what_is_planned(size):
+    n = 50_000
+    strata = np.arange(n, dtype=np.int32) // size
+    tracemalloc.start()
+    try:
+        Exchangeability(n, strata).families(3, 15)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken <= Exchangeability.nbytes(n, 15) + (1 << 21)
+
+
+def test_one_family_of_large_strata_is_a_pairing_as_before():
+    for n_rows in (4, 51, 100):
+        rows = Exchangeability(n_rows)
+        np.testing.assert_array_equal(rows.families(9, 1)[0], rows.involution(9))
+
+
+@pytest.mark.parametrize(("count", "least", "most"), [(1, 25, 55), (7, 31, 60)])
+def test_pairs_trade_places_by_chance_and_are_not_all_mirrored(count, least, most):
+    """Some forty sevenths are expected of seven families; half of one."""
+    families = Exchangeability(80, PAIRS).families(5, count)
+    moved = np.count_nonzero(families != np.arange(80), axis=1)
+    assert least <= moved.mean() <= most
+    assert moved.max() < 80

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srs_ooc.evidence.promotion import pool
-from srs_ooc.samplers.elimination import COUNTING, Elimination
+from srs_ooc.samplers.elimination import EVEN, Elimination
 
 N = 120
 
@@ -14,7 +14,7 @@ N = 120
 def closed(seed):
     """Return a closing stage that is over, of items 0, 3, 6, ...: rounds of 120, 60 and 30."""
     rng = np.random.default_rng(seed)
-    stage = Elimination(np.arange(0, 3 * N, 3, dtype=np.uint32), seed, COUNTING, N)
+    stage = Elimination(np.arange(0, 3 * N, 3, dtype=np.uint32), seed, EVEN, N)
     stage.items = rng.permutation(stage.items)
     stage.rounds = np.repeat(np.array([2, 1, 0], np.uint8), [30, 30, 60])
     for number in range(3):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from srs_ooc.evidence.groups import group_items, largest_group
+from srs_ooc.evidence.groups import dependent_items, group_items, largest_group
 from srs_ooc.evidence.marginal import (
     least_passing,
     p_values_of,
@@ -43,7 +43,8 @@ def test_the_cut_is_the_lowest_place_whose_estimate_holds(items, n_families, lar
     for k in range(1, len(items) + 1):
         n_decoys = sum(decoy and best for decoy, best in items[:k])
         n_features = sum(best and not decoy for decoy, best in items[:k])
-        if n_features and (largest + n_decoys) / (n_families * n_features) <= level:
+        begins = not is_decoy[is_best.argmax()]
+        if begins and n_features and (largest + n_decoys) / (n_families * n_features) <= level:
             cuts.append(k)
     assert verdict.n_above == cuts[-1]
     expected = (np.arange(len(items)) < cuts[-1]) & ~is_decoy & is_best
@@ -56,21 +57,30 @@ def test_the_cut_is_the_lowest_place_whose_estimate_holds(items, n_families, lar
     st.lists(st.floats(0, 2), max_size=20),
     st.integers(1, 4),
     st.floats(0.01, 0.9),
+    st.floats(0, 0.2),
 )
-def test_what_tests_expect_is_added_to_what_is_counted_below(decoys, expected, n_families, level):
+def test_what_tests_expect_is_added_to_what_is_counted_below(
+    decoys, expected, n_families, level, bar
+):
     is_decoy, expected = np.array(decoys), np.sort(expected)[: len(decoys)]
     m = len(expected)
     # Among those that stand out a decoy's feature counts all the same.
     is_best = np.arange(len(decoys)) >= min(m, 2)
-    verdict = cut(is_decoy, n_families, 2, level, is_best=is_best, expected=expected)
+    given = {"is_best": is_best, "expected": expected, "passing_level": bar}
+    verdict = cut(is_decoy, n_families, 2, level, **given)
     cuts = [0]
     exceeds = exceeds_chance(is_decoy[:m], n_families, 1, expected)
+
+    def tested(place):
+        beside = (1 + sum(decoys[: place + 1])) / n_families
+        return max(expected[place], beside) if exceeds[place] else expected[place]
+
+    telling = [place for place in range(m) if exceeds[place] or not decoys[place]]
+    below = max(tested(telling[-1]) if telling else 0.0, bar * (m - sum(decoys[:m])))
     for k in range(1, len(decoys) + 1):
-        n_false = expected[min(k, m) - 1] if m else 0.0
-        if m and exceeds[min(k, m) - 1]:
-            n_false = max(n_false, (1 + sum(decoys[: min(k, m)])) / n_families)
-        if k > m:
-            n_false += (2 + sum(decoys[m:k])) / n_families
+        n_false = tested(k - 1) if k <= m else below + (2 + sum(decoys[m:k])) / n_families
+        if k > m and decoys[m]:
+            continue
         if k > sum(decoys[:k]) and n_false / (k - sum(decoys[:k])) <= level:
             cuts.append(k)
     assert verdict.n_above == cuts[-1]
@@ -94,13 +104,8 @@ def test_features_that_stand_out_are_selected_as_benjamini_and_hochberg_do():
     assert 0.05 < np.mean(shares) < 0.1 + 3 * np.std(shares) / 20
 
 
-@given(st.fractions(Fraction(1, 1000), Fraction(2, 5)), st.integers(1, 16))
-def test_of_features_that_stand_out_as_many_are_false_whatever_the_families(x, n_families):
-    p, t = 1000, Fraction(1, 100)
-    k = p * t / (x / (1 - x))
-    n_items, passing = p * (1 + n_families), k + n_families * p * t
-    assert passing_level(x, n_families) == n_items * t / passing < 1
-    assert passing_level(x, 1) == 2 * x
+def test_features_that_stand_out_leave_a_part_of_the_level_to_others():
+    assert passing_level(Fraction(1, 10)) == Fraction(3, 37)
 
 
 @pytest.mark.parametrize(("families", "fewest"), [(1, 10), (2, 5), (4, 3)])
@@ -108,6 +113,55 @@ def test_counting_has_a_grain(families, fewest):
     assert fewest_features(families, 1, 0.1) == fewest
     assert cut(np.zeros(fewest, bool), families, 1, 0.1).n_above == fewest
     assert cut(np.zeros(fewest - 1, bool), families, 1, 0.1).n_above == 0
+
+
+def test_counting_selects_nothing_where_a_decoy_leads():
+    led_by_decoy = np.arange(60) == 0
+    assert cut(led_by_decoy, 7, 1, 0.1).n_above == 0
+    assert cut(np.roll(led_by_decoy, 1), 7, 1, 0.1).n_above == 60
+
+
+def test_the_bar_that_features_passed_leaves_less_to_counting():
+    alone, tiny = np.zeros(4, bool), np.full(3, 1e-6)
+    assert cut(alone, 3, 1, 0.1, expected=tiny).n_above == 4
+    assert cut(alone, 3, 1, 0.1, expected=tiny, passing_level=0.08).n_above == 3
+
+
+def test_a_decoy_that_stands_out_by_chance_costs_the_features_below_nothing():
+    expected = np.array([1e-9, 0.3])
+    found = cut(np.array([False, True, False, False]), 7, 1, 0.1, expected=expected)
+    assert found.is_selected.tolist() == [True, False, True, True]
+
+
+def test_nothing_relevant_is_selected_once_in_eight_however_features_are_correlated():
+    """All features one cluster, so that c says nothing of the other copies."""
+    rng = np.random.default_rng(3)
+    n_selected = 0
+    for _ in range(2000):
+        copies = np.repeat(rng.permutation(8), 30)
+        n_selected += cut(copies > 0, 7, 1, 0.1).n_above > 0
+    assert abs(n_selected / 2000 - 1 / 8) < 4 * (7 / 64 / 2000) ** 0.5
+
+
+def test_average_linkage_does_not_chain_clusters_that_touch():
+    """Neighbours are correlated at 0.7, second ones at 0.49: one chain of all."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60, 4000))
+    for j in range(1, 60):
+        values[j] = 0.7 * values[j - 1] + 0.51**0.5 * values[j]
+    codes = (values.argsort(1).argsort(1) // 16).astype(np.uint8)
+    everyone = np.ones(60, bool)
+    assert largest_group(group_items(codes, 255), everyone) == 60
+    assert largest_group(dependent_items(codes, 255), everyone) <= 4
+
+
+@pytest.mark.parametrize("r", [0.6, 0.95])
+def test_blocks_of_correlated_items_are_found_whole(r):
+    rng = np.random.default_rng(1)
+    causes = np.repeat(rng.normal(size=(6, 2000)), 10, axis=0)
+    values = r**0.5 * causes + (1 - r) ** 0.5 * rng.normal(size=(60, 2000))
+    codes = (values.argsort(1).argsort(1) // 8).astype(np.uint8)
+    np.testing.assert_array_equal(dependent_items(codes, 255), np.arange(60) // 10 * 10)
 
 
 def test_decoys_alone_are_no_selection():

@@ -1,12 +1,21 @@
-"""Running the command line as a user does, in a process of its own."""
+"""Running the command line as a user does, in a process of its own.
 
+Most commands are forks of a process that has loaded the program (:mod:`forked`). A cap on memory
+counts all that a process holds, so a command that names one is started afresh; so is one whose
+environment the test has changed.
+"""
+
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
+from forked import Forks
 
 TIME = "/usr/bin/time"
 HANGS = 3600
@@ -14,16 +23,30 @@ HANGS = 3600
 
 
 def environment():
-    return os.environ | {"PYTHONWARNINGS": "error", "COLUMNS": "200"}
+    found = os.environ | {"PYTHONWARNINGS": "error", "COLUMNS": "200"}
+    found.pop("PYTEST_CURRENT_TEST", None)
+    return found
+
+
+PLAIN = environment()
 
 
 def command_line(*arguments):
     return [sys.executable, "-m", "srs_ooc", *map(str, arguments)]
 
 
-def srs_ooc(*arguments, expect=0, cwd=None):
-    """Run a command and return the finished process; its exit status must be `expect`."""
-    done = subprocess.run(
+def committing_often(*arguments, seconds=0.05):
+    """A command line whose runs commit far more often, so that short ones are killed between."""
+    patched = (
+        "import srs_ooc.runs.engine as e; from srs_ooc.__main__ import main; "
+        f"e.COMMIT_SECONDS = {seconds}; main()"
+    )
+    return [sys.executable, "-c", patched, *map(str, arguments)]
+
+
+def fresh(*arguments, cwd=None):
+    """Run a command in a process that was started for it, and return the finished process."""
+    return subprocess.run(
         command_line(*arguments),
         capture_output=True,
         text=True,
@@ -32,6 +55,25 @@ def srs_ooc(*arguments, expect=0, cwd=None):
         timeout=HANGS,
         check=False,
     )
+
+
+@functools.cache
+def forks():
+    return Forks(PLAIN, HANGS)
+
+
+def forked(*arguments, cwd=None):
+    """Run a command as a fork, where it cannot tell the difference."""
+    has_cap = any(str(argument).startswith("--memory-mb") for argument in arguments)
+    if has_cap or environment() != PLAIN:
+        return fresh(*arguments, cwd=cwd)
+    code, out, err = forks().run(map(str, arguments), cwd)
+    return SimpleNamespace(returncode=code, stdout=out, stderr=err)
+
+
+def srs_ooc(*arguments, expect=0, cwd=None):
+    """Run a command and return the finished process; its exit status must be `expect`."""
+    done = forked(*arguments, cwd=cwd)
     assert done.returncode == expect, (done.returncode, done.stdout, done.stderr)
     assert "Traceback" not in done.stderr
     return done
@@ -62,3 +104,10 @@ def peak_kb(*arguments, cwd=None):
     )
     assert done.returncode == 0, done.stderr
     return int(done.stderr.rsplit("peak-kb ", 1)[1])
+
+
+def wait_for(process, run, done):
+    """Wait until a process has committed more iterations than are done."""
+    while not run.exists() or json_of("status", run, "--json")["iterations"] <= done:
+        assert process.poll() is None
+        time.sleep(0.01)

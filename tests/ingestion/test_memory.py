@@ -64,7 +64,7 @@ def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
 
 
 @needs_time
-@pytest.mark.parametrize(("n_rows", "n_features"), [(1500, 20_000), (20, 200_000), (600_000, 13)])
+@pytest.mark.parametrize(("n_rows", "n_features"), [(900, 20_000), (20, 200_000), (300_000, 13)])
 def test_peak_stays_under_the_smallest_cap_and_under_128(tmp_path, n_rows, n_features):
     source = tmp_path / "t.csv"
     write_table(source, n_rows, n_features, digits=5 if n_rows < 9999 else 2)

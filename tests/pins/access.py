@@ -118,7 +118,10 @@ def digests_of_run(run, store):
 
 def features_of_run(run, store):
     """The whole ranking as a hash; the names of the selected features, and of the first ten."""
-    records = json_of("features", run, "--store", store, "--json")
+    records = [
+        {"group" if key == "cluster" else key: value for key, value in record.items()}  # as pinned
+        for record in json_of("features", run, "--store", store, "--json")
+    ]
     return {
         "records": len(records),
         "sha256": digest_of_json(records),

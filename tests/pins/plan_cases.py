@@ -60,7 +60,7 @@ PLANS = {
     "numbers": (None, _NUMBERS),
     "numbers, 4 classes, 128 MB": (None, (*_NUMBERS, "--n-classes", 4, "--memory-mb", 128)),
     "numbers, probe, alpha 0": (None, (*_NUMBERS, "--judge", "probe", "--alpha", 0)),
-    "numbers, 99 replays, q max": (None, (*_NUMBERS, "--replays", 99, "--q", "max")),
+    "numbers, 99 replays, q max": (None, (*_NUMBERS, "--permutations", 99, "--q", "max")),
     "numbers, 3 trees, draw block 16, value": (
         None,
         (*_NUMBERS, "--trees-per-subspace", 3, "--draw-block", 16, "--thresholds", "value"),

@@ -45,7 +45,7 @@ _DECOY = ("--iterations", 150, "--q", 60)
 _PROBE = ("--judge", "probe", "--iterations", 400, "--q", 40, "--probe-min-wins", 0.7)
 _EASY = ("--probe-min-wins", 0.5)
 _POSITIVE = ("--judge", "positive", "--iterations", 60, "--q", 30)
-_REPLAYS = ("--replays", 9, "--iterations", 40, "--q", 60)
+_REPLAYS = ("--permutations", 9, "--iterations", 40, "--q", 60)
 _REGRESSION = _store(target="amount", options=("--task", "regression"))
 _WEIGHTED = _store(uses=("weight",), options=("--weights", "weight"))
 _STRATA = _store(uses=("batch",), options=("--strata", "batch"))
@@ -102,13 +102,13 @@ def results_of(run, store):
     }
 
 
-def pin_of_run(name, folder, threads=1):
+def pin_of_run(name, folder, threads=1, more=()):
     make, options = CASES[name]
     store, run = make(folder), folder / "run"
     options = [
         part for option in options for part in (option(folder) if callable(option) else (option,))
     ]
-    command("run", store, "--out", run, "--threads", threads, *MEMORY, *options)
+    command("run", store, "--out", run, "--threads", threads, *MEMORY, *options, *more)
     return results_of(run, store) | predictions_of(run, folder, options)
 
 

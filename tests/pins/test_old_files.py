@@ -8,7 +8,7 @@ from run_cases import results_of
 
 PINS = book.read()["old_files"]
 DECOY = ("--q", 30, "--iterations", 120)
-REPLAYS = ("--q", 30, "--iterations", 40, "--replays", 9)
+REPLAYS = ("--q", 30, "--iterations", 40, "--permutations", 9)
 """Options of the interrupted runs of ``tests/fixtures/make_runs.py``."""
 
 

@@ -45,20 +45,23 @@ def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
 
 
 @pytest.mark.parametrize(
-    ("options", "n_items", "n_lanes"),
+    ("options", "n_items", "n_lanes", "n_draws"),
     [
-        ({}, 40_000, 2),
-        ({"decoys": 3}, 80_000, 2),
-        ({"replays": 9}, 20_000, 2),
-        ({"keep": 0}, 40_000, 1),
-        ({"alpha": "0"}, 40_000, 1),
+        ({}, 160_000, 2, 30),
+        ({"decoys": 1}, 40_000, 2, 100),
+        ({"decoys": 3}, 80_000, 2, 60),
+        ({"replays": 9}, 20_000, 2, 100),
+        ({"keep": 0}, 160_000, 1, 30),
+        ({"alpha": "0"}, 160_000, 1, 30),
     ],
 )
-def test_a_run_with_a_verdict_draws_every_item_often_in_each_lane(options, n_items, n_lanes):
+def test_a_run_with_a_verdict_draws_every_item_often_in_each_lane(
+    options, n_items, n_lanes, n_draws
+):
     planned = subject(judge="decoy", **options)
     iterations, reason = recommended_iterations(planned)
     assert planned.n_items == n_items
-    assert iterations == n_lanes * 100 * n_items // planned.spec.subspace_size
+    assert iterations == max(1000, n_lanes * n_draws * n_items // planned.spec.subspace_size)
     assert "closing stage" in reason
     leases = [n for _, n in memory_plan(planned).leases]
     assert sum(leases) + memory_plan(planned).free_nbytes == 1000 * MB

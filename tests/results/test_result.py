@@ -51,7 +51,7 @@ def test_features_are_the_same_in_every_kind(concluded, judged):
 def test_features_are_typed_where_all_values_are_missing(judged):
     pytest.importorskip("pandas")
     kinds = judged.features().dtypes
-    assert [str(kinds[n]) for n in ("q_value", "group", "passes_alone")] == [
+    assert [str(kinds[n]) for n in ("q_value", "cluster", "passes_alone")] == [
         "float64", "Int64", "boolean",
     ]  # fmt: skip
 

@@ -58,16 +58,16 @@ def test_what_stands_out_need_not_pass_among_features():
 
 
 def test_places_that_were_not_grouped_are_said():
-    assert reading().groups_selected == "2 clusters"
-    assert reading(groups=np.array([0, 0, -1, -1, -1])).groups_selected == "1 cluster or more"
+    assert reading().clusters_selected == "2 clusters"
+    assert reading(groups=np.array([0, 0, -1, -1, -1])).clusters_selected == "1 cluster or more"
 
 
-@pytest.mark.parametrize(("decoys", "advised"), [(1, True), (4, False), (9, False)])
+@pytest.mark.parametrize(("decoys", "advised"), [(1, True), (7, True), (15, False)])
 def test_why_nothing_is_selected(decoys, advised):
     nothing = np.zeros(5, bool)
     said = reading({"decoys": decoys}, is_selected=nothing).why_none()
     assert "The marginally significant features do not hold it either" in said
-    assert ("--decoys 4" in said) == advised
+    assert ("--decoys 15" in said) == advised
     none_out = reading(is_selected=nothing, is_outstanding=np.zeros(5, bool)).why_none()
     assert "No feature is marginally significant" in none_out
     assert "cannot select fewer than 20 features" in none_out

@@ -1,5 +1,7 @@
 """Runs with models other than trees: what they find, that they resume, and what they refuse."""
 
+from contextlib import closing
+
 import numpy as np
 import pytest
 from stores import make_store
@@ -10,6 +12,7 @@ from srs_ooc.learners.trial import Trial, tried
 from srs_ooc.planning.plan import make_plan
 from srs_ooc.planning.subject import subject_of_store
 from srs_ooc.runs import memory
+from srs_ooc.runs.cluster.dask_line import DaskCluster
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
@@ -180,6 +183,7 @@ def test_groups_of_rows_are_held_out_whole(tmp_path):
         ({"model": "knn", "q": 16}, "fewer than the 16 features"),
         ({"model": "knn", "method": "srs", "model_importance": "subspaces"}, "share one score"),
         ({"model": "knn", "method": "prs", "model_folds": 3, "q": None}, "scores and folds of its"),
+        ({"model": "knn", "method": "rase", "q": None}, "one of the methods"),
         ({"model": "knn", "model_folds": 100}, None),
         ({"model": "forest"}, "found 'forest'"),
         ({"model": "knn", "model_params": "[]"}, "expected a JSON object"),
@@ -194,6 +198,28 @@ def test_what_does_not_go_together_is_refused_by_name(checkerboard, tmp_path, gi
         ranked(checkerboard, run, **given)
     assert says in str(caught.value)
     assert not run.exists()
+
+
+def test_workers_elsewhere_are_refused_before_a_run_is_made_and_when_it_goes_on(
+    checkerboard, tmp_path
+):
+    run, store = tmp_path / "x.run", Store.open(checkerboard)
+    cluster = DaskCluster(client=None, worker_memory_mb=512)
+    given = Options(method="rs", subspace_size="4", model="knn")
+    with pytest.raises(UsageError, match="dask: expected --model tree, found knn"):
+        open_or_create(store, run, Request(given, iterations=4, cluster=cluster))
+    assert not run.exists()
+    with closing(open_or_create(store, run, Request(given, iterations=2))) as ledger:
+        work_on(ledger, store, Request(given))
+        with pytest.raises(UsageError, match="dask: expected --model tree, found knn"):
+            work_on(ledger, store, Request(given, iterations=4, cluster=cluster))
+        assert ledger.progress().iteration == 2
+
+
+def test_a_report_draws_the_scores_of_models(checkerboard, tmp_path):
+    ranked(checkerboard, tmp_path / "x.run", model="knn", iterations=40)
+    page = srs_ooc.open_run(tmp_path / "x.run").report(tmp_path / "x.html").read_text()
+    assert "score by model knn" in page
 
 
 def test_the_model_is_part_of_the_identity_and_predicts_nothing_afterwards(checkerboard, tmp_path):

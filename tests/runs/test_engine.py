@@ -143,12 +143,12 @@ def test_engine_equals_algorithm_1(table, tmp_path, name):
 def test_threads_stops_and_caps_change_nothing(table, tmp_path, name):
     """Laws 1 and 2: workers that run ahead, stopping and going on, reading instead of mapping."""
     store = table[0]
-    whole = run_to(store, tmp_path / "whole.run", 200, **CASES[name])
+    whole = run_to(store, tmp_path / "whole.run", 120, **CASES[name])
     for threads in (2, 3):
         run = tmp_path / f"{threads}.run"
-        assert run_to(store, run, 200, threads=threads, **CASES[name]) == whole
+        assert run_to(store, run, 120, threads=threads, **CASES[name]) == whole
     pieces = tmp_path / "pieces.run"
-    for until in (1, 2, 50, 51, 133, 200):
+    for until in (1, 2, 50, 51, 93, 120):
         state = run_to(store, pieces, until, threads=1 + until % 3, **CASES[name])
     assert state == whole
 

@@ -1,18 +1,25 @@
 """The version of the evidence that a run was begun under, and that its verdict is of."""
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.evidence.params import EVIDENCE
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.params import EVIDENCE, STAGES
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.replays import BESTS
+from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import CONCLUSION
+from srs_ooc.store.store import Store
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "format-2" / "runs.zip"
 """Runs of the first version; its README says where each was interrupted."""
@@ -51,6 +58,32 @@ def test_an_identity_without_a_version_is_of_the_first(old):
     record = read(old / "run-in-screen", "spec")
     assert "evidence" not in record
     assert RunSpec.from_json(record).evidence == 1
+
+
+def test_an_unfinished_run_keeps_its_decoys_and_its_closing_stage(old):
+    run = old / "run-in-closing"
+    assert read(run).stages == 1
+    srs_ooc("resume", run)
+    assert (read(run).stages, read(run).evidence) == (1, EVIDENCE)
+    assert read(run, "spec")["stages"] == 1
+    srs_ooc("run", old / "store", "--out", old / "new.run", "--q", 30, "--iterations", 20)
+    assert read(old / "new.run").stages == STAGES > 1
+
+
+def test_families_of_the_first_version_are_pairings_of_their_own(old):
+    store = Store.open(old / "store")
+    begun = read(old / "run-in-screen")
+    begun = replace(begun, judging=replace(begun.judging, decoys=3))
+    task = Task.of_run(begun, store, Inputs())
+    found = decoy_families(begun, task)
+    for number, family in enumerate(found):
+        expected = task.exchangeability().involution(key_of(begun.seed, Purpose.DECOYS, number))
+        np.testing.assert_array_equal(family, expected)
+    assert begun.n_copies_apart == 1
+    now = replace(begun, stages=STAGES)
+    assert now.n_copies_apart == 4
+    first, second, third = decoy_families(now, task)
+    np.testing.assert_array_equal(first[second], third)
 
 
 def test_runs_without_a_final_verdict_have_no_version(old):

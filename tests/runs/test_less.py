@@ -183,6 +183,7 @@ def test_a_table_of_scores_can_be_written_ranked_and_given_back(store, tmp_path)
         ("f1\nf2\n", "columns name and score"),
         ("", "columns name and score"),
         ("name,score\nf1,0\n", "a score above 0"),
+        (f'name,score\n"{"x" * 200_000}",1\n', "field larger than field limit"),
     ],
 )
 def test_a_file_of_scores_that_is_none_is_refused(store, tmp_path, text, words):
@@ -205,6 +206,12 @@ def test_a_file_of_scores_that_is_none_is_refused(store, tmp_path, text, words):
 def test_what_does_not_fit_is_refused_by_name(store, tmp_path, asked, words):
     judge = ("--judge", "probe", "--iterations", 10)
     assert words in error_of("run", store, "--out", tmp_path / "a.run", *judge, *asked)
+
+
+def test_scores_take_no_option_that_they_would_ignore(store, tmp_path):
+    (tmp_path / "rows.txt").write_text("1\n")
+    said = error_of("scores", store, "--validation-rows", tmp_path / "rows.txt")
+    assert "No such option" in said
 
 
 def test_a_verdict_on_scores_of_unknown_origin_is_refused(store, tmp_path):

@@ -6,7 +6,7 @@ from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store
 
 SHAPES = {  # rows, features, options
-    "wide": (40, 200_000, ("--judge", "probe", "--q", 2000, "--iterations", 300)),
+    "wide": (40, 200_000, ("--judge", "probe", "--q", 2000, "--iterations", 60)),
     "tall": (200_000, 12, ("--judge", "probe", "--q", 6, "--iterations", 2, "--max-depth", 6)),
     "square": (2000, 6000, ("--judge", "probe", "--q", 500, "--iterations", 60)),
     "entropy": (
@@ -14,7 +14,7 @@ SHAPES = {  # rows, features, options
         20,
         ("--judge", "probe", "--q", 5, "--iterations", 2, "--impurity", "entropy"),
     ),
-    "few-candidates": (2000, 6000, ("--judge", "probe", "--q", 500, "--k", 3, "--iterations", 200)),
+    "few-candidates": (2000, 6000, ("--judge", "probe", "--q", 500, "--k", 3, "--iterations", 60)),
     "keeps-everything-at-once": (
         20,
         300_000,
@@ -29,18 +29,18 @@ SHAPES = {  # rows, features, options
     "blocks": (
         40,
         200_000,
-        ("--judge", "probe", "--q", 2000, "--draw-block", 64, "--iterations", 300),
+        ("--judge", "probe", "--q", 2000, "--draw-block", 64, "--iterations", 60),
     ),
-    "decoys": (40, 200_000, ("--q", 2000, "--judge", "decoy", "--iterations", 300)),
+    "decoys": (40, 200_000, ("--q", 2000, "--judge", "decoy", "--iterations", 60)),
     "more-decoys": (
         40,
         100_000,
-        ("--q", 1000, "--judge", "decoy", "--decoys", 3, "--iterations", 300),
+        ("--q", 1000, "--judge", "decoy", "--decoys", 3, "--iterations", 60),
     ),
     "replays": (
         20,
         300_000,
-        ("--replays", 4, "--fdr", 0.2, "--iterations", 5, "--threads", 1, "--q", 2000),
+        ("--permutations", 2, "--fdr", 0.4, "--iterations", 5, "--threads", 1, "--q", 2000),
     ),
     "tall-decoys": (
         60_000,
@@ -68,7 +68,7 @@ SHAPES = {  # rows, features, options
             3,
         ),
     ),
-    "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 3000)),
+    "keeps-everything": (60, 100_000, ("--judge", "positive", "--iterations", 800)),
 }
 
 
@@ -113,7 +113,7 @@ def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, n
 def test_a_table_whose_features_all_stand_out_stays_under_the_cap(tmp_path):
     rng = np.random.default_rng(0)
     labels = np.arange(40) % 2
-    values = rng.standard_normal((400_000, 40)).astype(np.float32) + 3 * labels.astype(np.float32)
+    values = rng.standard_normal((250_000, 40)).astype(np.float32) + 3 * labels.astype(np.float32)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "t.run"
     options = ("--judge", "decoy", "--q", 2000, "--iterations", 20, "--threads", 1)
     refused = error_of("run", store, "--out", run, "--memory-mb", 30, *options)

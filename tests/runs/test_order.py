@@ -118,9 +118,8 @@ def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
 def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
     store = made[0]
     (tmp_path / "out").write_text("f0\nf7\n")
-    request = Request(
-        Options(judge="decoy", subspace_size="50"), tmp_path / "out", iterations=60, memory_mb=4000
-    )
+    options = Options(judge="decoy", subspace_size="50", decoys=1)
+    request = Request(options, tmp_path / "out", iterations=60, memory_mb=4000)
     ledger = open_or_create(Store.open(store), tmp_path / "t.run", request)
     work_on(ledger, Store.open(store), request)
     shown = stored_positions(N_FEATURES)[VerdictRecord.read(ledger).order]

@@ -103,15 +103,15 @@ CASES = [
     ("decoys", "screening"),
     ("decoys", "screening, closing"),
     ("replays", "screening, closing"),
-    ("replays", "replay 1 of 9"),
-    ("replays", "replay 2 of 9, closing"),
+    ("replays", "replay 1 of 4"),
+    ("replays", "replay 2 of 4, closing"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "stage"), CASES)
 def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, kind, stage):
     store, other = stores
-    asked = request(replays=9) if kind == "replays" else request()
+    asked = request(replays=4, fdr="0.2") if kind == "replays" else request()
     work(store, tmp_path / "whole.run", asked)
     swap = Swap(store, other)
     with pytest.raises(StoreError, match=r"expected the store with fingerprint .* was replaced"):

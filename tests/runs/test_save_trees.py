@@ -6,14 +6,14 @@ import subprocess
 import time
 
 import pytest
-from command import command_line, environment, error_of, json_of, srs_ooc
+from command import committing_often, environment, error_of, json_of, srs_ooc, wait_for
 from stores import make_store, noise_table
 
 from srs_ooc.runs.ledger import Ledger, TreeReader
 from srs_ooc.trees.forest_reference import PROBE, Leaf, decode_tree
 
 OPTIONS = ("--q", 400, "--alpha", 0.5, "--probe-min-draws", 2, "--probe-min-wins", 0.6)
-ITERATIONS = 40_000
+ITERATIONS = 20_000
 
 
 @pytest.fixture(scope="module")
@@ -47,42 +47,36 @@ def n_read(run):
     return sum(len(batch.root) for batch in batches)
 
 
+def started(*arguments):
+    return subprocess.Popen(
+        committing_often(*arguments),
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
 def test_a_killed_run_goes_on_to_the_same_tree_file(store, tmp_path):
     """Law 1, SIGKILL at random moments, with other numbers of workers; bytes beyond are cut off."""
-    begun = time.monotonic()
     srs_ooc(*command(store, tmp_path / "whole.run", 1))
-    lasting = time.monotonic() - begun  # on this machine, now
     whole = tree_bytes(tmp_path / "whole.run")
     random.seed(5)
-    run, kills, cut = tmp_path / "killed.run", 0, 0
-    for attempt in range(12):
-        process = subprocess.Popen(
-            command_line(*command(store, run, 1 + attempt % 3)),
-            env=environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        try:
-            _, errors = process.communicate(timeout=lasting * random.uniform(0.06, 0.3))
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-            kills += 1
-            if (run / "trees.bin").exists():
-                ledger = Ledger(run, writable=False)
-                valid = ledger.meta("trees_nbytes")
-                iteration = ledger.progress().iteration
-                ledger.close()
-                cut += len(tree_bytes(run)) > valid
-                assert whole.startswith(tree_bytes(run)[:valid])
-                if iteration:
-                    assert n_read(run) == iteration
-        else:
-            assert process.returncode == 0, errors
-            break
-    srs_ooc("resume", run)
-    assert kills >= 3
+    run, done, cut = tmp_path / "killed.run", 0, 0
+    for attempt in range(4):
+        process = started(*command(store, run, 1 + attempt % 3))
+        wait_for(process, run, done)
+        time.sleep(random.uniform(0, 0.3))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        ledger = Ledger(run, writable=False)
+        valid, done = ledger.meta("trees_nbytes"), ledger.progress().iteration
+        ledger.close()
+        cut += len(tree_bytes(run)) > valid
+        assert whole.startswith(tree_bytes(run)[:valid])
+        assert n_read(run) == done
+    assert 0 < done < ITERATIONS
     assert cut >= 1, "some kills must leave bytes beyond the last commit"
+    srs_ooc("resume", run)
     assert tree_bytes(run) == whole
     assert n_read(run) == ITERATIONS
 
@@ -182,16 +176,9 @@ def test_a_damaged_tree_file_is_an_error(store, tmp_path, damage):
 def test_trees_are_used_while_the_run_goes_on(store, tmp_path):
     """As of the last commit, and the run is not disturbed."""
     run = tmp_path / "going.run"
-    process = subprocess.Popen(
-        command_line(*command(store, run, 1), "--iterations", 10**6),
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process = started(*command(store, run, 1), "--iterations", 10**6)
     try:
-        while not run.exists() or json_of("status", run, "--json")["iterations"] == 0:
-            assert process.poll() is None
-            time.sleep(0.05)
+        wait_for(process, run, 0)
         report = json_of("predict", run, store, tmp_path / "out.csv", "--json")
         assert report["n_trees"] > 0
         assert report["n_rows"] == 120

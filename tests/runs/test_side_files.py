@@ -1,5 +1,7 @@
 """Files of names are read in bounded memory, and what is found does not depend on how much."""
 
+import os
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from srs_ooc.base.errors import UsageError
 from srs_ooc.ingestion.texts import hash_text
 from srs_ooc.runs import side_files
-from srs_ooc.runs.side_files import LOOKING_NBYTES, NAME_NBYTES, find_all, read_lines
+from srs_ooc.runs.side_files import NAME_NBYTES, SideFile, read_lines
 
 WORDS = st.text("abé ", min_size=1, max_size=4).map(str.strip).filter(bool)
 
@@ -29,6 +31,10 @@ class Texts:
         return self._texts[index]
 
 
+def find_all(file, names, spare_nbytes=0):
+    return SideFile.of(file, "feature", len(names)).find_all(Texts(names), spare_nbytes)
+
+
 @given(
     names=st.lists(WORDS, min_size=1, max_size=20, unique=True),
     data=st.data(),
@@ -45,7 +51,7 @@ def test_the_names_found_do_not_depend_on_the_memory(tmp_path_factory, names, da
         patch.setattr(side_files, "LINES", size)
         if collide:
             patch.setattr(side_files, "hash_text", lambda text: hash_text(text) % 3)
-        found = find_all(file, Texts(names), "feature", 0)
+        found = find_all(file, names)
     assert found.tolist() == [name in asked for name in names]
 
 
@@ -59,8 +65,8 @@ def test_more_memory_means_fewer_readings(tmp_path, monkeypatch):
         monkeypatch.setattr(
             side_files, "read_lines", lambda *a, n=counts: n.append(1) or read_lines(*a)
         )
-        room = LOOKING_NBYTES + 3 + NAME_NBYTES * n_at_a_time
-        assert find_all(file, Texts([f"n{i}" for i in range(100)]), "feature", room).sum() == 1
+        spare = NAME_NBYTES * n_at_a_time
+        assert find_all(file, [f"n{i}" for i in range(100)], spare).sum() == 1
         readings.append(len(counts))
     assert readings == [1 + 10, 1 + 2, 1 + 1]  # one counts the lines
 
@@ -78,6 +84,25 @@ def test_far_more_lines_than_names_are_refused(tmp_path, monkeypatch):
     file = tmp_path / "names.txt"
     file.write_text("a\n" * 12)
     with pytest.raises(UsageError, match="at most 9 lines, as the store has 2 features"):
-        find_all(file, Texts("ab"), "feature", 0)
+        find_all(file, "ab")
     file.write_text("a\n" * 9)
-    np.testing.assert_array_equal(find_all(file, Texts("ab"), "feature", 0), [True, False])
+    np.testing.assert_array_equal(find_all(file, "ab"), [True, False])
+
+
+def test_long_lines_are_looked_up_a_few_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(side_files, "LINES_NBYTES", 100)
+    blocks = list(side_files.together(iter([b"x" * 60] * 5 + [b"y"] * 3), len))
+    assert [len(block) for block in blocks] == [2, 2, 4]
+
+
+def test_a_file_that_changes_or_can_be_read_once_only_is_an_error(tmp_path):
+    file = tmp_path / "names.txt"
+    for before, after in (("a\n", "a\nb\n"), ("a\nb\n", "a\n"), ("c\nb\n", "")):
+        file.write_text(before)
+        counted = SideFile.of(file, "feature", 2)
+        file.write_text(after)
+        with pytest.raises(UsageError, match="changed while it was read"):
+            counted.find_all(Texts("ab"), 0)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="pipe: expected a file, which is read more than once"):
+        SideFile.of(tmp_path / "pipe", "feature", 2)

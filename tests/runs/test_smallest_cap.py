@@ -12,9 +12,9 @@ SHAPES = {"narrow": (300, 40), "wide": (24, 60_000), "tall": (30_000, 12)}
 WAYS = {
     "decoys": (),
     "three-decoys": ("--decoys", 3),
-    "replays": ("--replays", 9),
+    "replays": ("--permutations", 9),
     "trees": ("--save-trees",),
-    "replays-and-trees": ("--replays", 9, "--save-trees"),
+    "replays-and-trees": ("--permutations", 9, "--save-trees"),
     "files": ("--rows", "rows.txt", "--exclude", "excluded.txt"),
 }
 QUICK = {("narrow", "decoys"), ("wide", "files")}

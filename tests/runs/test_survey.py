@@ -8,7 +8,7 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.involutions import involution
+from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.evidence.rank_tests import RankTarget, strengths
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.item_tests import MarginalTests
@@ -51,7 +51,7 @@ def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
     with resources_of(spec, opened, learned, 1 << 32, 1) as resources:
         found = MarginalTests(resources).of_all()
     first = values[stored_positions(N_FEATURES)]
-    rows = [involution(key_of(SEED, Purpose.DECOYS, m), N_ROWS) for m in range(2)]
+    rows = Exchangeability(N_ROWS).families(key_of(SEED, Purpose.DECOYS, 0), 2)
     whole = np.concatenate([first, *(first[:, r] for r in rows)])
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in whole])
     if task == "classification":
@@ -116,9 +116,9 @@ def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
 def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
-    every, _ = conclude(store, tmp_path / "every.run")
+    every, _ = conclude(store, tmp_path / "every.run", decoys=1)
     monkeypatch.setattr("srs_ooc.runs.survey.OUTSTANDING", 7)
-    some, facts = conclude(store, tmp_path / "some.run")
+    some, facts = conclude(store, tmp_path / "some.run", decoys=1)
     assert facts["n_outstanding"] == 7
     n = np.count_nonzero(some["is_outstanding"])
     np.testing.assert_array_equal(some["features"][:n], every["features"][:n])

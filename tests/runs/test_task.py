@@ -10,11 +10,12 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.sizes import MB
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.spec import Options, Shape, settle
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 
@@ -87,7 +88,12 @@ def test_strata_that_hold_the_target_are_refused(tmp_path):
     srs_ooc.ingest(values.T, tmp_path / "t.zarr", target=labels, strata=labels)
     task = Task.of(Store.open(tmp_path / "t.zarr"), Inputs(), exchanges=True)
     with pytest.raises(UsageError, match="all have the same one"):
-        task.check_exchangeable()
+        task.check_exchangeable(spec_with_decoys())
+
+
+def spec_with_decoys():
+    shape = Shape(N_ROWS, N_FEATURES, N_FEATURES, 2, 1)
+    return settle(Options(judge="decoy"), shape, "", 4000 * MB)
 
 
 def test_the_target_is_read_once_for_all_stages_of_a_run(tmp_path, monkeypatch):

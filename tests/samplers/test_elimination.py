@@ -7,7 +7,7 @@ import numpy as np
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import key_of
-from srs_ooc.samplers.elimination import BATCHES, COUNTING, TREES, Elimination, round_sizes
+from srs_ooc.samplers.elimination import BATCHES, EVEN, TREES, Elimination, round_sizes
 
 
 @dataclass
@@ -31,14 +31,14 @@ def grown(stage, scores):
 def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
     scores = (np.arange(200)[::-1] * 100).astype(np.int64)
     items = np.random.default_rng(0).permutation(200).astype(np.uint32)
-    stage = Elimination(items, 7, COUNTING, 1000)
-    other = Elimination(items, 7, COUNTING, 1000)
+    stage = Elimination(items, 7, EVEN, 1000)
+    other = Elimination(items, 7, EVEN, 1000)
     assert round_sizes(200) == [200, 100, 50]
     while not stage.done(stage.n_trees_done):
         grown(stage, scores)
         grown(other, scores)
         if other.tree % 311 == 0:
-            before, other = other, Elimination(items, 7, COUNTING, 1000)
+            before, other = other, Elimination(items, 7, EVEN, 1000)
             other.restore(Saved(before.state().arrays))
     assert stage.n_trees_done == stage.n_trees == 3 * TREES
     np.testing.assert_array_equal(stage.items, np.arange(200))
@@ -51,13 +51,13 @@ def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
 
 
 def test_a_tree_sees_no_more_than_the_capacity():
-    stage = Elimination(np.arange(100, dtype=np.uint32), 1, COUNTING, 12)
+    stage = Elimination(np.arange(100, dtype=np.uint32), 1, EVEN, 12)
     assert len(propose(stage).features) == stage.capacity == 12
-    assert len(propose(Elimination(np.arange(1, dtype=np.uint32), 1, COUNTING, 12)).features) == 1
+    assert len(propose(Elimination(np.arange(1, dtype=np.uint32), 1, EVEN, 12)).features) == 1
 
 
 def test_the_version_changes_with_those_still_in():
-    stage = Elimination(np.arange(60, dtype=np.uint32), 1, COUNTING, 60)
+    stage = Elimination(np.arange(60, dtype=np.uint32), 1, EVEN, 60)
     scores = np.arange(60) * 1000
     versions = []
     while not stage.done(stage.n_trees_done):

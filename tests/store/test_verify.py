@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import shutil
 import zlib
 
@@ -15,13 +16,16 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results.export import export_columns
+from srs_ooc.results.values import values_of
 from srs_ooc.store.check import check_files
+from srs_ooc.store.codec import crc_of, encode
 from srs_ooc.store.layout import SMALL_ARRAYS
 from srs_ooc.store.manifest import SHA256, read_manifest, sha256_of
 from srs_ooc.store.names import Names
 from srs_ooc.store.reading import Categories
 from srs_ooc.store.small_arrays import read_array
 from srs_ooc.store.store import Store
+from srs_ooc.store.values import ValuesReader
 
 N_ROWS, N_FEATURES = 6, 5
 CSV = "id,a,b,c,d,e,w,s,g,y\n" + "".join(
@@ -297,3 +301,36 @@ def test_sealed_garbage_in_a_small_array_is_a_store_error_or_can_be_read(store, 
     finally:
         file.write_bytes(kept)
         (store / "zarr.json").write_bytes(manifest)
+
+
+def sealed_values(store, name, column):
+    """Write the values of a feature anew, with right checksums."""
+    manifest = read_manifest(store)
+    names = list(Names(store, manifest))
+    stored = read_array(store, manifest, "positions").tolist().index(names.index(name))
+    reader, file = ValuesReader(store, manifest), store / "values" / "c" / "0" / "0"
+    chunk = reader.read_chunk(0)[0].copy()
+    chunk[stored, : len(column)] = column
+    data = b"".join(encode(chunk))
+    file.write_bytes(data)
+    crcs = store / "values_crc32c" / "c" / "0"
+    crcs.write_bytes(np.array([crc_of(data)], SMALL_ARRAYS["values_crc32c"]).tobytes())
+    record = record_of(store)
+    record["checksums"]["values_crc32c/c/0"] = zlib.crc32(crcs.read_bytes())
+    seal(store, record)
+
+
+@pytest.mark.parametrize("code", [3.0, -1.0, 0.5, np.inf])
+def test_a_value_that_is_no_category_is_an_error_that_names_feature_and_row(whole, tmp_path, code):
+    store = shutil.copytree(whole, tmp_path / "t.zarr")
+    sealed_values(store, "c", [0, 1, code, 2, np.nan, 1])
+    message = f"feature 'c', row 3: expected codes of its 3 categories, found {code:g}"
+    opened = Store.open(store)
+    for use in (
+        opened.verify,
+        lambda: export_columns(opened, np.arange(N_FEATURES), tmp_path / "out.csv"),
+        lambda: values_of(opened, np.arange(N_FEATURES)),
+    ):
+        with pytest.raises(StoreError, match=re.escape(message)):
+            use()
+    assert not (tmp_path / "out.csv").exists()

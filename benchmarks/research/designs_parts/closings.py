@@ -19,7 +19,7 @@ from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.survey import largest_decoy_group
 from srs_ooc.samplers.base import IMPORTANCE
-from srs_ooc.samplers.elimination import COUNTING, SURVIVORS, TREES, Elimination, Manner
+from srs_ooc.samplers.elimination import EVEN, SURVIVORS, TREES, Elimination, Manner
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest import Trees, decode_trees
@@ -63,7 +63,7 @@ class Closing:
 
     name: str
     label: str
-    manner: Manner = COUNTING
+    manner: Manner = EVEN
     n_survivors: int = SURVIVORS
     sizes: tuple[int, ...] = ()
     k_share: float = 1.0

@@ -15,7 +15,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.ranking import best_items, mean_importance
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.planning.iterations import DRAWS_TO_VERDICT, MIN_ITERATIONS
+from srs_ooc.planning.iterations import MIN_ITERATIONS, MOST_DRAWS
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.request import Request
@@ -121,7 +121,7 @@ class Screen:
 
     def n_iterations(self, resources: Resources) -> int:
         """Return T as the program settles it for two lanes, fewer by the trees of a subspace."""
-        draws = ceil(DRAWS_TO_VERDICT * resources.n_candidates / resources.spec.subspace_size)
+        draws = ceil(MOST_DRAWS * resources.n_candidates / resources.spec.subspace_size)
         return ceil(max(2 * draws, MIN_ITERATIONS) / self.trees)
 
     @contextmanager

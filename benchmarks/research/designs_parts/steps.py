@@ -12,7 +12,6 @@ from designs_parts.catalogue import Promotion, Ranked
 from designs_parts.cuts import LEVEL
 from designs_parts.screens import Screen
 from srs_ooc.evidence.marginal import least_passing, p_values_of
-from srs_ooc.evidence.promotion import passing_level
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.resources import Resources
@@ -37,6 +36,11 @@ def marginal(tests: MarginalTests, n_features: int) -> Arrays:
     strengths = tests.of(np.arange(n_features, dtype=np.uint32))
     passing = np.flatnonzero(strengths >= least_passing(strengths, LEVEL))
     return {"features": passing.astype(np.uint32)}
+
+
+def passing_level(x: Fraction, n_families: int) -> Fraction:
+    """Return the level of all items at which x / (1 - x) of the features that pass are false."""
+    return x * (1 + n_families) / (1 + (n_families - 1) * x)
 
 
 def outstanding(tests: MarginalTests, promotion: Promotion, n_families: int, key: int) -> Arrays:

@@ -10,6 +10,8 @@ from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
 from srs_ooc.evidence.params import (
     EVIDENCE,
     FIRST_EVIDENCE,
+    FIRST_STAGES,
+    STAGES,
     DecoyParams,
     NoJudgeParams,
     PositiveParams,
@@ -63,7 +65,7 @@ class RunParams(Params):
         "Features paged in at a time, or 'max' for all the cap holds.",
         default=0,
         default_text="5% of the features, at least 100, within the cap; with --method less twice "
-        "their square root",
+        "their square root; with rase room for all subspaces of a model",
         metavar="Q",
         flags=("--q",),
     )
@@ -71,7 +73,8 @@ class RunParams(Params):
         Choice(tuple(JUDGES)),
         "Test of relevance: the paper's probe, any positive importance, or decoys with a final "
         "verdict (docs/evidence.md); none for a method that only ranks.",
-        default_text="decoy; probe with its own options or --save-trees; none with --method prs",
+        default_text="decoy; probe with its own options or --save-trees; none with --method prs "
+        "or rase",
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
@@ -102,6 +105,8 @@ class RunSpec:
         What is fitted on each subspace, and how features are scored by it.
     evidence : int
         Version of how a final verdict is computed; of no meaning without one.
+    stages : int
+        Version of how its decoys are made and its closing stage is grown; the same.
     """
 
     store: str
@@ -112,6 +117,7 @@ class RunSpec:
     learner: TreeParams
     judging: Params
     evidence: int = EVIDENCE
+    stages: int = STAGES
     validation: str = NOT_GIVEN["validation"]
     model: ModelParams = TREE_MODEL
 
@@ -120,7 +126,7 @@ class RunSpec:
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
         if self.validation != NOT_GIVEN["validation"]:
             own["validation"] = self.validation
-        version = {"evidence": self.evidence} if self.concludes else {}
+        version = {"evidence": self.evidence, "stages": self.stages} if self.concludes else {}
         return own | self.values() | version
 
     def values(self) -> dict[str, Any]:
@@ -153,6 +159,7 @@ class RunSpec:
                 judging=_restored(JUDGES[run.judge], record),
                 model=_restored(ModelParams, record),
                 evidence=int(record.get("evidence", FIRST_EVIDENCE)),
+                stages=int(record.get("stages", FIRST_STAGES)),
             )
         except (TypeError, ValueError, KeyError) as error:
             raise RunError(f"the run's identity in its ledger is damaged: {error!r}.") from error
@@ -247,6 +254,11 @@ class RunSpec:
     def decoys(self) -> int:
         """Families of decoys."""
         return 0 if self.decoy_judge is None else self.decoy_judge.decoys
+
+    @property
+    def n_copies_apart(self) -> int:
+        """Features and their families, where these are drawn apart; else 1."""
+        return 1 + self.decoys if self.decoys > 1 and self.stages > FIRST_STAGES else 1
 
     @property
     def replays(self) -> int:

@@ -11,6 +11,7 @@ from srs_ooc.learners.trial import LIBRARY_NBYTES
 from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.grow import record_nbytes, recorded_nbytes
+from srs_ooc.trees.subsets import sorted_nbytes
 from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import TreeLimits
 
@@ -93,12 +94,14 @@ def extra_nbytes(
     )
 
 
-def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
+def work_nbytes(
+    shape: Shape, n_columns: int, extra: int = 0, *, judges_candidates: bool = False
+) -> int:
     """Return the bytes one worker needs for a block of ``n_columns`` and its tree.
 
     The block, with the values of its codes where thresholds are drawn between them, the kernel's
     scratch, one tile of staging to read into, the outcome's arrays, and
-    ``extra`` bytes of :func:`extra_nbytes`.
+    ``extra`` bytes of :func:`extra_nbytes`; where it ``judges_candidates``, rows in order too.
     """
     staging = block_nbytes(1, shape.n_rows, shape.code_nbytes)
     scratch = learner_nbytes(
@@ -111,6 +114,7 @@ def work_nbytes(shape: Shape, n_columns: int, extra: int = 0) -> int:
         + COLUMN_NBYTES * n_columns
         + values_nbytes(n_columns, shape.n_values)
         + (decoded_nbytes(shape.n_rows, n_columns, shape.code_nbytes) if shape.is_decoded else 0)
+        + (sorted_nbytes(shape.n_rows, n_columns) if judges_candidates else 0)
         + extra
     )
 
@@ -127,9 +131,7 @@ def fixed_nbytes(
     judging = [
         (
             "decoys, closing and verdict",
-            CONCLUSION_NBYTES
-            + Exchangeability.nbytes(shape.n_rows)
-            + 4 * n_families * shape.n_rows,
+            CONCLUSION_NBYTES + Exchangeability.nbytes(shape.n_rows, n_families),
         )
     ]
     if shape.has_strata:
@@ -158,6 +160,7 @@ def largest_subspace(
     *,
     concludes: bool = False,
     state: int = 0,
+    judges_candidates: bool = False,
 ) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
@@ -168,7 +171,8 @@ def largest_subspace(
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
-        if fixed + work_nbytes(shape, middle + 1, extra) <= cap_nbytes:
+        work = work_nbytes(shape, middle + 1, extra, judges_candidates=judges_candidates)
+        if fixed + work <= cap_nbytes:
             low = middle
         else:
             high = middle - 1

@@ -70,7 +70,7 @@ def settle(
     if saves_trees and isinstance(judging, DecoyParams) and judging.decoys:
         raise UsageError(
             "--save-trees: expected trees of features only, found --judge decoy, whose trees split "
-            "on decoys too. Use --replays, or another judge, or leave it out."
+            "on decoys too. Use --permutations, or another judge, or leave it out."
         )
     sampler = method.params.settle(given, shape)
     if saves_trees and method.splits_rows:
@@ -82,6 +82,9 @@ def settle(
         shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees
     )
     default = (method.default_subspace or _default_subspace)(sampler, shape.n_candidates)
+    if method.default_subspace is None and isinstance(judging, DecoyParams):
+        # As large a part of the items as of one family: features must meet one another as often.
+        default = max(default, ceil(default * (1 + judging.decoys) / 2))
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
     _check_draw_block(sampler, size if largest else None)
     if largest:
@@ -124,7 +127,14 @@ def _largest(
     state = method.state_nbytes(sampler, shape.n_rows, n_items)
     concludes = isinstance(judging, DecoyParams)
     return largest_subspace(
-        shape, cap_nbytes, learner.impurity, extra, n_families, concludes=concludes, state=state
+        shape,
+        cap_nbytes,
+        learner.impurity,
+        extra,
+        n_families,
+        concludes=concludes,
+        state=state,
+        judges_candidates=method.judges_candidates,
     )
 
 
@@ -149,8 +159,9 @@ def _check_belong(options: Options, run: RunParams, method: type[Params]) -> Non
             whose, found = owner_of(name), run.judge
             if is_of_a_method(name):
                 found = run.method
+            shown = declared()[name].renamed or name
             raise UsageError(
-                f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                f"--{_flag(shown)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
 
@@ -200,7 +211,8 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
             continue
         found = held.get(name, "none")
         if str(given) != str(found):
-            differences.append(f"{_flag(name)} {found} (asked for: {given})")
+            shown = name if name in INPUTS else known[name].renamed or name
+            differences.append(f"{_flag(shown)} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "

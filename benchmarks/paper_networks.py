@@ -1,0 +1,184 @@
+"""GENIE3 on the DREAM4 networks against Table 5 of the PRS paper, and against scikit-learn in time.
+
+Prints three tables: the area under precision-recall on networks 1 to 3, mean of seeds, all 100 rows
+and the 90 of ``part`` train; processor seconds of the same forests, ours and scikit-learn's, in
+turns, on one core; and a network of 5,000 genes x 500 rows under 512 MB: seconds a target, peak
+resident size from outside, and the whole extrapolated from the targets that were run.
+
+    python benchmarks/paper_networks.py --data FOLDER [--only table5|time|large] [--seeds 3]
+
+FOLDER holds ``netK_expression.csv.gz`` (columns ``part``, G1 .. G100) and ``netK_gold.tsv.gz``
+(regulator, target, 0 or 1). Nothing else is read or downloaded.
+"""
+
+import argparse
+import csv
+import gzip
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+from sklearn.metrics import average_precision_score
+
+import srs_ooc
+
+PUBLISHED = {1: 0.17, 2: 0.15, 3: 0.25}
+WAYS = [("forest", "all"), ("forest", "sqrt"), ("extra-trees", "all"), ("extra-trees", "sqrt")]
+KINDS = {"forest": RandomForestRegressor, "extra-trees": ExtraTreesRegressor}
+LARGE = 5000, 500
+
+
+def area(edges: Path, gold: Path) -> float:
+    """Return the average precision of edges over all pairs of a gold standard."""
+    with edges.open(newline="") as stream:
+        weights = {
+            (r["regulator"], r["target"]): float(r["weight"]) for r in csv.DictReader(stream)
+        }
+    with gzip.open(gold, "rt") as stream:
+        pairs = [line.split() for line in stream]
+    scores = [weights.get((a, b), 0.0) for a, b, _ in pairs]
+    return float(average_precision_score([int(is_edge) for *_, is_edge in pairs], scores))
+
+
+def expression(data: Path, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return values (n_rows, n_genes) and which rows are of the part ``train``."""
+    with gzip.open(data / f"net{number}_expression.csv.gz", "rt") as stream:
+        rows = list(csv.reader(stream))[1:]
+    return np.array([row[1:] for row in rows], float), np.array([r[0] == "train" for r in rows])
+
+
+def store_of(data: Path, number: int, folder: Path) -> Path:
+    """Ingest a network once; return its store."""
+    store = folder / f"net{number}.zarr"
+    if not store.exists():
+        source = data / f"net{number}_expression.csv.gz"
+        srs_ooc.ingest(source, store, target="part", memory_mb=512)
+    return store
+
+
+def table5(data: Path, folder: Path, seeds: int, trees: int) -> None:
+    """Print areas under precision-recall beside those published."""
+    print(f"area under precision-recall, {trees} trees a target, mean of {seeds} seeds (sd)")
+    print(f"{'':28}" + "".join(f"   network {k}   " for k in PUBLISHED))
+    print(f"{'published, GENIE3':28}" + "".join(f"{a:10.2f}     " for a in PUBLISHED.values()))
+    for ensemble, k in WAYS:
+        for n_rows in (100, 90):
+            cells = []
+            for number in PUBLISHED:
+                training = np.flatnonzero(expression(data, number)[1]) + 1
+                rows = None if n_rows == 100 else [str(row) for row in training.tolist()]
+                found = []
+                for seed in range(seeds):
+                    with TemporaryDirectory(dir=folder) as scratch:
+                        out = Path(scratch) / "edges.csv"
+                        srs_ooc.network(
+                            store_of(data, number, folder),
+                            out,
+                            rows=rows,
+                            ensemble=ensemble,
+                            k=k,
+                            trees=trees,
+                            seed=seed,
+                        )
+                        found.append(area(out, data / f"net{number}_gold.tsv.gz"))
+                cells.append(f"   {statistics.mean(found):.3f} ({np.std(found):.3f})")
+            print(f"{f'{ensemble}, K {k}, {n_rows} rows':28}" + "".join(cells), flush=True)
+
+
+def in_time(data: Path, folder: Path, repeats: int) -> None:
+    """Print processor seconds of the same forests, the parties in turns, one core each."""
+    n_targets, trees = 20, 100
+    names = [f"G{i + 1}" for i in range(n_targets)]
+    values, _ = expression(data, 1)
+    store = store_of(data, 1, folder)
+    print(f"network 1, {n_targets} targets, {trees} trees each: processor seconds, one core")
+    for ensemble, k in WAYS:
+        ours, theirs = [], []
+        for repeat in range(repeats):
+            with TemporaryDirectory(dir=folder) as scratch:
+                start = time.process_time()
+                out = Path(scratch) / "edges.csv"
+                srs_ooc.network(
+                    store, out, targets=names, ensemble=ensemble, k=k, trees=trees, seed=repeat,
+                    threads=1,
+                )  # fmt: skip
+                ours.append(time.process_time() - start)
+            start = time.process_time()
+            for target in range(n_targets):
+                inputs = np.delete(values, target, axis=1).astype(np.float32)
+                outputs = values[:, target] / values[:, target].std()
+                many = None if k == "all" else k
+                peer = KINDS[ensemble](trees, max_features=many, random_state=repeat, n_jobs=1)
+                peer.fit(inputs, outputs)
+                for tree in peer.estimators_:
+                    tree.tree_.compute_feature_importances(normalize=False)
+            theirs.append(time.process_time() - start)
+        ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
+        print(
+            f"{f'{ensemble}, K {k}':22} ours {statistics.median(ours):6.3f}   scikit-learn "
+            f"{statistics.median(theirs):7.3f}   {statistics.median(ratios):5.1f} times "
+            f"({min(ratios):.1f} to {max(ratios):.1f})",
+            flush=True,
+        )
+
+
+def large(folder: Path, n_targets: int, trees: int) -> None:
+    """Print seconds a target and the peak of a network of 5,000 genes x 500 rows under 512 MB."""
+    n_genes, n_rows = LARGE
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((n_rows, n_genes), dtype=np.float32)
+    values[:, 200:] += values[:, rng.integers(0, 200, n_genes - 200)]  # each follows a regulator
+    np.save(folder / "genes.npy", np.column_stack([values, np.arange(n_rows) % 2]))
+    store = folder / "genes.zarr"
+    srs_ooc.ingest(folder / "genes.npy", store, memory_mb=512)
+    targets = folder / "targets.txt"
+    targets.write_text("".join(f"f{200 + i}\n" for i in range(n_targets)))
+    print(f"{n_genes} genes x {n_rows} rows, {trees} trees a target, under 512 MB, one core")
+    for ensemble, k in WAYS:
+        out = folder / f"{ensemble}-{k}.csv"
+        command = [sys.executable, "-m", "srs_ooc", "network", store, "--targets", targets]
+        asked = ["--ensemble", ensemble, "--k", k, "--trees", trees, "--threads", 1, "--out", out]
+        done = subprocess.run(
+            ["/usr/bin/time", "-f", "%U %S %M", *map(str, command + asked)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        user, system, peak_kb = done.stderr.split()[-3:]
+        each = (float(user) + float(system)) / n_targets
+        print(
+            f"{f'{ensemble}, K {k}':22} {each:8.2f} processor s a target; peak "
+            f"{int(peak_kb) * 1024 / 1e6:.0f} MB; all {n_genes} targets, extrapolated: "
+            f"{each * n_genes / 3600:.1f} h on one core",
+            flush=True,
+        )
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--only", choices=["table5", "time", "large"])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--trees", type=int, default=100, help="of a target in Table 5")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--large-targets", type=int, default=4)
+    parser.add_argument("--large-trees", type=int, default=100)
+    asked = parser.parse_args()
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        if asked.only in (None, "table5"):
+            table5(asked.data, folder, asked.seeds, asked.trees)
+        if asked.only in (None, "time"):
+            in_time(asked.data, folder, asked.repeats)
+        if asked.only in (None, "large"):
+            large(folder, asked.large_targets, asked.large_trees)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""Random Subspace Ensemble on one small file: sampler and trees without a store."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from prs_in_memory import Grower, Problem
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import cross_val_score
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from srs_ooc.base.records import Iteration, Subspace
+from srs_ooc.base.seeds import key_of
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.learners.base import Columns
+from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.samplers.method import Ground, method_of
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import Response
+from srs_ooc.trees.subsets import judge_all_at_once
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import TreeLimits
+
+N_COMPARED = 30
+"""Subspaces that scikit-learn judges too."""
+
+
+def run_file(path: Path, relevant: list[int], rounds: int) -> dict[str, float]:
+    """Run one file with the paper's options but for the rounds; return what it came to."""
+    problem = Problem(path)
+    seen, p = problem.seen(), len(problem.codes)
+    judge = Judge(problem, seen)
+    begun, sampler = time.process_time(), make_sampler(problem, seen, rounds)
+    iteration = 0
+    while not sampler.done(iteration):
+        sampler.absorb(iteration, judge.fit(sampler.propose(iteration, 0), iteration))
+        iteration += 1
+    seconds = time.process_time() - begun
+    limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
+    rows = TrainingRows.of(problem.padded(seen), problem.impurity)
+    grower = Grower(problem, TreeLearner(rows, limits, p))
+    said = [grower.on_test_rows(Subspace(own), t) for t, own in enumerate(sampler.best)]
+    is_relevant = np.isin(np.arange(p), relevant)
+    return {
+        "score": problem.score(np.stack(said), seen.center),
+        "ap": float(average_precision_score(is_relevant, sampler.score)),
+        "size": float(np.mean([len(own) for own in sampler.best])),
+        "best_round": sampler.best_round + 1,
+        "seconds": seconds,
+    } | speeds(problem, judge, make_sampler(problem, seen, 1).propose(0, 0))
+
+
+def make_sampler(problem: Problem, seen: Response, rounds: int) -> Any:
+    """Return the sampler with the paper's options; D follows from the training rows alone."""
+    method, p = method_of("rase"), len(problem.codes)
+    table = SimpleNamespace(
+        n_rows=problem.n_train, n_candidates=p, n_classes=1 if problem.is_regression else 2
+    )
+    params = method.params.settle({"rounds": rounds, "validation": "by place"}, table)
+    held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
+    ground = Ground(p, p, None, p, 1, key_of(0, 1), Tally(p), response=seen, validation=held_out)
+    return method.make(params, ground)
+
+
+class Judge:
+    """Judges subspaces on the rows before the test, as a run does."""
+
+    def __init__(self, problem: Problem, seen: Response) -> None:
+        p = len(problem.codes)
+        self._codes = problem.codes[:, : problem.n_seen]
+        self._block = Block(p, problem.n_seen, 2, tiled=False)
+        self._columns = self._block.codes.view(np.uint16)[: self._codes.size]
+        self._seen = seen
+        self._limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
+        rows = TrainingRows.of(seen, problem.impurity)
+        self._learner = TreeLearner(rows, self._limits, p, candidates=True)
+
+    def n_trees(self, subspace: Subspace) -> int:
+        """Judge the candidates of a subspace; return how many trees that took."""
+        features, candidates = subspace.features, subspace.candidates
+        assert candidates is not None
+        self._page_in(features)
+        keys = np.arange(len(candidates.splits), dtype=np.uint64)
+        judged = judge_all_at_once(
+            self._block, features, candidates, self._seen, keys, self._limits
+        )
+        assert judged is not None
+        return judged[1]
+
+    def fit(self, subspace: Subspace, number: int) -> Any:
+        """Return the outcome of a subspace."""
+        features = subspace.features
+        self._page_in(features)
+        work = Iteration(number, subspace, key_of(0, 2, number))
+        return self._learner.fit(self._block, Columns(features, features), work)
+
+    def _page_in(self, features: NDArray[np.uint32]) -> None:
+        columns = self._columns[: len(features) * self._codes.shape[1]]
+        columns.reshape(len(features), -1)[:] = self._codes[features]
+
+
+def speeds(problem: Problem, judge: Judge, subspace: Subspace) -> dict[str, float]:
+    """Return models a second of the first iteration, here and by loops over scikit-learn.
+
+    A subspace counts as ten models, judged to the end or given up; trees are those grown.
+    """
+    c = subspace.candidates
+    assert c is not None
+    n_models = (len(c.bounds) - 1) * len(c.splits)
+    begun = time.process_time()
+    n_trees = judge.n_trees(subspace)
+    seconds = time.process_time() - begun
+    own = n_models / seconds
+    x = problem.codes[:, : problem.n_seen].T.astype(np.float32)
+    y = problem.y[: problem.n_seen]
+    bounds = zip(c.bounds[:N_COMPARED], c.bounds[1:], strict=False)
+    members = [subspace.features[c.places[first:end]] for first, end in bounds]
+    kind = DecisionTreeRegressor if problem.is_regression else DecisionTreeClassifier
+
+    def loop() -> None:
+        for own_features in members:
+            some = np.ascontiguousarray(x[:, own_features])
+            for split in c.splits:
+                tree = kind(random_state=0).fit(some[split.fitted], y[split.fitted])
+                tree.predict(some[split.predicted])
+
+    def whole_loop() -> None:
+        rows = slice(problem.n_train)
+        for own_features in members:
+            cross_val_score(kind(random_state=0), x[rows, own_features], y[rows], cv=10)
+
+    n_compared = N_COMPARED * len(c.splits)
+    loops = n_compared / _seconds(loop), n_compared / _seconds(whole_loop)
+    return {
+        "models_a_second": own,
+        "trees_a_second": n_trees / seconds,
+        "times_fit_predict": own / loops[0],
+        "times_cross_val_score": own / loops[1],
+    }
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun

@@ -1,0 +1,132 @@
+"""A network from Python: what ``srs-ooc network`` does, as a call."""
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from srs_ooc.api.runs import StoreOrPath, store_of
+from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.interrupts import noted
+from srs_ooc.base.records import Step
+from srs_ooc.base.spelling import python_spelling
+from srs_ooc.networks.network import Network, NetworkRequest, work_on_network
+from srs_ooc.networks.params import NetworkParams
+from srs_ooc.results.progress import Progress, Shown
+from srs_ooc.runs.given import NamesOrFile, names_file
+from srs_ooc.runs.request import DEFAULT_MEMORY_MB
+from srs_ooc.store.store import Store
+
+
+def network(
+    store: StoreOrPath,
+    out: str | Path,
+    *,
+    regulators: NamesOrFile = None,
+    targets: NamesOrFile = None,
+    rows: NamesOrFile = None,
+    run: str | Path | None = None,
+    top: int | None = None,
+    memory_mb: int = DEFAULT_MEMORY_MB,
+    threads: int | None = None,
+    progress: Progress = None,
+    **options: Any,
+) -> Network:
+    """Weigh the regulators of every target of a store, and write the edges, the heaviest first.
+
+    The same as ``srs-ooc network``, to the byte. Ctrl-C keeps the targets that are done; the same
+    call goes on.
+
+    Parameters
+    ----------
+    store : Store or path
+        The store. A target is one of its features; its own target is not looked at.
+    out : path
+        CSV or Parquet file of the edges: ``regulator``, ``target``, ``weight``.
+    regulators, targets : path or iterable of str, optional
+        Names of features: a file with one a line, or the names. All, if not given.
+    rows : path or iterable of str, optional
+        Row ids to train on, likewise.
+    run : path, optional
+        Folder of what is done; ``out`` with ``.network`` if not given.
+    top : int, optional
+        Only so many edges.
+    memory_mb : int
+        Cap, as of :func:`run`.
+    threads : int, optional
+        Workers; the cores there are, if not given. No result depends on it.
+    progress : bool or callable, optional
+        As for :func:`run`.
+    **options
+        Of the network's identity: ``method``, ``ensemble``, ``max_features`` (or ``k``), ``trees``,
+        ``thresholds``, ``seed``; see ``srs-ooc network --help``.
+
+    Returns
+    -------
+    Network
+        What was done.
+
+    Raises
+    ------
+    UsageError, StoreError, RunError, BudgetError
+        As on the command line.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        request = NetworkRequest(
+            Path(out),
+            NetworkParams.settle(_options(options), None),
+            names_file(regulators, Path(scratch) / "regulators", "regulators"),
+            names_file(targets, Path(scratch) / "targets", "targets"),
+            names_file(rows, Path(scratch) / "rows", "rows"),
+            None if run is None else Path(run),
+            top,
+            memory_mb,
+            threads,
+        )
+        return _work(store_of(store), request, progress)
+
+
+def _work(store: Store, request: NetworkRequest, progress: Progress) -> Network:
+    """Work until it is done, interrupted, or a callable of the user's raises.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Once all that is done is kept, if there was a Ctrl-C.
+    """
+    shown = Shown(progress)
+    try:
+        with noted(signal.SIGINT) as signals:
+
+            def keep_going(step: Step) -> bool:
+                return shown.step(step) and signals.received is None
+
+            done = work_on_network(store, request, keep_going)
+    finally:
+        shown.close()
+    if shown.error is not None:
+        raise shown.error
+    if signals.received is not None:
+        raise KeyboardInterrupt
+    return done
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a network by their full names.
+
+    Raises
+    ------
+    UsageError
+        If one is not known.
+    """
+    known = NetworkParams.options()
+    found = {"max_features" if name == "k" else name: value for name, value in given.items()}
+    unknown = [name for name in found if name not in known]
+    if unknown or len(found) < len(given):
+        raise UsageError(
+            f"{(unknown or ['max_features'])[0]}: expected options of a network, each once: "
+            f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
+        )
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,110 @@
+"""``srs-ooc network``: regulators of every target, as ranked edges."""
+
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import click
+
+from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.sizes import counted
+from srs_ooc.cli.config import read_config
+from srs_ooc.cli.options import FILE, option_of, with_options
+from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, echo_json, say
+from srs_ooc.cli.progress import RunProgress
+from srs_ooc.cli.run import work_signals
+from srs_ooc.cli.shows import progress_option
+from srs_ooc.networks.network import Network, NetworkRequest, work_on_network
+from srs_ooc.networks.params import NetworkParams
+from srs_ooc.store.store import Store
+
+
+@click.command("network")
+@click.argument("store", type=FILE)
+@click.option("--regulators", type=FILE, metavar="FILE",
+              help="Features that may regulate, one name a line.  [default: all]")  # fmt: skip
+@click.option("--targets", type=FILE, metavar="FILE",
+              help="Features to explain, one name a line.  [default: all numeric]")  # fmt: skip
+@click.option("--rows", type=FILE, metavar="FILE", help="Row ids to train on, one a line.")
+@with_options([option_of(name, option) for name, option in NetworkParams.options().items()])
+@click.option("--out", type=FILE, required=True, metavar="EDGES",
+              help="CSV or Parquet file of the edges.")  # fmt: skip
+@click.option("--run", type=FILE, metavar="RUN",
+              help="Folder of what is done.  [default: EDGES with .network]")  # fmt: skip
+@click.option("--top", type=click.IntRange(1), metavar="N",
+              help="Only the N heaviest edges.  [default: all above 0]")  # fmt: skip
+@click.option("--threads", type=click.IntRange(1), metavar="N",
+              help="Workers; no result depends on it.  [default: the cores there are]")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="What was done as JSON.")
+@click.option("--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
+              metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
+@SAFE_OPTION
+@MEMORY_OPTION
+@progress_option
+def network_command(
+    store: Path,
+    regulators: Path | None,
+    targets: Path | None,
+    rows: Path | None,
+    out: Path,
+    run: Path | None,
+    top: int | None,
+    threads: int | None,
+    as_json: bool,
+    safe_csv: bool,
+    memory_mb: int,
+    shows: str | None,
+    **given: Any,
+) -> None:
+    """Weigh the regulators of every target of STORE, and write the edges, heaviest first.
+
+    A target is a feature of STORE: one regression of its values on all regulators but itself.
+    STORE's own target is not looked at. The same command again goes on where it was interrupted.
+
+    \b
+    regulator, target         names of features
+    weight                    share of the target's variance; edges of weight 0 are left out
+    """
+    process_nbytes()  # of the program alone, before there is work
+    params = NetworkParams.settle({k: v for k, v in given.items() if v is not None}, None)
+    request = NetworkRequest(
+        out, params, regulators, targets, rows, run, top, memory_mb, threads, safe_csv
+    )
+    progress = RunProgress(memory_mb, shows)
+    with work_signals() as signals:
+
+        def keep_going(step: Any) -> bool:
+            progress.show(step)
+            return signals.received is None
+
+        try:
+            network = work_on_network(
+                Store.open(store), request, keep_going, lambda text: say(text, err=True)
+            )
+        finally:
+            progress.close()
+    if not network.is_done:
+        say(
+            f"stopped after {network.n_done} of {network.n_targets} targets; nothing is lost. The "
+            f"same command goes on; what is done is in {quote(network.run)}.",
+            err=True,
+        )
+        sys.exit(128 + (signals.received or 0))
+    if as_json:
+        echo_json(vars(network))
+    else:
+        _report(network, memory_mb)
+
+
+def _report(network: Network, memory_mb: int) -> None:
+    constant = f" ({network.n_constant} constant, without edges)" if network.n_constant else ""
+    say(
+        f"{network.out}: {counted(network.n_edges, 'edge')} from "
+        f"{counted(network.n_regulators, 'regulator')} to "
+        f"{counted(network.n_targets, 'target')}{constant}"
+    )
+    say(
+        f"{network.seconds:.1f} s of work; peak memory {network.peak_mb:.0f} MB of {memory_mb} MB. "
+        f"What is done is kept in {network.run}."
+    )

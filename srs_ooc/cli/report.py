@@ -1,0 +1,79 @@
+"""``srs-ooc report``."""
+
+from pathlib import Path
+
+import click
+
+from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.cli.output import say
+from srs_ooc.report.drawing import FIGURES
+from srs_ooc.report.facts import facts_of
+from srs_ooc.report.writing import KINDS, default_path, opened, text_of, write_figure, write_report
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.place import find_store
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command("report")
+@click.argument("run", type=_FILE)
+@click.option("-o", "--out", type=_FILE,
+              help="The file to make; - for standard output.  [default: RUN.html]")  # fmt: skip
+@click.option("--format", "kind", type=click.Choice(KINDS),
+              help="A page that needs no network, Markdown, or JSON.  [default: by the name of the "
+                   "file, else html]")  # fmt: skip
+@click.option("--figure", type=click.Choice(list(FIGURES)),
+              help="One figure alone, to a file .svg, .png or .pdf.")  # fmt: skip
+@click.option("--store", type=_FILE, help="The run's store, if it was moved.")
+@click.option("--overwrite", is_flag=True, help="Replace a report that is there.")
+@click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
+              help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
+                   "[default: the run's]")  # fmt: skip
+def report_command(
+    run: Path,
+    out: Path | None,
+    kind: str | None,
+    figure: str | None,
+    store: Path | None,
+    overwrite: bool,
+    memory_mb: int | None,
+) -> None:
+    """Write what RUN found, and how sure that is, as one page to look at.
+
+    The page is one file that opens without a network: what was asked and found, warnings, the
+    features with a small plot of each against the target, figures, and how to repeat it
+    (docs/report.md). It takes `pip install 'srs-ooc[report]'`; Markdown and JSON take nothing.
+    """
+    process_nbytes()  # of the program alone, before there is work
+    kind, target = _asked(run, out, kind, figure)
+    ledger = Ledger(run, writable=False)
+    cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
+    draws = figure is not None or kind == "html"
+    source = opened(ledger, find_store(ledger, store), cap_nbytes, draws=draws)
+    if target is None:
+        click.echo(text_of(source, facts_of(source), kind), nl=False)
+        return
+    if figure is not None:
+        write_figure(source, target, figure, replaces=overwrite)
+    else:
+        write_report(source, target, kind, replaces=overwrite)
+    ledger.close()
+    say(f"{target}: {describe_nbytes(target.stat().st_size)}")
+
+
+def _asked(
+    run: Path, out: Path | None, kind: str | None, figure: str | None
+) -> tuple[str, Path | None]:
+    """Return the kind of report and the file to make, None for standard output."""
+    if figure is not None and (out is None or str(out) == "-"):
+        raise UsageError(
+            f"--figure: expected the name of a file, such as -o {figure}.svg, found none."
+        )
+    if kind is None:
+        found = "" if out is None else out.suffix.lower().removeprefix(".")
+        kind = found if found in KINDS else "html"
+    if out is None:
+        return kind, default_path(run, kind)
+    return kind, None if str(out) == "-" else out

@@ -1,0 +1,1 @@
+"""Networks: one regression per target over one store, its regulators ranked as edges."""

@@ -1,0 +1,145 @@
+"""What memory a network takes, and how it is shared out under the cap."""
+
+from dataclasses import dataclass
+
+from srs_ooc.base.budget import Budget
+from srs_ooc.base.sizes import MB
+from srs_ooc.networks.book import shard_nbytes
+from srs_ooc.networks.genes import (
+    DUPLICATE_NBYTES,
+    GENE_NBYTES,
+    HASH_COLUMNS,
+    MOST_DUPLICATES,
+    Genes,
+)
+from srs_ooc.networks.params import NetworkParams
+from srs_ooc.networks.ranking import EDGE_NBYTES, FEWEST_EDGES
+from srs_ooc.networks.responses import TOGETHER
+from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.value_tables import MAKING_NBYTES
+from srs_ooc.store.value_tables import ROW_NBYTES as VALUE_ROW_NBYTES
+from srs_ooc.trees.block import block_nbytes, values_nbytes
+from srs_ooc.trees.grow import scratch_nbytes
+from srs_ooc.trees.training import TrainingRows
+
+READING_NBYTES = 12 * MB
+"""Allowance for chunks of values: as packed, as decoded, and the tables of codes."""
+ROW_NBYTES = 64
+"""Bytes of a row: draws with replacement, and what of a target is missing."""
+COLUMN_NBYTES = 48
+"""Bytes of a regulator of one target: its number, flag, importance, weight."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """How a network works under its cap.
+
+    Attributes
+    ----------
+    n_workers : int
+        Targets under way at once.
+    mapped : bool
+        Whether the store is mapped into memory.
+    n_edges : int
+        Edges that may be put in order together.
+    """
+
+    n_workers: int
+    mapped: bool
+    n_edges: int
+
+
+def grant(
+    manifest: Manifest,
+    genes: Genes,
+    params: NetworkParams,
+    n_rows: int,
+    n_values: int,
+    cap_nbytes: int,
+    threads: int,
+) -> Grant:
+    """Share the cap out: one worker first, then more, then the store mapped; then edges.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        Of the store.
+    genes : Genes
+        Regulators and targets.
+    params : NetworkParams
+        How trees are grown.
+    n_rows, n_values : int
+        Rows trained on; values kept of each code's column, 0 for none.
+    cap_nbytes : int
+        Cap on the memory of the whole process.
+    threads : int
+        Workers wanted.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold one worker; it names the smallest that would do.
+    """
+    budget = Budget(cap_nbytes)
+    for purpose, n_bytes in _fixed(manifest, genes, n_rows):
+        budget.grant(purpose, n_bytes)
+    if n_values:
+        making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
+        budget.grant("reading the values of codes", making)
+    n_regulators = len(genes.regulators)
+    work = worker_nbytes(manifest, params, n_regulators, n_rows, n_values)
+    budget.grant(f"a block of {n_regulators} regulators and its trees", work)
+    budget.check()
+    n_workers = 1
+    while n_workers < min(threads, len(genes.targets)) and budget.fits(work):
+        budget.grant("another worker", work)
+        n_workers += 1
+    mapped = budget.fits(manifest.codes_nbytes)
+    if mapped:
+        budget.grant("the store, mapped", manifest.codes_nbytes)
+    # Edges are put in order once the workers have gone.
+    room = budget.free_nbytes + (n_workers - 1) * work
+    return Grant(n_workers, mapped, FEWEST_EDGES + max(0, room) // EDGE_NBYTES)
+
+
+def _fixed(manifest: Manifest, genes: Genes, n_rows: int) -> list[tuple[str, int]]:
+    n_regulators, n_targets = len(genes.regulators), len(genes.targets)
+    comparing = block_nbytes(HASH_COLUMNS, n_rows, manifest.code_nbytes)
+    return [
+        (
+            "names and regulators",
+            GENE_NBYTES * (manifest.n_features + 4 * (n_regulators + n_targets))
+            + DUPLICATE_NBYTES * MOST_DUPLICATES,
+        ),
+        ("columns that are compared", 2 * comparing),
+        ("targets", READING_NBYTES + 3 * TOGETHER * 8 * manifest.n_rows),
+        ("weights on their way to disk", shard_nbytes(n_targets, n_regulators)),
+        ("ledger", LEDGER_NBYTES),
+        ("edges in order", FEWEST_EDGES * EDGE_NBYTES),
+    ]
+
+
+def worker_nbytes(
+    manifest: Manifest, params: NetworkParams, n_regulators: int, n_rows: int, n_values: int
+) -> int:
+    """Return the bytes of a worker: its block, its trees, and the results that wait for it."""
+    weighted = "weights" in manifest.row_columns
+    scratch = scratch_nbytes(
+        n_rows,
+        n_regulators,
+        1,
+        manifest.code_nbytes,
+        1 + (weighted or params.bootstrap),
+        best=params.splitter == "best",
+    )
+    response = TrainingRows.nbytes(n_rows, "variance", 1 + weighted)
+    return (
+        block_nbytes(n_regulators, n_rows, manifest.code_nbytes)
+        + values_nbytes(n_regulators, n_values)
+        + 2 * block_nbytes(1, n_rows, manifest.code_nbytes)
+        + scratch
+        + 2 * response
+        + ROW_NBYTES * n_rows
+        + 3 * COLUMN_NBYTES * n_regulators
+    )

@@ -1,0 +1,145 @@
+"""The course of a run: what was found when, how often features were drawn, time and memory."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from srs_ooc.report.source import Source
+
+BARS = 40
+POINTS = 500
+"""Points of a line at most."""
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Discoveries:
+    """Features found by so many iterations.
+
+    Attributes
+    ----------
+    iterations, found : list of int
+        After each of these iterations, so many.
+    comes_last : bool
+        Whether the judge decides once, after the last iteration.
+    """
+
+    iterations: list[int]
+    found: list[int]
+    comes_last: bool
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often features were drawn.
+
+    Attributes
+    ----------
+    edges : list of int
+        Of the bars: from one (included) to the next (not included).
+    features, selected : list of int
+        Features drawn so often, and selected ones among them.
+    median, least : int
+        Over the features that could be drawn.
+    n_never : int
+        Features never drawn.
+    """
+
+    edges: list[int]
+    features: list[int]
+    selected: list[int]
+    median: int
+    least: int
+    n_never: int
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Time and memory as committed with the iterations; sizes in MB of 10**6 bytes.
+
+    Attributes
+    ----------
+    iterations : list of int
+        When the state was committed.
+    seconds : list of float
+        Seconds of work until then.
+    resident_mb : list of float
+        Memory resident then.
+    cap_mb, peak_mb : float
+        The cap, and the largest size, the closing stage and the verdict included.
+    total_seconds : float
+        Seconds of work in all.
+    """
+
+    iterations: list[int]
+    seconds: list[float]
+    resident_mb: list[float]
+    cap_mb: float
+    peak_mb: float
+    total_seconds: float
+
+
+def discoveries_of(source: Source) -> Discoveries:
+    """Return when features were found; of a judge that decides last, how many in the end."""
+    done = source.reading.n_iterations
+    if source.spec.concludes:
+        n = [] if source.reading.verdict is None else [source.reading.n_selected]
+        return Discoveries([done] * len(n), n, comes_last=True)
+    entered = np.sort(source.reading.kept.entered.astype(np.int64))
+    at, found = np.unique(entered, return_counts=True)
+    places = _thinned(len(at))
+    iterations = [0, *at[places].tolist(), done]
+    return Discoveries(
+        iterations, [0, *np.cumsum(found)[places].tolist(), len(entered)], comes_last=False
+    )
+
+
+def draws_of(source: Source) -> Draws:
+    """Return how often the features that could be drawn were, decoys not counted."""
+    n_features, drawn = source.manifest.n_features, source.reading.tally.n_drawn
+    largest = max(
+        (int(drawn[start : min(start + _PIECE, n_features)].max()) for start in _starts(source)),
+        default=0,
+    )
+    times = np.zeros(largest + 1, np.int64)
+    for start in _starts(source):
+        piece = drawn[start : min(start + _PIECE, n_features)]
+        times += np.bincount(piece, minlength=largest + 1)
+    excluded = source.inputs.excluded
+    times[0] -= 0 if excluded is None else len(excluded)
+    there = np.flatnonzero(times)
+    low = int(there[0]) if len(there) else 0
+    width = -(-(largest + 1 - low) // BARS)
+    edges = np.arange(low, largest + 1 + width, width)
+    of_selected = np.bincount(drawn[source.selected], minlength=largest + 1)
+    half = int(np.searchsorted(np.cumsum(times), source.n_candidates / 2))
+    bars = [times[a:b].sum() for a, b in pairwise(edges.tolist())]
+    selected = [of_selected[a:b].sum() for a, b in pairwise(edges.tolist())]
+    never = int(times[0])
+    return Draws(
+        edges.tolist(), [int(n) for n in bars], [int(n) for n in selected], half, low, never
+    )
+
+
+def _starts(source: Source) -> range:
+    return range(0, source.manifest.n_features, _PIECE)
+
+
+def usage_of(source: Source) -> Usage:
+    """Return what the ledger noted of time and memory at its commits."""
+    rows = np.array(list(source.ledger.history()), np.float64).reshape(-1, 4)
+    rows = rows[_thinned(len(rows))]
+    return Usage(
+        [int(i) for i in rows[:, 0]],
+        [round(s, 3) for s in rows[:, 2].tolist()],
+        [round(b / 1e6, 1) for b in rows[:, 3].tolist()],
+        float(source.status.memory_mb),
+        source.status.peak_rss_mb,
+        source.status.seconds,
+    )
+
+
+def _thinned(n: int) -> list[int]:
+    """Return the places of at most ``POINTS`` of ``n``, the last one among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int)).tolist() if n else []

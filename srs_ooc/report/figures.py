@@ -1,0 +1,234 @@
+"""The figures of a report, each drawn on axes of matplotlib."""
+
+from typing import Any
+
+import numpy as np
+
+from srs_ooc.base.terminal import visible
+from srs_ooc.report.correlations import Correlations
+from srs_ooc.report.course import Discoveries, Draws, Usage
+from srs_ooc.report.cut import Cut
+from srs_ooc.report.held_out import HeldOut
+from srs_ooc.report.profiles import Profiles
+
+BLUE, ORANGE, GREEN, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#aa4499", "#8a8f98"
+INK, RULE = "#1d2229", "#d4d9e0"
+COLOURS = (
+    BLUE, ORANGE, GREEN, PURPLE, "#b8860b", "#56b4e9", "#7f3b08", "#4d4dff", "#66a61e", "#e7298a",
+    "#1b7f8c", "#a6761d", GREY,
+)  # fmt: skip
+"""Of classes: told apart by most people, whatever colours they see."""
+_FEW_CLASSES = 3
+_MISSING_AT = 1.15
+
+
+def draw_cut(ax: Any, cut: Cut) -> None:
+    """Draw scores by rank, features beside decoys."""
+    scores, is_decoy = np.array(cut.scores), np.array(cut.is_decoy, bool)
+    chosen, ranks = np.array(cut.is_selected, bool), np.arange(1, len(scores) + 1)
+    kinds = (
+        ("not selected", ~is_decoy & ~chosen, GREY, "o"),
+        ("decoys", is_decoy, ORANGE, "x"),
+        ("selected", chosen, BLUE, "o"),
+    )
+    for label, these, colour, marker in kinds:
+        if these.any():
+            size = 14 if marker == "x" else 10
+            drawn = ranks[these], scores[these]
+            ax.scatter(*drawn, s=size, c=colour, marker=marker, linewidths=0.8, label=label)
+    if cut.level is not None and not cut.levels:
+        ax.axhline(cut.level, color=INK, linewidth=0.8, linestyle="--", label="asked")
+    ax.set_xscale("log")  # the cut is often among the first few of a thousand
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("rank")
+    ax.set_ylabel(cut.measure)
+    if len(scores):
+        _legend(ax)
+    else:
+        _say(ax, "No scores are kept of this run.")
+
+
+def draw_levels(ax: Any, cut: Cut) -> None:
+    """Draw q-values by place, with the level that was asked for."""
+    if not cut.levels:
+        _say(ax, "No q-values: there is no verdict with a level.")
+        return
+    # Points: a feature that one of its own decoys stands before has level 1, among lower ones.
+    ax.scatter(cut.places, cut.levels, s=6, c=BLUE, linewidths=0, label="q-value")
+    if cut.level is not None:
+        ax.axhline(cut.level, color=ORANGE, linewidth=1, linestyle="--", label="level asked")
+    if cut.n_outstanding:
+        label = "last marginally significant"
+        ax.axvline(cut.n_outstanding, color=GREEN, linewidth=1, linestyle=":", label=label)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("place of the feature in the ranking that is cut")
+    ax.set_ylabel("q-value")
+    _legend(ax)
+
+
+def draw_discoveries(ax: Any, discoveries: Discoveries) -> None:
+    """Draw how many features were found by so many iterations."""
+    if discoveries.comes_last:
+        n = discoveries.found[-1] if discoveries.found else None
+        found = "no verdict yet" if n is None else f"{n:,} selected"
+        at = f"after {discoveries.iterations[-1]:,} iterations: " if discoveries.iterations else ""
+        _say(ax, f"This judge decides once, at the end:\n{at}{found}.")
+        return
+    ax.step(discoveries.iterations, discoveries.found, where="post", color=BLUE)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("iterations")
+    ax.set_ylabel("features found")
+
+
+def draw_draws(ax: Any, draws: Draws) -> None:
+    """Draw how often features were drawn."""
+    edges = np.array(draws.edges)
+    width = np.diff(edges)
+    ax.bar(edges[:-1], draws.features, width, align="edge", color=GREY, label="all features")
+    ax.bar(edges[:-1], draws.selected, width, align="edge", color=BLUE, label="selected")
+    ax.axvline(draws.median, color=INK, linewidth=0.8, linestyle="--", label="median")
+    ax.set_yscale("symlog", linthresh=1)
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("subspaces that a feature was in")
+    ax.set_ylabel("features")
+    _legend(ax)
+
+
+def draw_correlations(ax: Any, correlations: Correlations) -> None:
+    """Draw absolute rank correlations, clusters framed."""
+    values = np.array(correlations.absolute).reshape(len(correlations.names), -1)
+    n = len(values)
+    if not n:
+        _say(ax, "No features to compare.")
+        return
+    image = ax.imshow(values, vmin=0, vmax=1, cmap="cividis", interpolation="nearest")
+    clusters = np.array(correlations.clusters)
+    for cluster in np.unique(clusters):
+        places = np.flatnonzero(clusters == cluster)
+        if len(places) > 1:
+            first, size = places[0] - 0.5, len(places)
+            corners = np.array([0, 1, 1, 0, 0]), np.array([0, 0, 1, 1, 0])
+            x, y = (first + size * corner for corner in corners)
+            ax.plot(x, y, color=ORANGE, linewidth=1.2)
+    named = zip(correlations.ranks, correlations.names, strict=True)
+    labels = [_short(f"{rank}  {name}") for rank, name in named]
+    ax.set_xticks([])
+    ax.set_yticks(range(n), labels, fontsize=min(8, 320 / n), parse_math=False)
+    ax.tick_params(length=0)
+    ax.figure.colorbar(image, ax=ax, shrink=0.7, label="absolute rank correlation")
+
+
+def draw_held_out(ax: Any, held_out: HeldOut | None) -> None:
+    """Draw accuracy on rows held out against the number of features."""
+    if held_out is None:
+        _say(ax, "Not measured: srs-ooc compact RUN does it.")
+        return
+    style = {"color": BLUE, "marker": "o", "markersize": 3, "linewidth": 1, "capsize": 2}
+    ax.errorbar(held_out.sizes, held_out.scores, held_out.errors, **style)
+    ax.axvline(held_out.chosen, color=ORANGE, linestyle="--", linewidth=1,
+               label=f"{held_out.chosen}: the fewest as good as the best")  # fmt: skip
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.set_xlabel("features")
+    what = "share of variance predicted" if held_out.is_regression else "share predicted right"
+    ax.set_ylabel(f"{what}, rows held out")
+    _legend(ax)
+
+
+def draw_memory(ax: Any, usage: Usage) -> None:
+    """Draw resident memory against the cap over the run's seconds."""
+    ax.plot(usage.seconds, usage.resident_mb, color=BLUE, marker=".", label="resident at commits")
+    ax.axhline(usage.cap_mb, color=ORANGE, linestyle="--", linewidth=1, label="cap")
+    peak = f"largest: {usage.peak_mb:.0f} MB"
+    ax.axhline(usage.peak_mb, color=GREY, linestyle=":", linewidth=1, label=peak)
+    ax.set_ylim(0, 1.08 * max(usage.cap_mb, usage.peak_mb))
+    ax.set_xlim(left=0)
+    ax.set_xlabel("seconds of work")
+    ax.set_ylabel("MB")
+    _legend(ax)
+
+
+def draw_time(ax: Any, usage: Usage) -> None:
+    """Draw iterations done over the run's seconds."""
+    ax.plot([0, *usage.seconds], [0, *usage.iterations], color=BLUE, marker=".")
+    ax.set_xlim(left=0)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("seconds of work")
+    ax.set_ylabel("iterations done")
+
+
+def draw_feature(ax: Any, name: str, profiles: Profiles, i: int = 0) -> None:
+    """Draw a feature against the target: shares of rows by class, or rows and their trend."""
+    if profiles.legend.classes:
+        _draw_classes(ax, profiles, i)
+    else:
+        _draw_numbers(ax, profiles, i)
+    ax.set_title(_short(name), parse_math=False)
+
+
+def _draw_classes(ax: Any, profiles: Profiles, i: int) -> None:
+    counts, used = profiles.counts(i), int(profiles.n_used[i])
+    legend = profiles.legend
+    there = np.append(np.arange(used), legend.n_bins)
+    counts = counts[:, there]
+    at = np.append(np.arange(used), used + max(1.0, used / 8))
+    if len(legend.classes) <= _FEW_CLASSES:
+        shares = counts / np.maximum(np.array(legend.class_rows)[:, None], 1)
+        width = 0.8 / len(shares)
+        for k, (label, share) in enumerate(zip(legend.classes, shares, strict=True)):
+            ax.bar(at + (k - (len(shares) - 1) / 2) * width, share, width,
+                   color=COLOURS[k], label=_plain(label))  # fmt: skip
+        ax.set_ylabel("share of the class's rows")
+    else:
+        shares = counts / np.maximum(counts.sum(axis=0), 1)
+        bottom = np.zeros(len(at))
+        for k, (label, share) in enumerate(zip(legend.classes, shares, strict=True)):
+            ax.bar(at, share, 1.0, bottom, color=COLOURS[k % len(COLOURS)], label=_plain(label))
+            bottom += share
+        ax.set_ylabel("classes of the rows with such values")
+    _name_ends(ax, at[0], at[max(used - 1, 0)], at[-1] if counts[:, -1].any() else None)
+    beside = {"loc": "center left", "bbox_to_anchor": (1, 0.5), "reverse": True}
+    _legend(ax, fontsize="small", **({} if len(shares) <= _FEW_CLASSES else beside))
+
+
+def _draw_numbers(ax: Any, profiles: Profiles, i: int) -> None:
+    places, trend = profiles.scatter(i), profiles.trend(i)
+    targets, used = np.array(profiles.legend.targets), max(int(profiles.n_used[i]), 1)
+    x = np.where(np.isnan(places), _MISSING_AT, places)
+    ax.scatter(x, targets, s=8, color=GREY, linewidths=0)
+    at = (np.arange(used) + 0.5) / used if used == profiles.legend.n_bins else (
+        np.arange(used) / max(used - 1, 1))  # fmt: skip
+    ax.plot(at, trend[:used], color=BLUE, marker=".", label="mean")
+    ax.plot([_MISSING_AT], trend[-1:], color=ORANGE, marker="_", markersize=12, linestyle="")
+    _name_ends(ax, 0, 1, None if np.isnan(trend[-1]) else _MISSING_AT)
+    ax.set_ylabel("target")
+    _legend(ax)
+
+
+def _name_ends(ax: Any, low: float, high: float, missing: float | None) -> None:
+    """Name the ends of an axis of ranks, and the place of missing values."""
+    named = {low: "lowest", high: "highest"} if high > low else {low: "the only value"}
+    named |= {} if missing is None else {missing: "missing"}
+    ax.set_xticks(list(named), list(named.values()))
+
+
+def _legend(ax: Any, **style: Any) -> None:
+    for text in ax.legend(frameon=False, **style).get_texts():
+        text.set_parse_math(False)  # labels are data
+
+
+def _say(ax: Any, text: str) -> None:
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, text, ha="center", va="center", transform=ax.transAxes, color=INK)
+
+
+def _short(text: str, most: int = 32) -> str:
+    plain = _plain(text)
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
+
+
+def _plain(text: str) -> str:
+    """Return a text of others with what is not shown as escapes; matplotlib hides labels with _."""
+    seen = visible(text).replace("\n", " ")
+    return f" {seen}" if seen.startswith("_") else seen

@@ -1,0 +1,228 @@
+"""A report as one page of HTML that asks nothing of any network.
+
+Everything is in the file: styles, scripts, figures and data. Its policy allows the very scripts and
+styles that were written, by their hashes, and nothing from elsewhere. Names of features are data:
+the template escapes them, and the page's script only ever sets them as text.
+"""
+
+import base64
+import hashlib
+import json
+from dataclasses import asdict
+from importlib.resources import files
+from math import isfinite
+from typing import Any
+
+from srs_ooc import __version__
+from srs_ooc.base.terminal import visible
+from srs_ooc.report.drawing import FIGURES, inline_svg, missing
+from srs_ooc.report.ends import Ends
+from srs_ooc.report.facts import Facts
+from srs_ooc.report.profiles import Profiles
+from srs_ooc.results.feature_record import FeatureRecord
+
+PLAIN_ROWS = 200
+"""Rows of the table that are there without a script, too."""
+_DIGITS = 4
+_COLUMNS = {
+    "rank": "rank",
+    "name": "feature",
+    "selected": "selected",
+    "q_value": "q-value",
+    "p_value": "p alone",
+    "score": "score",
+    "importance": "importance",
+    "stability": "stability",
+    "cluster": "cluster",
+    "p_better": "better",
+    "entered": "entered",
+    "n_drawn": "drawn",
+}
+_CAPTIONS = {
+    "cut": ("The cut", "Scores of the first features by rank."),
+    "levels": (
+        "The level",
+        "The q-value of each feature by its place in the ranking that is cut. Selected are the "
+        "features above the last place that is below the level.",
+    ),
+    "discoveries": ("Discoveries", "Features found by so many iterations."),
+    "draws": (
+        "Draws",
+        "How often features were drawn. A feature that was hardly drawn was hardly looked at.",
+    ),
+    "correlation": (
+        "Correlation",
+        "Absolute rank correlations of the first features of the ranking. A frame holds a cluster: "
+        "features that can stand in for the best of it.",
+    ),
+    "accuracy": (
+        "Accuracy on rows held out",
+        "The whole selection was repeated without the rows of each fold; bars are standard errors.",
+    ),
+    "memory": (
+        "Memory",
+        "Resident when the state was committed. The largest includes what came after the "
+        "iterations.",
+    ),
+    "time": ("Time", "Iterations done by seconds of work."),
+}
+
+
+_STEPS = " Scores fall in steps where a round of the closing stage ends."
+_CUT_WITH_DECOYS = (
+    "Scores of features by rank, beside those of decoys, which are their own columns with the rows "
+    "permuted. Where decoys are as good, features are not told from chance."
+)
+_CUT_OF_PROBE = (
+    "Share of draws in which the first features, by rank, were better than an irrelevant column. "
+    "The dashed line is the share that the judge asks for."
+)
+
+
+def page_of(facts: Facts, profiles: Profiles, ends: list[Ends]) -> str:
+    """Return a report as HTML.
+
+    Parameters
+    ----------
+    facts : Facts
+        What it says.
+    profiles : Profiles
+        Of the listed features, in their order.
+    ends : list
+        Of the first of them, see :func:`srs_ooc.report.ends.ends_of`.
+
+    Raises
+    ------
+    UsageError
+        If Jinja2 or matplotlib is not installed.
+    """
+    try:
+        from jinja2 import Environment, StrictUndefined
+    except ImportError as error:
+        raise missing("Jinja2", error) from error
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["seen"] = lambda text: visible(str(text))
+    environment.filters["number"] = _shown
+    environment.filters["commands"] = _with_commands
+    template = environment.from_string(_text("template.html"))
+    style = _text("uPlot.min.css") + _text("style.css")
+    script = _text("uPlot.iife.min.js") + _text("script.js")
+    columns = _columns(facts.features)
+    return template.render(
+        facts=facts,
+        style=style,
+        script=script,
+        policy=_policy(style, script),
+        figures=[(name, *_caption(facts, name), inline_svg(facts, name)) for name in _drawn(facts)],
+        columns=columns,
+        rows=facts.features[:PLAIN_ROWS],
+        data=_data(facts, columns, profiles, ends),
+        version=__version__,
+        licence=_text("uPlot.LICENSE"),
+    )
+
+
+def _text(name: str) -> str:
+    return (files("srs_ooc.report") / "page" / name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Return the policy of a page with this style and script, and nothing else."""
+    hashes = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    )
+    style_hash, script_hash = hashes
+    return (
+        f"default-src 'none'; img-src data:; style-src 'sha256-{style_hash}'; "
+        f"script-src 'sha256-{script_hash}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _caption(facts: Facts, name: str) -> tuple[str, str]:
+    """Return title and caption of a figure; the cut's depends on the judge."""
+    title, text = _CAPTIONS[name]
+    if name != "cut":
+        return title, text
+    if any(facts.cut.is_decoy):
+        text = _CUT_WITH_DECOYS
+    elif facts.cut.level is not None and not facts.cut.levels:
+        text = _CUT_OF_PROBE
+    return title, text + (_STEPS if facts.cut.levels else "")
+
+
+def _drawn(facts: Facts) -> list[str]:
+    """Return the figures that have something to show."""
+    empty = {
+        "levels": not facts.cut.levels,
+        "discoveries": facts.discoveries.comes_last or not facts.discoveries.found[-1],
+        "accuracy": facts.held_out is None,
+        "correlation": len(facts.correlations.names) < 2,
+    }
+    return [name for name in FIGURES if not empty.get(name, False)]
+
+
+def _columns(records: list[FeatureRecord]) -> dict[str, str]:
+    """Return the columns of which a record has a value, with their titles."""
+    return {
+        name: title
+        for name, title in _COLUMNS.items()
+        if _tells(name, [getattr(record, name) for record in records])
+    }
+
+
+def _tells(name: str, values: list[Any]) -> bool:
+    """Return whether a column has values, and says more than that all are selected, or none."""
+    if name == "selected":
+        return len(set(values)) > 1
+    return any(value is not None for value in values)
+
+
+def _with_commands(text: str) -> list[tuple[bool, str]]:
+    """Return a text in parts: whether each is a command, which stands between backticks."""
+    parts = visible(text).split("`")
+    return [(i % 2 == 1, part) for i, part in enumerate(parts)]
+
+
+def _shown(value: Any) -> str:
+    """Return a value as the table shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3g}" if isinstance(value, float) else visible(str(value))
+
+
+def _data(facts: Facts, columns: dict[str, str], profiles: Profiles, ends: list[Ends]) -> str:
+    """Return what the page's script draws from, as JSON that cannot end a script element."""
+    values = {
+        name: [_compact(getattr(record, name)) for record in facts.features] for name in columns
+    }
+    values["name"] = [visible(record.name) for record in facts.features]
+    record = {
+        "run": visible(facts.name),
+        "titles": columns,
+        "values": values,
+        "legend": asdict(profiles.legend)
+        | {"classes": [visible(label) for label in profiles.legend.classes]},
+        "ends": [_seen(those) for those in ends],
+        "used": profiles.n_used.tolist(),
+        "scale": [_compact(scale) for scale in profiles.scale.tolist()],
+        "cells": [base64.b64encode(cells.tobytes()).decode() for cells in profiles.cells],
+    }
+    text = json.dumps(record, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _seen(ends: Ends) -> list[Any] | None:
+    if ends is None:
+        return None
+    return [visible(end) if isinstance(end, str) else end for end in ends]
+
+
+def _compact(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{_DIGITS}g}") if isfinite(value) else None

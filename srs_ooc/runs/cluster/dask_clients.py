@@ -1,0 +1,119 @@
+"""Clients of Dask: of a scheduler that is there, or of one that is started for a run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.runs.cluster.dask_line import DaskCluster
+
+LOCAL = "local"
+_FORMS = "tcp://HOST:PORT, tls://HOST:PORT, or local:N for N processes of this machine"
+
+
+@contextmanager
+def dask_cluster(
+    address: str | None, scheduler_file: Path | None, worker_memory_mb: int
+) -> Iterator[DaskCluster]:
+    """Yield the workers that ``--dask`` or ``--dask-scheduler-file`` name.
+
+    Raises
+    ------
+    UsageError
+        If Dask is not installed, or no scheduler is there.
+    """
+    if address is not None and scheduler_file is not None:
+        raise UsageError("expected --dask or --dask-scheduler-file, found both. Give one.")
+    with ExitStack() as stack:
+        if address is not None and address.split(":")[0] == LOCAL:
+            client = stack.enter_context(_local_client(_n_workers(address)))
+        else:
+            client = stack.enter_context(_client(address, scheduler_file))
+        yield DaskCluster(client, worker_memory_mb)
+
+
+def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
+    """Return the workers of a client that the caller made, and closes.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or an asynchronous one.
+    """
+    found = _distributed()
+    if not isinstance(client, found.Client) or client.asynchronous:
+        raise UsageError(
+            "client: expected a distributed.Client that is not asynchronous, found "
+            f"{type(client).__name__}."
+        )
+    return DaskCluster(client, worker_memory_mb)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise UsageError(
+            "--dask: expected Dask, found that it is not installed. Install it here and on the "
+            "workers: pip install 'srs-ooc[dask]'"
+        ) from error
+    return distributed
+
+
+def _n_workers(address: str) -> int:
+    number = address.removeprefix(LOCAL).removeprefix(":") or str(os.cpu_count() or 1)
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 1024):
+        raise UsageError(f"--dask: expected {_FORMS}, found {address[:80]!r}.")
+    return int(number)
+
+
+@contextmanager
+def _client(address: str | None, scheduler_file: Path | None) -> Iterator[Any]:
+    distributed = _distributed()
+    if address is not None and "://" not in address:
+        raise UsageError(f"--dask: expected {_FORMS}, found {address[:80]!r}.")
+    if scheduler_file is not None and not scheduler_file.is_file():
+        raise UsageError(
+            f"--dask-scheduler-file: expected the file that `dask scheduler --scheduler-file` "
+            f"writes, found none at {scheduler_file}. Start the scheduler first."
+        )
+    where = {"address": address} if scheduler_file is None else {
+        "scheduler_file": str(scheduler_file)
+    }  # fmt: skip
+    try:
+        client = distributed.Client(**where, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UsageError(
+            f"--dask: expected a Dask scheduler at {address or scheduler_file}, found none that "
+            f"answers ({str(error)[:200]}). Start it, or name another."
+        ) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _local_client(n_workers: int) -> Iterator[Any]:
+    """Yield a client of processes of this machine, which listen on the loopback address alone."""
+    distributed = _distributed()
+    import dask
+
+    no_pages: dict[str, Any] = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+    }
+    with (
+        dask.config.set(no_pages),
+        distributed.LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            memory_limit=0,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client

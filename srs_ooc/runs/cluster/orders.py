@@ -1,0 +1,196 @@
+"""What travels: the job that a worker prepares for once, and what comes back of its iterations."""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.records import Iteration, Outcome
+from srs_ooc.runs.executors import Executor
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.task import Task
+from srs_ooc.samplers.elimination import TREES
+from srs_ooc.store.store import Store
+
+DEFAULT_WORKER_MEMORY_MB = 512
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Limits of the trees of a closing stage: rows of a leaf at least, items of a tree at most."""
+
+    min_samples_leaf: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs to grow any iteration of a stage of a run, besides the store.
+
+    Nothing in it grows with the number of features.
+
+    Attributes
+    ----------
+    token : str
+        Unlike that of any other job.
+    store : str
+        Where the store is: the same path on all machines.
+    fingerprint : str
+        Of the store.
+    spec : dict
+        The run's identity as JSON.
+    rows : int32 (n_rows,) or None
+        Rows of the store trained on; None for all.
+    target : int32 or float64 (n_rows,)
+        Of these rows: a permutation run's is permuted.
+    records : bool
+        Trees are returned.
+    closing : Closing or None
+        Limits of a closing stage; None for the main loop.
+    memory_mb : int
+        What a worker may grow by, in MB of 10**6 bytes.
+    """
+
+    token: str
+    store: str
+    fingerprint: str
+    spec: dict[str, Any]
+    rows: NDArray[np.int32] | None
+    target: NDArray[np.int32] | NDArray[np.float64]
+    records: bool
+    closing: Closing | None
+    memory_mb: int
+
+    @property
+    def round_size(self) -> int:
+        """Iterations that are proposed from one state."""
+        return int(self.spec["round_size"]) if self.closing is None else TREES
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays, which grow with the rows."""
+        return self.target.nbytes + (0 if self.rows is None else self.rows.nbytes)
+
+    @property
+    def run(self) -> str:
+        """A digest of the run's identity: jobs of a run take each other's place in a worker."""
+        text = json.dumps(self.spec, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Cluster(Protocol):
+    """Workers elsewhere."""
+
+    orders_nbytes: int
+    """What orders and outcomes on their way take where the run is."""
+    worker_memory_mb: int
+    """What each worker may grow by."""
+
+    def executor(self, job: Job, n_columns: int) -> Executor:
+        """Return what has iterations of ``job``, of at most ``n_columns``, grown."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A cluster, and the job of a run's main loop on it."""
+
+    cluster: Cluster
+    job: Job
+
+    @classmethod
+    def of(
+        cls, cluster: Cluster, spec: RunSpec, store: Store, task: Task, *, records: bool
+    ) -> "Remote":
+        """Return the work of a run on a cluster."""
+        place = str(store.path.absolute())
+        job = Job(
+            "",
+            place,
+            store.fingerprint,
+            spec.to_json(),
+            task.rows,
+            task.target,
+            records,
+            None,
+            cluster.worker_memory_mb,
+        )
+        return cls(cluster, job)
+
+    def executor(self, n_columns: int, closing: Closing | None = None) -> Executor:
+        """Return an executor for the main loop, or for trees of a closing stage."""
+        records = self.job.records and closing is None
+        job = replace(self.job, token=uuid4().hex[:8], closing=closing, records=records)
+        return self.cluster.executor(job, n_columns)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """An outcome without what the one who ordered it knows: its features, and zeros.
+
+    A tree splits on few of its columns, so most importances are 0.
+
+    Attributes
+    ----------
+    places : uint32 (n,)
+        Where in the subspace importances are not 0.
+    importance : int64 (n,)
+        Those.
+    rest : Outcome
+        Everything else.
+    """
+
+    places: NDArray[np.uint32]
+    importance: NDArray[np.int64]
+    rest: Outcome
+
+
+_NO_FEATURES = np.zeros(0, np.uint32)
+_NO_IMPORTANCE = np.zeros(0, np.int64)
+
+
+def pack(outcome: Outcome) -> Packed:
+    """Return an outcome as it travels."""
+    places = np.flatnonzero(outcome.importance).astype(np.uint32)
+    rest = Outcome(
+        _NO_FEATURES,
+        _NO_IMPORTANCE,
+        outcome.probe_importance,
+        outcome.trees,
+        outcome.losses,
+        outcome.predictions,
+    )
+    return Packed(places, outcome.importance[places], rest)
+
+
+def unpack(packed: Packed, iteration: Iteration) -> Outcome:
+    """Return the outcome of ``iteration``, as it was packed."""
+    importance = np.zeros(len(iteration.features), np.int64)
+    importance[packed.places] = packed.importance
+    rest = packed.rest
+    return Outcome(
+        iteration.features,
+        importance,
+        rest.probe_importance,
+        rest.trees,
+        rest.losses,
+        rest.predictions,
+    )
+
+
+@dataclass(frozen=True)
+class Order:
+    """A batch of iterations; Dask looks into lists for its own things, but not into this."""
+
+    iterations: list[Iteration]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a worker made of a batch: the outcomes in order, and the seconds of growing them."""
+
+    outcomes: list[Packed]
+    seconds: float

@@ -1,0 +1,230 @@
+"""Options of Random Subspace Ensemble, and what follows from them before a run starts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import exp, isqrt
+from typing import Any, Self
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.params import Choice, Number, Params, Text, Whole, option
+from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.base.shares import exact_share
+from srs_ooc.samplers.base import Sampler
+from srs_ooc.samplers.folds import make_folds
+from srs_ooc.samplers.held_out_options import (
+    folds_option,
+    models_option,
+    validation_share_option,
+)
+from srs_ooc.samplers.method import Ground, Method
+from srs_ooc.samplers.prs_loss import Truth
+from srs_ooc.samplers.rase import RandomSubspaceEnsemble
+from srs_ooc.samplers.rase_search import (
+    CROSS_VALIDATION,
+    OUT_OF_BAG,
+    VALIDATION,
+    Search,
+    batch_size,
+)
+from srs_ooc.samplers.rase_votes import HALF, TRAINING, Votes
+
+FEATURE_NBYTES = 8
+"""Bytes for each feature, beyond those that every run may keep (law 11): its eta."""
+MEMBER_NBYTES = 160
+"""Bytes for each member of a batch of subspaces, those of the batches proposed ahead included."""
+CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION)
+OF_MODELS_WITH_LIKELIHOODS = {
+    "ric": "is computed from the densities of the classes, which discriminant analysis fits",
+    "ebic": "is computed from a likelihood and a number of parameters, as a logistic model has",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaseParams(Params):
+    """Options of Random Subspace Ensemble; defaults are those of the PRS paper."""
+
+    models: int = models_option()
+    candidates: int = option(
+        Whole(1, 100_000), "B2: subspaces of which the best is each model's.", default=500,
+        metavar="B2",
+    )  # fmt: skip
+    max_size: int = option(
+        Whole(1, 10_000),
+        "D: a subspace has from 1 to D features, each size as likely.",
+        default=0,
+        default_text="the root of the training rows, rounded down; at most all features",
+        metavar="D",
+    )
+    rounds: int = option(
+        Whole(1, 1000), "Rounds, counted from the first, which draws uniformly.", default=10,
+        metavar="N",
+    )  # fmt: skip
+    criterion: str = option(
+        Text(),
+        "Held-out loss that chooses the best subspace: cv (cross-validation), oob (rows left out "
+        "of samples with replacement), or validation (the rows held out).",
+        default=CROSS_VALIDATION,
+        metavar="|".join(CRITERIA),
+    )
+    folds: int = folds_option()
+    floor: str = option(
+        Number(),
+        "C0: features in no more than C0 / log p of the kept subspaces weigh C0 / p in the next "
+        "round.",
+        default="0.1",
+        metavar="C0",
+    )
+    vote_cutoff: str = option(
+        Choice((HALF, TRAINING)),
+        "Share of votes above which the second of two classes is said: half, or the one that errs "
+        "least on the training rows.",
+        default=HALF,
+    )
+    validation_share: str = validation_share_option()
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options; D follows from the rows that are not held out by share."""
+        named = {"validation_share": "0"} if "validation" in given else {}
+        params = super().settle(dict(given) | named, table)
+        _check_criterion(params.criterion)
+        if float(params.floor) == 0:
+            raise UsageError(
+                "--floor: expected a number above 0, found 0. A feature that no kept subspace held "
+                "would never be drawn again."
+            )
+        if exact_share(params.validation_share) > exact_share("0.5"):
+            raise UsageError(
+                f"--validation-share: expected at most 0.5, found {params.validation_share}. "
+                "Or name rows with --validation-rows."
+            )
+        if params.criterion == VALIDATION and not named and params.validation_share == "0":
+            raise UsageError(
+                "--criterion validation: expected rows held out, found --validation-share 0. Hold "
+                "some out, or choose cv or oob."
+            )
+        if params.vote_cutoff == TRAINING and table.n_classes != 2:
+            raise UsageError(
+                "--vote-cutoff training: expected two classes, found "
+                f"{'a regression' if table.n_classes == 1 else table.n_classes}. Leave it out."
+            )
+        largest = min(table.n_candidates, isqrt(params.n_training(table.n_rows)))
+        return replace(params, max_size=params.max_size or max(1, largest))
+
+    def n_training(self, n_rows: int) -> int:
+        """Return the rows that are not held out by share."""
+        return n_rows - round(float(self.validation_share) * n_rows)
+
+    def default_subspace(self, n_candidates: int) -> int:
+        """Return room for all subspaces of a model at once."""
+        return min(n_candidates, self.candidates * self.max_size)
+
+    def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
+        """Check that a subspace fits q, and that each fold has rows."""
+        if self.max_size > subspace_size:
+            raise UsageError(
+                f"--max-size: expected at most {subspace_size} (the features paged in at a time), "
+                f"found {self.max_size}. Raise --subspace-size or --memory-mb, or lower it."
+            )
+        n_training = self.n_training(n_rows)
+        if self.criterion == CROSS_VALIDATION and n_training < 2 * self.folds:
+            raise UsageError(
+                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
+                f"{n_training} rows. Choose fewer folds."
+            )
+
+    def state_nbytes(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes of eta, of kept subspaces, of batches and of votes."""
+        members = min(self.candidates, 100_000) * self.max_size
+        kept = 3 * 8 * self.models * self.max_size
+        rows = n_rows * (64 + 40 * self.folds)
+        return FEATURE_NBYTES * n_features + MEMBER_NBYTES * members + kept + rows
+
+    def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
+        """Return the iterations of all rounds."""
+        batch = batch_size(self.candidates, self.max_size, n_candidates, subspace_size)
+        each = self.models * (-(-self.candidates // batch) + 1)
+        return each * self.rounds, (
+            f"{self.rounds} rounds of {self.models:,} models, each the best of "
+            f"{self.candidates:,} subspaces; it ends by itself"
+        )
+
+    @property
+    def coverage(self) -> float:
+        """Features drawn in a round, on average: B1 B2 (D + 1) / 2."""
+        return self.models * self.candidates * (self.max_size + 1) / 2
+
+    def notes(self, n_candidates: int) -> tuple[str, ...]:
+        """Say so where a round draws too few features to see them all."""
+        if n_candidates <= self.coverage:
+            return ()
+        unseen = exp(-self.coverage / n_candidates)
+        return (
+            f"--method rase: a round draws about {self.coverage:,.0f} features, fewer than the "
+            f"{n_candidates:,} there are: about {unseen:.0%} of them are never seen in the first "
+            "round, and later rounds draw mostly what it kept. Raise --models, --candidates or "
+            "--max-size, or screen first by another method and name the rest with --exclude.",
+        )
+
+
+def _check_criterion(criterion: str) -> None:
+    """Refuse criteria that are not of trees, and say why."""
+    if criterion in OF_MODELS_WITH_LIKELIHOODS:
+        raise UsageError(
+            f"--criterion: expected one of {', '.join(CRITERIA)}, found {criterion}, which "
+            f"{OF_MODELS_WITH_LIKELIHOODS[criterion]}; trees have none. Choose cv."
+        )
+    Choice(CRITERIA).canonical("criterion", criterion)
+
+
+def _make(params: RaseParams, ground: Ground) -> Sampler:
+    response = ground.response
+    assert response is not None, "a run has a response"
+    folds = make_folds(
+        response.labels,
+        params.folds,
+        derive(ground.key, Purpose.FOLDS),
+        share=float(params.validation_share),
+        validation=ground.validation,
+    )
+    return RandomSubspaceEnsemble(
+        Search(
+            params.models,
+            params.candidates,
+            params.max_size,
+            params.rounds,
+            params.criterion,
+            params.folds,
+            float(params.floor),
+        ),
+        Votes(
+            Truth.of(response, folds.training),
+            response.n_classes,
+            folds.training,
+            folds.validation,
+            params.vote_cutoff,
+        ),
+        response.labels,
+        ground.n_items,
+        ground.n_candidates,
+        ground.candidates,
+        ground.subspace_size,
+        ground.key,
+    )
+
+
+RASE = Method(
+    "Random Subspace Ensemble: the best of many small subspaces, round after round",
+    RaseParams,
+    _make,
+    judges=("none",),
+    learner={"splitter": "best"},
+    ranks_by=RandomSubspaceEnsemble.name,
+    state_nbytes=RaseParams.state_nbytes,
+    default_subspace=RaseParams.default_subspace,
+    check=RaseParams.check,
+    splits_rows=True,
+    judges_candidates=True,
+    most_iterations=RaseParams.most_iterations,
+    notes=RaseParams.notes,
+)

@@ -1,0 +1,254 @@
+"""Networks: known ones are recovered; stopped and resumed, on any threads, the bytes are equal."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from command import error_of, peak_kb
+from command import srs_ooc as command
+from stores import make_store
+
+import srs_ooc
+from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
+from srs_ooc.networks.network import NetworkRequest, work_on_network
+from srs_ooc.networks.params import NetworkParams
+from srs_ooc.networks.ranking import ranked
+from srs_ooc.store.store import Store
+
+N_GENES, N_REGULATORS = 24, 6
+
+
+def expression(n_rows=150, seed=0):
+    """Genes (n_genes, n_rows): each beyond the regulators follows two of them; and those two."""
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((N_GENES, n_rows))
+    edges = set()
+    for gene in range(N_REGULATORS, N_GENES):
+        first, second = rng.choice(N_REGULATORS, 2, replace=False).tolist()
+        values[gene] = values[first] - values[second] + 0.3 * rng.standard_normal(n_rows)
+        edges |= {(f"f{first}", f"f{gene}"), (f"f{second}", f"f{gene}")}
+    return values, edges
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with a store of genes and files of the names of regulators and targets."""
+    folder = tmp_path_factory.mktemp("network")
+    values, _ = expression()
+    make_store(folder / "t.zarr", values, np.arange(values.shape[1]) % 2)
+    (folder / "regulators.txt").write_text("".join(f"f{i}\n" for i in range(N_REGULATORS)))
+    (folder / "targets.txt").write_text("".join(f"f{i}\n" for i in range(3, N_GENES)))
+    return folder
+
+
+def network(folder, out, *, watch=lambda _: True, notes=None, **options):
+    kinds = {"top", "threads", "memory_mb", "regulators", "targets", "rows", "run"}
+    asked = {name: options.pop(name) for name in kinds & set(options)}
+    params = NetworkParams.settle({"trees": 40} | options, None)
+    note = (lambda _: None) if notes is None else notes.append
+    request = NetworkRequest(out, params, **asked)
+    return work_on_network(Store.open(folder / "t.zarr"), request, watch, note)
+
+
+def rows_of(file):
+    with file.open(newline="") as stream:
+        return [(r["regulator"], r["target"], float(r["weight"])) for r in csv.DictReader(stream)]
+
+
+@pytest.mark.parametrize("ensemble", ["forest", "extra-trees"])
+@pytest.mark.parametrize("k", ["sqrt", "all"])
+def test_a_known_network_is_recovered(folder, tmp_path, ensemble, k):
+    out = tmp_path / "edges.csv"
+    files = {name: folder / f"{name}.txt" for name in ("regulators", "targets")}
+    done = network(folder, out, ensemble=ensemble, max_features=k, **files)
+    _, known = expression()
+    found = rows_of(out)
+    assert done.n_edges == len(found)
+    assert {edge[:2] for edge in found[: len(known)]} == known
+    assert [edge[2] for edge in found] == sorted((edge[2] for edge in found), reverse=True)
+    assert all(regulator != target for regulator, target, _ in found)
+    assert {regulator for regulator, _, _ in found} <= {f"f{i}" for i in range(N_REGULATORS)}
+    assert {target for _, target, _ in found} <= {f"f{i}" for i in range(3, N_GENES)}
+
+
+def test_stopped_and_resumed_the_edges_are_the_same_bytes_on_any_threads(folder, tmp_path):
+    whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
+    network(folder, whole, threads=1)
+    stops = 0
+    while True:
+        left = 4  # steps
+
+        def watch(_):
+            nonlocal left
+            left -= 1
+            return left > 0
+
+        done = network(folder, parts, threads=2, watch=watch)
+        if done.is_done:
+            break
+        stops += 1
+        assert not parts.exists()
+    assert stops > 2
+    assert parts.read_bytes() == whole.read_bytes()
+
+
+def test_top_is_the_beginning_of_all(folder, tmp_path):
+    out = tmp_path / "edges.csv"
+    network(folder, out)
+    whole = rows_of(out)
+    again = network(folder, out, top=7)  # nothing is grown again
+    assert again.n_edges == 7
+    assert rows_of(out) == whole[:7]
+
+
+def test_another_network_is_refused_by_what_differs(folder, tmp_path):
+    out = tmp_path / "edges.csv"
+    network(folder, out)
+    with pytest.raises(RunError, match=r"with trees 40 \(asked for: 41\)"):
+        network(folder, out, trees=41)
+    (tmp_path / "mine.csv").write_text("precious")
+    with pytest.raises(UsageError, match="expected no file there"):
+        network(folder, tmp_path / "mine.csv")
+    assert (tmp_path / "mine.csv").read_text() == "precious"
+
+
+def test_names_that_are_none_are_refused_by_name(folder, tmp_path):
+    unknown = tmp_path / "unknown.txt"
+    unknown.write_text("f1\nG77\n")
+    for side in ("regulators", "targets"):
+        with pytest.raises(UsageError, match=r"every line to be a feature of the store.*'G77'"):
+            network(folder, tmp_path / "edges.csv", **{side: unknown})
+    assert not list(tmp_path.glob("edges*"))
+
+
+def test_a_regulator_that_is_the_target_again_is_said(tmp_path):
+    values, _ = expression()
+    values[1] = 3 * values[0] + 1  # other values, the same order
+    make_store(tmp_path / "t.zarr", values, np.arange(values.shape[1]) % 2)
+    notes = []
+    done = network(tmp_path, tmp_path / "edges.csv", notes=notes, max_features="all")
+    assert done.n_duplicates == 2
+    assert {*done.duplicates} == {("f0", "f1"), ("f1", "f0")}
+    assert "orders the rows exactly as it does, and 1 more such pairs" in notes[0]
+    assert rows_of(tmp_path / "edges.csv")[0][:2] in done.duplicates
+
+
+def test_constant_targets_have_no_edges_and_missing_values_are_left_out(folder, tmp_path):
+    values, _ = expression()
+    values[9] = 1.0
+    values[8, ::3] = np.nan
+    make_store(tmp_path / "t.zarr", values, np.arange(values.shape[1]) % 2)
+    targets = tmp_path / "targets.txt"
+    targets.write_text("f8\nf9\n")
+    regulators = folder / "regulators.txt"
+    done = network(tmp_path, tmp_path / "edges.csv", targets=targets, regulators=regulators)
+    assert done.n_constant == 1
+    known = {edge for edge in expression()[1] if edge[1] == "f8"}
+    found = [edge[:2] for edge in rows_of(tmp_path / "edges.csv")]
+    assert {*found[:2]} == known
+    assert all(target == "f8" for _, target in found)
+
+
+def test_the_smallest_cap_that_is_named_works(folder, tmp_path):
+    with pytest.raises(BudgetError) as refused:
+        network(folder, tmp_path / "edges.csv", memory_mb=1)
+    cap = int(str(refused.value).rsplit("--memory-mb ", 1)[1].rstrip("."))
+    assert network(folder, tmp_path / "edges.csv", memory_mb=cap).is_done
+
+
+def test_a_store_that_is_replaced_gives_no_edges(tmp_path):
+    values, _ = expression()
+    make_store(tmp_path / "t.zarr", values, np.arange(values.shape[1]) % 2)
+    (tmp_path / "other").mkdir()
+    make_store(tmp_path / "other" / "t.zarr", values[::-1], np.arange(values.shape[1]) % 2)
+
+    def replace(_):
+        if not (tmp_path / "gone").exists():
+            (tmp_path / "t.zarr").rename(tmp_path / "gone")
+            (tmp_path / "other" / "t.zarr").rename(tmp_path / "t.zarr")
+        return True
+
+    with pytest.raises(StoreError, match="it was replaced"):
+        network(tmp_path, tmp_path / "edges.csv", watch=replace)
+    assert not (tmp_path / "edges.csv").exists()
+
+
+def test_edges_come_in_one_order_however_many_are_held():
+    rng = np.random.default_rng(3)
+    weights = rng.integers(0, 9, (7, 11)) / 8  # many are equal
+    shards = lambda: iter([(0, weights[:4]), (4, weights[4:])])  # noqa: E731
+    expected = sorted((-w, i) for i, w in enumerate(weights.reshape(-1).tolist()) if w > 0)
+    for n_together in (1, 5, 1000):
+        for top in (None, 1, 12):
+            parts = list(ranked(shards, n_together, top))
+            found = [
+                (-w, i)
+                for part in parts
+                for w, i in zip(part.weights.tolist(), part.places.tolist(), strict=True)
+            ]
+            assert found == expected[:top]
+
+
+def test_parquet_holds_the_same_edges(folder, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    network(folder, tmp_path / "edges.csv")
+    network(folder, tmp_path / "edges.parquet", run=tmp_path / "edges.csv.network")
+    table = parquet.read_table(tmp_path / "edges.parquet").to_pydict()
+    assert list(zip(*table.values(), strict=True)) == rows_of(tmp_path / "edges.csv")
+
+
+def test_a_format_that_is_not_written_is_refused(folder, tmp_path):
+    with pytest.raises(UsageError, match="expected the name of a CSV or Parquet file"):
+        network(folder, tmp_path / "edges.xlsx")
+
+
+def test_the_command_reports_and_holds_its_cap(folder, tmp_path):
+    out = tmp_path / "edges.csv"
+    asked = ("network", folder / "t.zarr", "--out", out, "--trees", 5, "--json")
+    report = json.loads(command(*asked).stdout)
+    assert report["n_targets"] == report["n_done"] == N_GENES
+    assert report["n_edges"] == len(rows_of(out))
+    cap = int(error_of(*asked, "--memory-mb", 9).rsplit("--memory-mb ", 1)[1].rstrip("."))
+    assert peak_kb(*asked, "--memory-mb", cap) * 1024 <= cap * 10**6
+    assert "is a network" in error_of("status", f"{out}.network")
+
+
+def test_the_call_writes_what_the_command_writes(folder, tmp_path):
+    names = [f"f{i}" for i in range(N_REGULATORS)]
+    seen = []
+    done = srs_ooc.network(
+        folder / "t.zarr",
+        tmp_path / "a.csv",
+        regulators=names,
+        k="all",
+        trees=7,
+        progress=seen.append,
+    )
+    command("network", folder / "t.zarr", "--out", tmp_path / "b.csv", "--k", "all", "--trees", 7,
+            "--regulators", folder / "regulators.txt")  # fmt: skip
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert done.n_edges == len(rows_of(tmp_path / "a.csv"))
+    assert seen[-1].done == seen[-1].total == N_GENES
+    with pytest.raises(UsageError, match="tree: expected options of a network"):
+        srs_ooc.network(folder / "t.zarr", tmp_path / "c.csv", tree=7)
+
+
+def test_a_table_without_a_target_gives_a_network_and_no_run(tmp_path):
+    values, known = expression()
+    lines = [",".join(f"f{i}" for i in range(N_GENES))]
+    lines += [",".join(map(str, row)) for row in values.T.tolist()]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    said = command("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", "--no-target").stdout
+    assert f"{values.shape[1]} rows x {N_GENES} features" in said
+    assert "target: none" in said
+    regulators = tmp_path / "regulators.txt"
+    regulators.write_text("".join(f"f{i}\n" for i in range(N_REGULATORS)))
+    network(tmp_path, tmp_path / "edges.csv", regulators=regulators)
+    found = [edge[:2] for edge in rows_of(tmp_path / "edges.csv")]
+    assert {*found[: len(known)]} == known
+    assert "ingested with --no-target" in error_of("run", tmp_path / "t.zarr")
+    srs_ooc.ingest(values.T, tmp_path / "a.zarr", no_target=True)
+    assert srs_ooc.open_store(tmp_path / "a.zarr").n_features == N_GENES
+    with pytest.raises(UsageError, match="no target named"):
+        srs_ooc.ingest(values.T, tmp_path / "b.zarr", no_target=True, target=values[0])

@@ -1,0 +1,90 @@
+"""In a browser: no error, sorting, filtering, both themes, the width of a phone, large plots.
+
+Needs Chromium, its driver and selenium; skipped where one is missing.
+"""
+
+import shutil
+
+import pytest
+from reports import folder, run_of
+
+import srs_ooc
+
+webdriver = pytest.importorskip("selenium.webdriver")
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if BROWSER is None or DRIVER is None:
+        pytest.skip("needs chromium and chromedriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options, webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+def opened(browser, kind):
+    out = folder() / f"{kind}.html"
+    if not out.exists():
+        srs_ooc.open_run(run_of(kind)).report(out)
+    browser.get(out.as_uri())
+    return lambda css: browser.find_elements("css selector", css)
+
+
+@pytest.mark.parametrize("kind", ["classes", "many", "numbers", "provisional"])
+def test_a_page_opens_without_an_error_and_draws_each_feature(browser, kind):
+    find = opened(browser, kind)
+    rows = find("#table tbody tr")
+    assert len(rows) == len(find("td.plot canvas")) > 0
+    assert browser.get_log("browser") == []
+
+
+def test_the_table_sorts_and_filters(browser):
+    find = opened(browser, "provisional")
+    (head,) = find('th[data-column="name"] button')
+    head.click()
+    names = [cell.get_attribute("textContent") for cell in find("td.name")]
+    assert names == sorted(names)
+    head.click()
+    assert [cell.get_attribute("textContent") for cell in find("td.name")] == names[::-1]
+    assert find('th[data-column="name"]')[0].get_attribute("aria-sort") == "descending"
+    find("#filter")[0].send_keys("SCRIPT>")
+    assert [cell.text for cell in find("td.name")] == ["</script><script>alert(1)</script>"]
+    assert find("#count")[0].text == "1 of 40 features"
+    assert browser.get_log("browser") == []
+
+
+def test_a_feature_is_shown_large_by_keyboard(browser):
+    find = opened(browser, "classes")
+    find("td.plot button")[0].send_keys("\ue007")  # Enter
+    assert find("#large[open] canvas")
+    assert find("#large-title")[0].text.strip()
+    browser.switch_to.active_element.send_keys("\ue00c")  # Escape
+    assert not find("#large[open]")
+
+
+def test_themes_differ_and_a_phone_scrolls_only_down(browser):
+    find = opened(browser, "many")
+    papers = set()
+    for button in find(".theme button"):
+        button.click()
+        papers.add(find("body")[0].value_of_css_property("background-color"))
+    assert len(papers) == 2
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True},
+    )
+    assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert browser.get_log("browser") == []

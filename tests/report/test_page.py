@@ -1,0 +1,176 @@
+"""A page asks nothing of a network, and the names of features are data in it."""
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from functools import cache
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from command import peak_kb
+from reports import HOSTILE, N_FEATURES, folder, run_of, source_of
+
+import srs_ooc
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.terminal import visible
+from srs_ooc.report.drawing import inline_svg
+from srs_ooc.report.ends import ends_of
+from srs_ooc.report.facts import facts_of
+from srs_ooc.report.profiles import profiles_of
+from srs_ooc.report.texts import markdown_of
+from srs_ooc.report.writing import text_of, write_report
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+
+@cache
+def page_of(kind):
+    with source_of(kind) as source:
+        return text_of(source, facts_of(source), "html")
+
+
+class Reader(HTMLParser):
+    """Elements with their attributes, and the texts of scripts and styles."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements, self.texts, self._open = [], [], None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open = (tag, dict(attrs)) if tag in ("script", "style") else None
+
+    def handle_data(self, data):
+        if self._open is not None:
+            self.texts.append((*self._open, data))
+            self._open = None
+
+
+def digest(text):
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers", "nothing"])
+def test_a_page_names_no_other_place_and_its_policy_allows_only_what_is_in_it(kind):
+    reader = Reader(page_of(kind))
+    (policy,) = [a["content"] for tag, a in reader.elements if a.get("http-equiv")]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+    assert "unsafe" not in policy
+    data, script = (t for t in reader.texts if t[0] == "script")
+    (style,) = (t for t in reader.texts if t[0] == "style")
+    assert data[1] == {"type": "application/json", "id": "data"}
+    assert f"script-src 'sha256-{digest(script[2])}'" in policy
+    assert f"style-src 'sha256-{digest(style[2])}'" in policy
+    assert "url(" not in style[2]
+    for tag, attributes in reader.elements:
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+        assert "style" not in attributes
+        assert not [name for name in attributes if name.startswith("on")]
+        for name in ("src", "href", "xlink:href", "action", "srcset"):
+            assert re.match(r"#|data:image/png;base64,", attributes.get(name) or "#")
+    ids = [a["id"] for _, a in reader.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("kind", "targets"), [("classes", {"ill", "well"}), ("numbers", ()), ("nothing", {"0", "1"})]
+)
+def test_names_of_features_are_data(kind, targets):
+    page = page_of(kind)
+    assert "<script>alert" not in page
+    assert "<img" not in page
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u202e]", page)
+    assert page.count("</script>") == 2
+    reader = Reader(page)
+    data = json.loads(next(t[2] for t in reader.texts if t[0] == "script"))
+    shown = set(data["values"]["name"])
+    assert shown & {visible(name) for name in HOSTILE[:3]}
+    assert data["legend"]["classes"] == ([] if kind == "numbers" else sorted(targets))
+
+
+def test_figures_keep_names_as_they_are_and_take_the_colours_of_the_page():
+    with source_of("nothing") as source:
+        facts = facts_of(source)
+    for name in ("cut", "draws", "accuracy"):
+        svg = inline_svg(facts, name)
+        assert svg == inline_svg(facts, name)
+        assert " style=" not in svg
+        assert "<style" not in svg
+    svg = inline_svg(facts, "correlation")
+    assert "\x1b" not in svg
+    assert "$x^2$" in svg
+    assert "var(--ink)" in svg
+
+
+def test_markdown_escapes_names_and_json_holds_them_as_they_are():
+    with source_of("classes") as source:
+        facts = facts_of(source)
+        text = markdown_of(facts)
+        record = json.loads(text_of(source, facts, "json"))
+    assert "<script>" not in text.replace("\\<", "")
+    assert "\x1b" not in text
+    assert [line["name"] for line in record["features"]] == srs_ooc.open_run(
+        run_of("classes")
+    ).selected
+
+
+def test_without_its_libraries_a_report_says_what_to_install(monkeypatch, tmp_path):
+    result = srs_ooc.open_run(run_of("classes"))
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(UsageError, match=r"pip install 'srs-ooc\[report\]'"):
+        result.report(tmp_path / "a.html")
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(UsageError, match="matplotlib"):
+        result.plot_cut()
+    assert result.report(tmp_path / "a.md", kind="md").read_text().startswith("# classes")
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_a_report_is_not_written_over_another(tmp_path):
+    result = srs_ooc.open_run(run_of("classes"))
+    out = result.report(tmp_path / "a.json", kind="json")
+    with pytest.raises(UsageError, match="expected a path that is free"):
+        result.report(out, kind="json")
+    with pytest.raises(UsageError, match="kind: expected one of html, md, json"):
+        result.report(tmp_path / "b", kind="pdf")
+
+
+def test_a_report_holds_its_cap():
+    out = folder() / "capped.html"
+    assert peak_kb("report", run_of("many"), "-o", out, "--memory-mb", 145) * 1024 < 145e6
+    assert out.stat().st_size < 400_000
+
+
+def test_a_report_in_place_of_another_is_asked_for(tmp_path):
+    out = tmp_path / "a.html"
+    out.write_text("old")
+    with source_of("classes") as source:
+        with pytest.raises(UsageError, match="--overwrite"):
+            write_report(source, out, "md")
+        assert out.read_text() == "old"
+        write_report(source, out, "md", replaces=True)
+    assert out.read_text().startswith("# classes")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
+
+
+def test_each_listed_feature_takes_few_bytes():
+    for kind in ("classes", "many", "numbers"):
+        with source_of(kind) as source:
+            facts = facts_of(source)
+            every = np.arange(N_FEATURES)
+            profiles, ends = profiles_of(source, every), ends_of(source, every)
+        assert profiles.cells.shape[1] <= 200
+        assert len(profiles.cells) == len(ends) == N_FEATURES
+        assert facts.features
+
+
+def test_the_cut_speaks_of_decoys_only_where_there_are_some():
+    assert "beside those of decoys" in page_of("classes")
+    assert (
+        "decoys" not in page_of("nothing").partition('id="figure-cut"')[2].partition("</figure")[0]
+    )

@@ -1,0 +1,138 @@
+"""What a worker process keeps between batches, without any cluster."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from stores import make_store, noise_table
+
+from srs_ooc.base.errors import RunError, StoreError
+from srs_ooc.base.records import Iteration, RowSplit, Subspace
+from srs_ooc.runs.cluster import worker
+from srs_ooc.runs.cluster.orders import Remote
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.spec import Options
+from srs_ooc.runs.task import Task
+from srs_ooc.store.store import Store
+
+
+class Workers:
+    """Stands for a cluster: only its memory counts."""
+
+    orders_nbytes = 0
+
+    def __init__(self, memory_mb):
+        self.worker_memory_mb = memory_mb
+
+
+@pytest.fixture
+def store(tmp_path):
+    return make_store(tmp_path / "t.zarr", *noise_table(50, 200))
+
+
+@pytest.fixture(autouse=True)
+def desks(monkeypatch):
+    desks = worker.Desks()
+    monkeypatch.setattr(worker, "DESKS", desks)
+    yield desks
+    for token in {desk.job.token for desk in desks._desks.values()}:
+        desks.forget(token)
+
+
+def job_of(store, token="a", memory_mb=400, **options):
+    opened = Store.open(store)
+    spec = settle_new(opened, Request(Options(judge="positive", subspace_size=20, **options)))[0]
+    task = Task.of_run(spec, opened, Inputs())
+    job = Remote.of(Workers(memory_mb), spec, opened, task, records=False).job
+    return replace(job, token=token)
+
+
+def iteration_of(number, split=None):
+    features = np.sort(np.random.default_rng(number).choice(200, 20, replace=False))
+    return Iteration(number, Subspace(features.astype(np.uint32), split=split), number)
+
+
+def importances(reply):
+    return [(o.places.tolist(), o.importance.tolist()) for o in reply.outcomes]
+
+
+BATCH = [iteration_of(number) for number in range(6)]
+
+
+def test_a_store_is_opened_once_for_all_batches_of_a_job(store, monkeypatch):
+    opened, columns = [], Store.columns
+
+    def counted(self, **how):
+        opened.append(how)
+        return columns(self, **how)
+
+    monkeypatch.setattr(Store, "columns", counted)
+    job = job_of(store)
+    parts = [importances(worker.grow(job, [iteration]))[0] for iteration in BATCH]
+    assert parts == importances(worker.grow(job, BATCH))
+    assert len(opened) == 1
+
+
+def test_a_store_written_over_between_batches_is_an_error(store, tmp_path):
+    job = job_of(store)
+    worker.grow(job, BATCH)
+    other = make_store(tmp_path / "other.zarr", *noise_table(50, 200, seed=1))
+    shutil.copytree(other, store, dirs_exist_ok=True)
+    with pytest.raises(StoreError, match=r"worker on .*it was replaced"):
+        worker.grow(job, BATCH)
+
+
+def test_the_next_job_of_a_run_takes_the_place_of_the_last(store, desks):
+    first, second = job_of(store, "a"), job_of(store, "b")
+    once = importances(worker.grow(first, BATCH))
+    assert importances(worker.grow(second, BATCH)) == once
+    assert [desk.job.token for desk in desks._desks.values()] == ["b"]
+    assert importances(worker.grow(first, BATCH)) == once  # a late batch of the last
+
+
+def test_only_so_many_runs_are_kept(store, desks):
+    for seed in range(worker.MOST_RUNS + 2):
+        worker.grow(job_of(store, seed=seed), BATCH)
+    assert len(desks._desks) == worker.MOST_RUNS
+
+
+def test_a_late_order_of_a_stage_that_is_over_opens_nothing(store, desks):
+    job = job_of(store)
+    worker.grow(job, BATCH)
+    worker.forget(job.token)
+    with pytest.raises(RunError, match="one before"):
+        worker.grow(job, BATCH)
+    assert not desks._desks
+
+
+def test_threads_of_a_worker_without_room_for_their_blocks_take_turns(store):
+    job = job_of(store, memory_mb=70)
+    wanted = importances(worker.grow(job, BATCH, 4))
+    with ThreadPoolExecutor(4) as pool:
+        replies = list(pool.map(lambda _: worker.grow(job, BATCH, 4), range(8)))
+    assert [importances(reply) for reply in replies] == [wanted] * 8
+
+
+def test_threads_at_different_stages_of_a_run_change_nothing(store):
+    jobs = [job_of(store, token) for token in "ab"]
+    wanted = importances(worker.grow(jobs[0], BATCH))
+    with ThreadPoolExecutor(4) as pool:
+        replies = list(pool.map(lambda i: worker.grow(jobs[i % 2], BATCH, 4), range(12)))
+    assert [importances(reply) for reply in replies] == [wanted] * 12
+
+
+def test_a_split_that_comes_again_is_known(store, desks):
+    job = job_of(store)
+
+    def split():
+        return RowSplit(np.arange(40, dtype=np.int32), np.arange(40, 50, dtype=np.int32))
+
+    for number in range(5):
+        reply = worker.grow(job, [iteration_of(number, split())])
+        assert reply.outcomes[0].rest.predictions.shape == (1, 10, 2)
+    (desk,) = desks._desks.values()
+    assert len(desk._learner._splits) == 1

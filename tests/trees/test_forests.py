@@ -1,0 +1,85 @@
+"""Forests grown in one call: their Python twin, their parts, and scikit-learn's forests."""
+
+import numpy as np
+import pytest
+from blocks import block_of
+from scipy.stats import spearmanr
+
+from srs_ooc.trees import reference
+from srs_ooc.trees.grow import grow_forest, instruction_sets
+from srs_ooc.trees.response import Response
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+
+ALL = np.iinfo(np.int64).max
+
+
+def problem(n_rows=60, n_columns=70, seed=0):
+    rng = np.random.default_rng(seed)
+    values = rng.standard_normal((n_columns, n_rows))
+    target = 2 * values[3] + values[7] * values[11] + 0.5 * rng.standard_normal(n_rows)
+    codes = values.argsort(axis=1).argsort(axis=1).astype(np.uint8)
+    return values, codes, target
+
+
+@pytest.mark.parametrize("isa", instruction_sets())
+@pytest.mark.parametrize(
+    ("splitter", "bootstrap", "k", "tiled", "weighted"),
+    [
+        ("best", True, ALL, True, False),
+        ("best", True, 8, False, False),
+        ("random", False, 8, True, False),
+        ("best", True, 8, False, True),
+    ],
+)
+def test_the_native_forest_equals_its_twin(isa, splitter, bootstrap, k, tiled, weighted):
+    _, codes, target = problem(40)
+    weights = np.arange(1.0, 41) if weighted else None
+    rows = TrainingRows.of(Response.targets(target, weights), "variance")
+    limits = TreeLimits(k, impurity="variance", splitter=splitter)
+    features = np.arange(100, 100 + len(codes), dtype=np.uint32)
+    expected = reference.grow_forest(
+        codes, rows, features, 5, limits, trees=range(3), bootstrap=bootstrap
+    )
+    block = block_of(codes, tiled=tiled)
+    parts = [
+        grow_forest(block, features, rows, 5, limits, isa, trees=trees, bootstrap=bootstrap)
+        for trees in (range(1), range(1, 3))
+    ]
+    np.testing.assert_array_equal(sum(part.importance for part in parts), expected)
+
+
+@pytest.mark.parametrize(("splitter", "k"), [("best", 8), ("best", ALL), ("random", 8)])
+def test_importances_agree_with_scikit_learns_forests(splitter, k):
+    from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor
+
+    values, codes, target = problem(120, 20)
+    target = 0.8 ** np.arange(20) @ values + 0.1 * target  # each column matters less than the last
+    rows = TrainingRows.of(Response.targets(target), "variance")
+    limits = TreeLimits(k, impurity="variance", splitter=splitter)
+    n_trees, bootstrap = 400, splitter == "best"
+    features = np.arange(20, dtype=np.uint32)
+    block = block_of(codes, tiled=True)
+    grown = grow_forest(block, features, rows, 1, limits, trees=range(n_trees), bootstrap=bootstrap)
+    ours = np.ldexp(grown.importance / n_trees, -IMPORTANCE_BITS)
+    kind = RandomForestRegressor if splitter == "best" else ExtraTreesRegressor
+    peer = kind(200, max_features=min(k, 20), random_state=0).fit(values.T, target / target.std())
+    theirs = np.mean(
+        [tree.tree_.compute_feature_importances(normalize=False) for tree in peer.estimators_], 0
+    )
+    assert spearmanr(ours, theirs).statistic > 0.9
+    # In units of the target's variance, as GENIE3's: the same numbers, but for chance.
+    np.testing.assert_allclose(ours, theirs, atol=0.04)
+
+
+def test_trees_of_a_sample_count_by_what_they_decrease_of_all_rows():
+    _, codes, target = problem()
+    rows = TrainingRows.of(Response.targets(target), "variance")
+    limits = TreeLimits(ALL, impurity="variance", splitter="best")
+    features = np.arange(len(codes), dtype=np.uint32)
+    grown = grow_forest(
+        block_of(codes, tiled=True), features, rows, 2, limits, trees=range(1), bootstrap=True
+    )
+    sample = rows.resampled(2)  # a tree grown whole explains all of its sample's variance
+    expected = sample.root_scale / rows.root_scale
+    assert np.ldexp(grown.importance.sum(), -IMPORTANCE_BITS) == pytest.approx(expected, rel=1e-6)
