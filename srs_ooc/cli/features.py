@@ -15,7 +15,7 @@ from srs_ooc.cli.output import (
     stream_json,
     stream_table,
 )
-from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
@@ -24,6 +24,10 @@ TABLE_ROWS = 50
 _COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "importance": 10, "n_drawn": 8, "p_better": 8,
     "entered": 8,
+}  # fmt: skip
+
+_SCORE_COLUMNS = {
+    "rank": 6, "name": 20, "score": 10, "standard_error": 14, "n_drawn": 8, "importance": 10,
 }  # fmt: skip
 
 _VERDICT_COLUMNS = {
@@ -74,6 +78,11 @@ def features_command(
                               of trees that agree
     cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
+    With --model other than tree:
+    importance                how much less the models of its subspaces lose than no
+                              model; or, by permutation, the score
+    score, standard_error     difference of the held-out loss without and with it, or
+                              its rise where the feature is permuted; rank follows it
     A value is null (an empty cell) where it is not defined: importance of a
     feature never drawn, p_better without a probe, entered if not selected.
     """
@@ -89,7 +98,7 @@ def features_command(
     if as_json:
         stream_json(islice(records, top))
     elif as_csv:
-        stream_csv(FeatureRecord, islice(records, top), safe=safe_csv)
+        stream_csv(reading.record_type, islice(records, top), safe=safe_csv)
     else:
         n_there = len(reading.positions) if among is None else len(among)
         _show(reading, list(islice(records, top or TABLE_ROWS)), n_there)
@@ -101,6 +110,9 @@ def _show(reading: Reading, records: list[FeatureRecord], n_there: int) -> None:
         f"{counted(reading.n_selected, 'feature')} selected after {reading.n_iterations} iterations"
         f"{provisional}"
     )
-    stream_table(_COLUMNS if reading.verdict is None else _VERDICT_COLUMNS, records)
+    columns = _COLUMNS if reading.verdict is None else _VERDICT_COLUMNS
+    stream_table(
+        _SCORE_COLUMNS if issubclass(reading.record_type, ScoredRecord) else columns, records
+    )
     if len(records) < n_there:
         say(f"(the best {len(records)} of {n_there}; more with --top N, all with --csv)")

@@ -220,10 +220,10 @@ def _why_none(reading: Reading, status: Status) -> str:
         return reading.verdict.why_none()
     best = reading.first()
     if reading.ranks_only:
-        return (
-            f"This run ranks features and selects none (--judge none). First: {best.name}, with a "
-            f"score of {best.score:.3g}."
-        )
+        error = getattr(best, "standard_error", None)
+        beside = "" if error is None else f" (standard error {error:.2g})"
+        said = "" if best.score is None else f", with a score of {best.score:.3g}{beside}"
+        return f"This run ranks features and selects none (--judge none). First: {best.name}{said}."
     probe = status.parts["judge"]
     if "probe_min_draws" not in probe or best.p_better is None:
         return "No feature passed the judge yet."

@@ -19,8 +19,8 @@ from srs_ooc.compaction.fold_runs import (
     score_sizes,
     select_within,
 )
-from srs_ooc.compaction.folds import deal_folds
 from srs_ooc.compaction.records import FoldRecord, Records, WholeRecord
+from srs_ooc.evidence.folds import deal_folds
 from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of

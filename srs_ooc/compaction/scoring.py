@@ -63,7 +63,7 @@ class HeldOut:
         key : int
             64-bit key of the forest.
         """
-        response = self._parts.learner.rows.response
+        response = self._parts.response
         features = np.sort(features)
         shares = np.zeros((len(self._rows), response.n_classes))
         panel = self._panel(features)
@@ -91,11 +91,11 @@ class HeldOut:
         parts = self._parts
         limits = replace(parts.spec.limits, max_features=math.isqrt(len(features) - 1) + 1)
         learner = TreeLearner(
-            parts.learner.rows,
+            parts.trees.rows,
             limits,
             limits.max_features + 1,  # so that max_features is taken as it is
             records=True,
-            categorical=parts.learner.categorical,
+            categorical=parts.trees.categorical,
         )
         for block in parts.blocks:
             block.use_tiles()
@@ -104,7 +104,7 @@ class HeldOut:
             executor = ThreadExecutor(fit, parts.blocks, ahead)
             try:
                 for outcome in _in_order(executor, features, key):
-                    yield _decoded(outcome, regression=parts.learner.rows.response.is_regression)
+                    yield _decoded(outcome, regression=parts.response.is_regression)
             finally:
                 executor.close()
 

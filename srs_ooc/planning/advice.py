@@ -39,8 +39,11 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
     """Return the recommendations; what was asked for stands beside each."""
     spec = subject.spec
     n_iterations, why = recommended_iterations(subject)
+    iterations = Advice("iterations", str(n_iterations), str(n_iterations), why)
+    if not spec.model.is_tree:
+        return [iterations]  # the rest was measured with trees
     return [
-        Advice("iterations", str(n_iterations), str(n_iterations), why),
+        iterations,
         _alpha(subject),
         Advice(
             "max_features",

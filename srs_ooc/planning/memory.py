@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.planning.subject import Subject
-from srs_ooc.runs.memory import grant_workers, plan_memory
+from srs_ooc.runs.memory import grant_workers, plan_memory, worker_nbytes
 from srs_ooc.runs.spec import largest_subspace, work_nbytes
 
 
@@ -45,7 +45,10 @@ def memory_plan(subject: Subject) -> MemoryPlan:
     # As published: the process that plans is not the one that runs.
     budget = plan_memory(spec, shape, subject.cap_nbytes, PROCESS_NBYTES)
     n_columns = spec.n_columns
-    n_workers = grant_workers(budget, work_nbytes(shape, n_columns), subject.threads)
+    one = work_nbytes(shape, n_columns)
+    if not spec.model.is_tree:
+        one = worker_nbytes(spec, shape, saves=False)
+    n_workers = grant_workers(budget, one, subject.threads)
     mapped = budget.fits(subject.codes_nbytes)
     if mapped:
         budget.grant("the store, mapped", subject.codes_nbytes)

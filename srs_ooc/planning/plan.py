@@ -129,6 +129,8 @@ def _groups(subject: Subject) -> tuple[int, ...]:
 
 def _alternatives(subject: Subject, options: Options) -> list[Alternative]:
     """Return the run as planned, with the largest q, and both with twice the memory."""
+    if not subject.spec.model.is_tree:
+        return []  # each would have to be tried
     largest = options.also(subspace_size="max", max_features=None)
     found = []
     for what, factor, asked in (

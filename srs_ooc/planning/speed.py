@@ -9,10 +9,12 @@ import numpy as np
 
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.base.sizes import ceil_div
+from srs_ooc.learners.model_params import DEFAULT_FOLDS
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.memory import trial_of
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.trees.block import Block
@@ -121,6 +123,8 @@ def estimated_speed(
         Cells of the block, and about the bytes it takes.
     """
     shape, spec = subject.shape, subject.spec
+    if not spec.model.is_tree:
+        return _tried_speed(subject, memory)
     n_columns = spec.n_columns
     n_rows = min(shape.n_rows, max(64, n_cells // 64))
     n_probed = min(n_columns, max(64, n_cells // n_rows))
@@ -143,6 +147,19 @@ def estimated_speed(
         f"trees on {n_rows:,} rows of {n_probed:,} made-up columns"
         + (f", scaled to {shape.n_rows:,} of {n_looked_at:,}" if scaled else "")
         + f"; published rates for paging and bookkeeping; workers: {memory.n_workers}",
+    )
+
+
+def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
+    """Return an estimate from the one subspace that the model was tried on."""
+    spec = subject.spec
+    seconds = trial_of(spec, subject.shape).seconds
+    if spec.model.model_folds is None:
+        seconds /= DEFAULT_FOLDS  # one model for a subspace
+    return Speed(
+        seconds / memory.n_workers,
+        False,
+        f"{spec.model.model} on one made-up subspace; workers: {memory.n_workers}",
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
+from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Request
@@ -153,9 +154,12 @@ def subject_of_numbers(
     UsageError
         If an option is outside its range.
     """
-    by_value = options.get("thresholds", RANK) != RANK
+    is_decoded = options.get("model", TREE) != TREE
+    by_value = options.get("thresholds", RANK) != RANK or is_decoded
     n_values = min(max_codes("uint8"), n_rows) if by_value else 0
-    shape = Shape(n_rows, n_features, n_features, n_classes, 1, 0, n_values, n_rows)
+    shape = Shape(
+        n_rows, n_features, n_features, n_classes, 1, 0, n_values, n_rows, is_decoded=is_decoded
+    )
     counts = tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))
     return Subject(settle(options, shape, "", cap_nbytes), shape, counts, cap_nbytes, threads)
 

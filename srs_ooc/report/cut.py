@@ -118,5 +118,7 @@ def _of_ranking(source: Source) -> Cut:
 def _measure(source: Source) -> str:
     if isinstance(source.spec.judging, ProbeParams):
         return "share of draws won"
-    ranks_by = source.spec.method.ranks_by
-    return "importance" if not ranks_by else f"score of method {source.spec.run.method}"
+    spec = source.spec
+    if spec.model.scores_features:
+        return f"score by model {spec.model.model}"
+    return "importance" if not spec.method.ranks_by else f"score of method {spec.run.method}"

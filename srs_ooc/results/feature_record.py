@@ -31,3 +31,10 @@ class FeatureRecord:
     cluster: int | None
     p_value: float | None
     passes_alone: bool | None
+
+
+@dataclass(frozen=True)
+class ScoredRecord(FeatureRecord):
+    """One feature's line where base models score it: its ``score`` has a standard error."""
+
+    standard_error: float | None

@@ -1,6 +1,7 @@
 """What a run says of each feature, ranked."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +10,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.state import Stateful
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.results.feature_record import FeatureRecord
-from srs_ooc.results.method_scores import MethodScores
+from srs_ooc.results.method_scores import own_scores, record_type_of
 from srs_ooc.results.reading_memory import (
     LEAST_BATCH,
     MOST_BATCH,
@@ -85,10 +86,10 @@ class Reading:
         self.kept = KeptSet(manifest.n_features)
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
         self.ranks_only = spec.judge == "none"
-        scored = spec.method.ranks_by
-        self._scores = MethodScores(manifest.n_features) if scored else None
+        self._scores = own_scores(spec, manifest.n_features)
+        self.record_type = record_type_of(self._scores)
         if self._scores is not None:
-            parts[scored] = self._scores
+            parts[self._scores.part] = self._scores
         self.n_iterations = ledger.load(parts).iteration
         self._excluded = ledger.input("excluded", "<u4")
         self.verdict = VerdictReading.of(ledger)
@@ -176,10 +177,10 @@ class Reading:
         return members[by_rank]
 
     def importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
-        """Return total MDI / trees it could be in, -1 where never drawn; or the method's scores."""
-        if self._scores is not None:
-            return self._scores.array[features]
+        """Return total MDI / trees it could be in, -1 where never drawn; or its own scores."""
         n_drawn = self.tally.n_drawn[features]
+        if self._scores is not None:
+            return self._scores.ranked_by(n_drawn, features)
         total = self.tally.importance[features] / self._unit
         out = np.full(len(n_drawn), -1.0)
         np.divide(total, n_drawn, out=out, where=n_drawn > 0)
@@ -226,26 +227,25 @@ class Reading:
         better = int(self.tally.n_better[stored]) if self._has_probe else 0
         standing = None if self.verdict is None else self.verdict.standing(stored)
         is_in = standing is not None and standing.is_selected
-        return FeatureRecord(
-            name=self.name(stored),
-            rank=rank,
-            selected=entered is not None or is_in,
-            kept=entered is not None,
-            importance=total / n_drawn if n_drawn else None,
-            importance_ensemble=total / self.n_iterations if n_drawn else None,
-            n_drawn=n_drawn,
-            p_better=better / n_drawn if n_drawn and self._has_probe else None,
-            entered=entered,
-            q_value=None if standing is None else standing.q_value,
-            score=self._score(stored) if standing is None else standing.score,
-            stability=None if standing is None else standing.stability,
-            cluster=None if standing is None else standing.cluster,
-            p_value=None if standing is None else standing.p_value,
-            passes_alone=None if standing is None else standing.passes_alone,
-        )
-
-    def _score(self, stored: int) -> float | None:
-        return None if self._scores is None else float(self._scores.array[stored])
+        own = {} if self._scores is None else self._scores.fields(n_drawn, stored)
+        fields: dict[str, Any] = {
+            "name": self.name(stored),
+            "rank": rank,
+            "selected": entered is not None or is_in,
+            "kept": entered is not None,
+            "importance": total / n_drawn if n_drawn else None,
+            "importance_ensemble": total / self.n_iterations if n_drawn else None,
+            "n_drawn": n_drawn,
+            "p_better": better / n_drawn if n_drawn and self._has_probe else None,
+            "entered": entered,
+            "q_value": None if standing is None else standing.q_value,
+            "score": None if standing is None else standing.score,
+            "stability": None if standing is None else standing.stability,
+            "cluster": None if standing is None else standing.cluster,
+            "p_value": None if standing is None else standing.p_value,
+            "passes_alone": None if standing is None else standing.passes_alone,
+        }
+        return self.record_type(**fields | own)
 
     def explain(self, name: str) -> str:
         """Say in one plain sentence why the feature called ``name`` is in or out.

@@ -2,6 +2,7 @@
 
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.sizes import MB
+from srs_ooc.results.method_scores import own_scores_nbytes
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
@@ -29,7 +30,7 @@ def room_for_order(
     n, n_kept = manifest.n_features, ledger.progress().n_kept
     budget = Budget(cap_nbytes)
     tally = (12 if spec.concludes else 16) * spec.n_items(n)
-    scores = 8 * n if spec.method.ranks_by else 0
+    scores = own_scores_nbytes(spec, n)
     budget.grant(f"tallies of {n} features", tally + scores + 6 * n + _KEPT_NBYTES * n_kept)
     budget.grant("ledger", LEDGER_NBYTES)
     if beside_nbytes:

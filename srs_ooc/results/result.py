@@ -16,7 +16,6 @@ from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ensemble.model import Model
 from srs_ooc.results.comparison import Comparison, compare, side_of
 from srs_ooc.results.export import export_columns
-from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.results.html import page_of
 from srs_ooc.results.inventory import remove_run
@@ -125,7 +124,7 @@ class Result:
             check_kind(kind)
             reading = self.reading
             among = reading.selected() if only_selected else None
-            return frame_of(kind, FeatureRecord, islice(reading.records(among), top))
+            return frame_of(kind, reading.record_type, islice(reading.records(among), top))
 
     def why(self, name: str) -> str:
         """Say in one sentence why the feature called ``name`` is in or out.

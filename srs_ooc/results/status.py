@@ -5,6 +5,7 @@ from typing import Any
 
 from srs_ooc.base.params import Params, Share
 from srs_ooc.base.sizes import megabytes
+from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.ledger import Ledger, is_held
 from srs_ooc.runs.ledger.trees import VALID
@@ -69,7 +70,8 @@ def status_of(ledger: Ledger) -> Status:
 
 
 def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:
-    parts = {"run": spec.run, "method": spec.sampler, "judge": spec.judging, "trees": spec.learner}
+    parts: dict[str, Params] = {"run": spec.run, "method": spec.sampler, "judge": spec.judging}
+    parts |= {"trees": spec.learner} if spec.model.is_tree else {"model": spec.model}
     return {name: _numbers(params) for name, params in parts.items()}
 
 
@@ -86,9 +88,10 @@ def values_of(status: Status) -> dict[str, Any]:
     """Return a status as JSON-ready values.
 
     Every option that runs of its method may have is there, null where it does not; options of other
-    methods are left out.
+    methods are left out, and those of models from a run of trees.
     """
     values = {name: value for name, value in vars(status).items() if name != "parts"}
     held = {name: value for part in status.parts.values() for name, value in part.items()}
-    names = [name for name in declared() if name in held or not is_of_a_method(name)]
+    others = ModelParams.options()  # of a run whose model is no tree, and of no other
+    names = [n for n in declared() if n in held or not (n in others or is_of_a_method(n))]
     return values | {name: held.get(name) for name in names}

@@ -3,8 +3,11 @@
 import os
 
 from srs_ooc.base.budget import Budget, Lease
+from srs_ooc.learners.decoding import decoded_nbytes
+from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.learners.trees import thread_nbytes
+from srs_ooc.learners.trial import LIBRARY_NBYTES, Trial, TrialShape, tried
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.responses import n_channels_of
 from srs_ooc.runs.spec import RunSpec, Shape, extra_nbytes, fixed_nbytes, work_nbytes
@@ -15,10 +18,15 @@ _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 
 
 def shape_of(
-    manifest: Manifest, inputs: Inputs, class_weight: str = UNWEIGHTED, thresholds: str = RANK
+    manifest: Manifest,
+    inputs: Inputs,
+    class_weight: str = UNWEIGHTED,
+    thresholds: str = RANK,
+    model: str = TREE,
 ) -> Shape:
     """Return what of the store, as trained on, bounds a run."""
     n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
+    by_value = thresholds != RANK or model != TREE
     return Shape(
         n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
         n_candidates=manifest.n_features - n_excluded,
@@ -26,9 +34,10 @@ def shape_of(
         n_classes=max(1, len(manifest.classes)),
         code_nbytes=manifest.code_nbytes,
         n_channels=n_channels_of(manifest, class_weight),
-        n_values=0 if thresholds == RANK else n_values_of(manifest),
+        n_values=n_values_of(manifest) if by_value else 0,
         n_stored_rows=manifest.n_rows,
         has_strata="strata" in manifest.row_columns,
+        is_decoded=model != TREE,
     )
 
 
@@ -38,6 +47,11 @@ def run_leases(
     """Return what a run needs besides the process, with one worker; ``saves``: trees are kept.
 
     ``beside_nbytes`` are what a stage needs besides.
+
+    Raises
+    ------
+    UsageError
+        If the run's model is no tree, and cannot be fitted on a subspace of this shape.
     """
     fixed = fixed_nbytes(
         shape,
@@ -48,8 +62,13 @@ def run_leases(
     )
     if beside_nbytes:
         fixed.append(("what the stage looks at besides", beside_nbytes))
+    what = "tree"
+    if not spec.model.is_tree:
+        what = "model"
+        more = trial_of(spec, shape).library_nbytes - LIBRARY_NBYTES
+        fixed.append((f"what {spec.model.model} loads besides", max(0, more)))
     n_bytes = worker_nbytes(spec, shape, saves=saves)
-    fixed.append((f"a block of {spec.n_columns} columns and its tree", n_bytes))
+    fixed.append((f"a block of {spec.n_columns} columns and its {what}", n_bytes))
     return [Lease(*lease) for lease in fixed]
 
 
@@ -91,7 +110,7 @@ def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
 
 
 def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
-    """Return the bytes of a worker: its block and its tree; ``saves``: trees are kept."""
+    """Return the bytes of a worker: its block and its model; ``saves``: trees are kept."""
     n_columns = spec.n_columns
     extra = extra_nbytes(
         shape,
@@ -101,8 +120,27 @@ def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
         saves_trees=saves,
         splits_rows=spec.method.splits_rows,
     )
+    if not spec.model.is_tree:
+        published = decoded_nbytes(shape.n_rows, n_columns, shape.code_nbytes)
+        extra += max(0, trial_of(spec, shape).work_nbytes - published)
     judges = spec.method.judges_candidates
     return work_nbytes(shape, n_columns, extra, judges_candidates=judges)
+
+
+def trial_of(spec: RunSpec, shape: Shape) -> Trial:
+    """Return what a subspace of the run's model takes, as tried once by this process.
+
+    Raises
+    ------
+    UsageError
+        If there is no such estimator, or it refuses its parameters.
+    """
+    return tried(
+        spec.model,
+        TrialShape(
+            shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_values
+        ),
+    )
 
 
 def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> int:
@@ -118,6 +156,8 @@ def grant_threads(
     budget: Budget, spec: RunSpec, shape: Shape, n_workers: int, threads: int | None
 ) -> int:
     """Grant each worker's tree more threads while cores and cap allow; return how many it has."""
+    if not spec.model.is_tree:
+        return 1
     n_columns = spec.n_columns
     one = thread_nbytes(
         shape.n_rows,

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.params import FIRST_STAGES
+from srs_ooc.learners.base import Learner
+from srs_ooc.learners.estimators import EstimatorLearner
+from srs_ooc.learners.import_paths import load
+from srs_ooc.learners.pinned import one_thread
 from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.runs.base_models import check_cluster, model_learner
 from srs_ooc.runs.cluster.orders import Closing, Cluster, Remote
 from srs_ooc.runs.engine import Book, check_needs
 from srs_ooc.runs.executors import Executor, Source, ThreadExecutor, fit_iteration
@@ -25,6 +30,7 @@ from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
 
 
@@ -49,12 +55,14 @@ class Resources:
         How many they are.
     source : Source
         Where columns come from.
-    learner : TreeLearner
+    learner : Learner
         What is grown on them.
     blocks : list of Block
         One a worker.
     executor : Executor
         The workers.
+    response : Response
+        What the rows say.
     remote : Remote or None
         Where they are, if not here.
     """
@@ -65,15 +73,22 @@ class Resources:
     candidates: NDArray[np.uint32] | None
     n_candidates: int
     source: Source
-    learner: TreeLearner
+    learner: Learner
     blocks: list[Block]
     executor: Executor
+    response: Response
     remote: Remote | None = None
 
     @property
     def n_features(self) -> int:
         """Features of the store."""
         return self.manifest.n_features
+
+    @property
+    def trees(self) -> TreeLearner:
+        """What grows trees; of a run whose model is one."""
+        assert isinstance(self.learner, TreeLearner)
+        return self.learner
 
     @property
     def n_rows(self) -> int:
@@ -97,10 +112,10 @@ class Resources:
             book,
             trees,
             weights=self.task.inputs.weights,
-            response=self.learner.rows.response,
+            response=self.response,
             validation=self.task.inputs.validation_places(),
         )
-        check_needs(search.engine.sampler, self.learner.provides, "trees")
+        check_needs(search.engine.sampler, self.learner.provides, self.spec.model.model)
         return search
 
     @contextmanager
@@ -115,7 +130,7 @@ class Resources:
             if self.remote is not None:
                 executor = self.remote.executor(most, closing)
             else:
-                learner = closing_learner(self.learner, self.spec, closing)
+                learner = closing_learner(self.trees, self.spec, closing)
                 for block in self.blocks:
                     block.use_tiles()
                 ahead = stack.enter_context(ReadAhead(self.source.columns))
@@ -168,10 +183,13 @@ def resources_of(
         or when the block ends: what was read in between counts only if nothing is raised.
     BudgetError
         If the cap cannot hold them.
+    UsageError
+        If the model cannot be fitted, or not on a cluster.
     """
     store.check_is(spec.store)
     remote = None
     if cluster is not None:
+        check_cluster(spec)
         remote = Remote.of(cluster, spec, store, task, records=saves)
         threads, beside_nbytes = 1, beside_nbytes + cluster.orders_nbytes
     with store.unchanged(), ExitStack() as stack:
@@ -195,12 +213,17 @@ def _resources(
 ) -> Resources:
     """Make the resources of a run; ``stack`` closes them."""
     manifest = store.manifest
-    shape = shape_of(manifest, task.inputs, task.class_weight, spec.learner.thresholds)
+    kinds = spec.learner.thresholds, spec.model.model
+    shape = shape_of(manifest, task.inputs, task.class_weight, *kinds)
     budget = plan_memory(spec, shape, cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
     n_workers = grant_workers(budget, worker_nbytes(spec, shape, saves=saves), threads)
     n_threads = grant_threads(budget, spec, shape, n_workers, threads)
     mapped = budget.fits(manifest.codes_nbytes)
-    learner = learner_of(spec, store, task, n_threads, records=saves)
+    response = training_response(task)
+    learner = learner_of(spec, store, task, response, n_threads, records=saves)
+    if not spec.model.is_tree:
+        load(spec.model, is_regression=response.is_regression)
+        stack.enter_context(one_thread())
     values = stack.enter_context(store.value_tables()) if shape.n_values else None
     blocks = blocks_of(n_workers, spec, shape, tiled=learner.tiled)
     families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
@@ -214,17 +237,18 @@ def _resources(
         executor = remote.executor(spec.n_columns)
     stack.callback(executor.close)
     n_candidates = spec.n_items(shape.n_candidates)
-    return Resources(
-        spec, task, manifest, candidates, n_candidates, source, learner, blocks, executor, remote
-    )
+    made = source, learner, blocks, executor, response, remote
+    return Resources(spec, task, manifest, candidates, n_candidates, *made)
 
 
 def learner_of(
-    spec: RunSpec, store: Store, task: Task, n_threads: int, *, records: bool
-) -> TreeLearner:
-    """Return the learner of a run's main loop."""
+    spec: RunSpec, store: Store, task: Task, response: Response, n_threads: int, *, records: bool
+) -> TreeLearner | EstimatorLearner:
+    """Return the learner of a run's main loop; ``response`` is what the task's rows say."""
+    if not spec.model.is_tree:
+        return model_learner(spec, task, response)
     return TreeLearner(
-        TrainingRows.of(training_response(task), spec.learner.impurity),
+        TrainingRows.of(response, spec.learner.impurity),
         spec.limits,
         spec.subspace_size,
         spec.learner.trees_per_subspace,

@@ -5,8 +5,10 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.state import Part
+from srs_ooc.evidence.model_scores import ModelScores
 from srs_ooc.evidence.steadiness import Steadiness
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.learners.model_params import SUBSPACES
 from srs_ooc.runs.engine import Book, Engine
 from srs_ooc.runs.executors import Executor
 from srs_ooc.runs.ledger import TreeWriter
@@ -75,6 +77,10 @@ class Search:
         observers: dict[str, Part] = {TALLY: self.tally}
         if trees is not None:
             observers[VALID] = trees
+        if spec.model.scores_features:
+            by_subspace = spec.model.model_importance == SUBSPACES
+            scores = ModelScores(n_features, by_subspace=by_subspace)
+            observers[ModelScores.name] = scores
         judge, tie = spec.make_judge(), key_of(spec.seed, Purpose.RANK_TIE)
         if spec.concludes:
             self.steadiness = observers[STEADINESS] = Steadiness(self.tally, tie)

@@ -8,7 +8,9 @@ from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import WordOrFile
 from srs_ooc.base.sizes import MB
+from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
+from srs_ooc.runs.base_models import check_cluster, check_table, folds_of
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest, inputs_of, resolve
 from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger, saves_trees
@@ -108,8 +110,8 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     budget = Budget(cap_nbytes)
     budget.leases += (reading := _reading(store, files))
     if budget.free_nbytes < 0:  # for a cap to name that holds the run, too
-        stages = _stages(store, files.stand_in(), request.options, request)[-1]
-        check_stages(cap_nbytes, [reading, *stages])
+        new = _new(store, files.stand_in(), request.options, request)
+        check_stages(cap_nbytes, [reading, *_stages(store, *new, request)])
     asked = resolve(store, files, budget.free_nbytes)
     digests = {
         "excluded": digest(asked.excluded, "features"),
@@ -134,12 +136,16 @@ def _settled(
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     store.check_files()
     _check_target(store)
-    spec, shape, task, stages = _stages(store, asked, options, request)
+    spec, shape, task = _new(store, asked, options, request)
     _check_rows_split(spec, store)
+    check_table(spec, store, asked)
+    if request.cluster is not None:
+        check_cluster(spec)
     training_response(task)
+    folds_of(spec, task)
     if spec.concludes:
         task.check_exchangeable(spec)
-    check_stages(_cap_nbytes(request), stages)
+    check_stages(_cap_nbytes(request), _stages(store, spec, shape, task, request))
     return spec, shape, _cap_nbytes(request) // MB
 
 
@@ -153,20 +159,28 @@ def _reading(store: Store, files: InputFiles) -> list[Lease]:
     return [Lease(*lease) for lease in leases]
 
 
-def _stages(
+def _new(
     store: Store, asked: Inputs, options: Options, request: Request
-) -> tuple[RunSpec, Shape, Task, list[list[Lease]]]:
-    """Return what a new run would be, and what its stages need besides the process."""
+) -> tuple[RunSpec, Shape, Task]:
+    """Return what a new run would be: its identity, its bounds and what it learns from."""
     saves = bool(request.save_trees)
     class_weight = options.get("class_weight", UNWEIGHTED)
-    shape = shape_of(store.manifest, asked, class_weight, options.get("thresholds", RANK))
+    kinds = options.get("thresholds", RANK), options.get("model", TREE)
+    shape = shape_of(store.manifest, asked, class_weight, *kinds)
     cap_nbytes = _cap_nbytes(request)
     spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
-    task = Task.of_run(spec, store, asked)
+    return spec, shape, Task.of_run(spec, store, asked)
+
+
+def _stages(
+    store: Store, spec: RunSpec, shape: Shape, task: Task, request: Request
+) -> list[list[Lease]]:
+    """Return what the stages of a new run need besides the process."""
     scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
     orders = 0 if request.cluster is None else request.cluster.orders_nbytes
+    saves = bool(request.save_trees)
     running = run_leases(spec, shape, saves=saves, beside_nbytes=orders)
-    return spec, shape, task, [running, scoring] if scoring else [running]
+    return [running, scoring] if scoring else [running]
 
 
 def _check_target(store: Store) -> None:

@@ -88,8 +88,9 @@ class Task:
 
     @classmethod
     def of_run(cls, spec: RunSpec, store: Store, inputs: Inputs) -> "Task":
-        """Read the task of a run, with what its judge needs; errors as of :meth:`of`."""
-        return cls.of(store, inputs, spec.learner.class_weight, exchanges=spec.concludes)
+        """Read the task of a run, with what judge or model needs; errors as of :meth:`of`."""
+        exchanges = spec.concludes or not spec.model.is_tree
+        return cls.of(store, inputs, spec.learner.class_weight, exchanges=exchanges)
 
     @property
     def rows(self) -> NDArray[np.int32] | None:

@@ -151,4 +151,5 @@ LESS = Method(
     score=_score,
     state_nbytes=state_nbytes,
     default_subspace=default_subspace,
+    any_model=True,
 )

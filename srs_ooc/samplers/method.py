@@ -161,6 +161,8 @@ class Method:
         method has ended by itself, and why; None if never.
     notes : callable
         ``notes(params, n_candidates)``: sentences worth saying before such a run starts.
+    any_model : bool
+        Whether ``--model`` may be other than tree.
     ranks_by : str
         The part of the ledger that has a large array ``score``, float64 (n_features,), by which the
         method ranks; empty for a method that ranks by importance.
@@ -179,6 +181,7 @@ class Method:
     learner: Mapping[str, Any] = field(default_factory=dict)
     most_iterations: Callable[[Any, int, int], tuple[int, str] | None] = _no_end
     notes: Callable[[Any, int], tuple[str, ...]] = _no_notes
+    any_model: bool = False
     ranks_by: str = ""
 
 

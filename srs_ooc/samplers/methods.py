@@ -58,5 +58,7 @@ def _make(params: RandomSubspaceParams, ground: Ground) -> Sampler:
     )
 
 
-SRS = Method("Sequential Random Subspace", SrsParams, _make, PAPERS_JUDGES)
-RS = Method("Random Subspace: nothing is held", RandomSubspaceParams, _make, PAPERS_JUDGES)
+SRS = Method("Sequential Random Subspace", SrsParams, _make, PAPERS_JUDGES, any_model=True)
+RS = Method(
+    "Random Subspace: nothing is held", RandomSubspaceParams, _make, PAPERS_JUDGES, any_model=True
+)

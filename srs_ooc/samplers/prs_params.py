@@ -185,6 +185,7 @@ PRS = Method(
     _make,
     judges=("none",),
     learner={"splitter": "best"},
+    any_model=True,
     ranks_by=ParametricRandomSubspace.name,
     state_nbytes=PrsParams.state_nbytes,
     default_subspace=PrsParams.default_subspace,

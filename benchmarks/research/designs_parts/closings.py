@@ -125,7 +125,7 @@ class Grower:
     provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
 
     def __init__(self, closing: Closing, resources: Resources, n_rounds: int) -> None:
-        self._closing, self._source, self._rows = closing, resources.source, resources.learner.rows
+        self._closing, self._source, self._rows = closing, resources.source, resources.trees.rows
         self._first_late = n_rounds - closing.k_rounds
         self._columns = Block(resources.spec.subspace_size, resources.n_rows, 1, tiled=False)
         spec, leaf = resources.spec, floor(closing.manner.leaf_share * resources.n_rows)

@@ -13,12 +13,14 @@ from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
 from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.involutions import Exchangeability
-from srs_ooc.learners.trees import MOST_SPLITS
+from srs_ooc.learners.base import Learner
+from srs_ooc.learners.trees import MOST_SPLITS, TreeLearner
 from srs_ooc.runs.cluster.orders import Job, Reply, pack
 from srs_ooc.runs.executors import Source, fit_iteration
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.memory import grant_workers, shape_of, worker_nbytes
 from srs_ooc.runs.resources import blocks_of, closing_learner, decoy_families, learner_of
+from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.spec import RunSpec, Shape
 from srs_ooc.runs.task import Task
 from srs_ooc.store.read_ahead import ReadAhead
@@ -101,14 +103,16 @@ class Desk:
             task = replace(Task.of_run(spec, store, inputs), target=job.target)
             shape = shape_of(store.manifest, inputs, task.class_weight, spec.learner.thresholds)
             room = _room_of(job, spec, store, shape, n_threads)
-            learner = learner_of(spec, store, task, 1, records=job.records)
-            if job.closing is not None:
-                learner = closing_learner(learner, spec, job.closing)
+            response = training_response(task)
+            learner = learner_of(spec, store, task, response, 1, records=job.records)
             values = self._stack.enter_context(store.value_tables()) if shape.n_values else None
             columns = self._stack.enter_context(store.columns(mapped=room.mapped))
         self._ahead = self._stack.enter_context(ReadAhead(columns))
         self._source = Source(columns, task.rows, decoy_families(spec, task), values)
-        self._learner = learner
+        self._learner: Learner = learner
+        if job.closing is not None:
+            assert isinstance(learner, TreeLearner), "other models are refused on clusters"
+            self._learner = closing_learner(learner, spec, job.closing)
         self._splits: dict[bytes, RowSplit] = {}
         self._free: SimpleQueue[Block] = SimpleQueue()
         tiled = job.closing is not None or learner.tiled

@@ -144,6 +144,13 @@ class TreeReader:
     def __init__(self, ledger: Ledger) -> None:
         self.path = ledger.run / TREES_FILE
         valid = ledger.meta(VALID)
+        if valid is None and "model" in ledger.meta("spec"):
+            raise RunError(
+                f"{ledger.run}: expected a run of trees, found --model "
+                f"{ledger.meta('spec')['model']}: its fitted models are not kept, as they could be "
+                "read back only by running what a file says. Fit the estimator yourself on the "
+                "features ranked first (`srs-ooc export RUN --top N`)."
+            )
         if valid is None:
             raise RunError(
                 f"{ledger.run}: expected a run that saves its trees, found one that does not. "

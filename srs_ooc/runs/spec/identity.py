@@ -17,6 +17,7 @@ from srs_ooc.evidence.params import (
     PositiveParams,
     ProbeParams,
 )
+from srs_ooc.learners.model_params import LEADERS, TREE_MODEL, ModelParams
 from srs_ooc.learners.params import TreeParams
 from srs_ooc.samplers.method import Method, method_names, method_of
 from srs_ooc.trees.tree import TreeLimits
@@ -100,6 +101,8 @@ class RunSpec:
         What every run has.
     sampler, learner, judging : Params
         Options of the method, of what grows the trees, and of the judge.
+    model : ModelParams
+        What is fitted on each subspace, and how features are scored by it.
     evidence : int
         Version of how a final verdict is computed; of no meaning without one.
     stages : int
@@ -116,6 +119,7 @@ class RunSpec:
     evidence: int = EVIDENCE
     stages: int = STAGES
     validation: str = NOT_GIVEN["validation"]
+    model: ModelParams = TREE_MODEL
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as JSON-ready values, all options side by side."""
@@ -127,7 +131,8 @@ class RunSpec:
 
     def values(self) -> dict[str, Any]:
         """Return every option by name, as settled."""
-        parts = (self.run, self.sampler, self.learner, self.judging)
+        model = () if self.model.is_tree else (self.model,)  # as runs of trees were always written
+        parts = (self.run, *model, self.sampler, self.learner, self.judging)
         return {name: value for part in parts for name, value in part.values().items()}
 
     @classmethod
@@ -152,6 +157,7 @@ class RunSpec:
                 sampler=_restored(method_of(run.method).params, record),
                 learner=_restored(TreeParams, record),
                 judging=_restored(JUDGES[run.judge], record),
+                model=_restored(ModelParams, record),
                 evidence=int(record.get("evidence", FIRST_EVIDENCE)),
                 stages=int(record.get("stages", FIRST_STAGES)),
             )
@@ -267,8 +273,10 @@ class RunSpec:
 
     @property
     def keep(self) -> int:
-        """Leading items held where the verdict comes last."""
-        return 0 if self.decoy_judge is None else self.decoy_judge.keep
+        """Leading items held where no judge says on the way what is kept."""
+        if self.decoy_judge is None:
+            return 0 if self.model.is_tree else LEADERS
+        return self.decoy_judge.keep
 
     def n_items(self, n_features: int) -> int:
         """Return how many items there are: the features and their decoys."""

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.learners.decoding import decoded_nbytes
 from srs_ooc.learners.trees import learner_nbytes, searching_nbytes
+from srs_ooc.learners.trial import LIBRARY_NBYTES
 from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.grow import record_nbytes, recorded_nbytes
@@ -38,7 +40,8 @@ class Shape:
 
     ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
     Where thresholds are drawn between values, a block keeps ``n_values`` of each column, and the
-    store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them.
+    store has ``n_stored_rows``. Where it ``has_strata``, rows are compared within them. A model
+    that is no tree ``is_decoded`` for: its blocks become numbers.
     """
 
     n_rows: int
@@ -50,6 +53,7 @@ class Shape:
     n_values: int = 0
     n_stored_rows: int = 0
     has_strata: bool = False
+    is_decoded: bool = False
 
     @property
     def is_regression(self) -> bool:
@@ -109,6 +113,7 @@ def work_nbytes(
         + 2 * staging
         + COLUMN_NBYTES * n_columns
         + values_nbytes(n_columns, shape.n_values)
+        + (decoded_nbytes(shape.n_rows, n_columns, shape.code_nbytes) if shape.is_decoded else 0)
         + (sorted_nbytes(shape.n_rows, n_columns) if judges_candidates else 0)
         + extra
     )
@@ -141,6 +146,7 @@ def fixed_nbytes(
         ("ledger", LEDGER_NBYTES),
         *(judging if concludes else []),
         *(making if shape.n_values else []),
+        *([("scikit-learn and what it loads", LIBRARY_NBYTES)] if shape.is_decoded else []),
         *([("what the method learns", state)] if state else []),
     ]
 

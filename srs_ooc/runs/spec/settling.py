@@ -6,7 +6,9 @@ from typing import Any
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import Option, Params, Whole
 from srs_ooc.evidence.params import DecoyParams
+from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
+from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
 from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
 from srs_ooc.runs.spec.needs import Shape, extra_nbytes, largest_subspace
 from srs_ooc.samplers.method import Method, method_of, methods
@@ -21,7 +23,7 @@ def declared() -> dict[str, Option]:
 
 
 def _parts() -> list[type[Params]]:
-    return [RunParams, *(m.params for _, m in methods()), *JUDGES.values(), TreeParams]
+    return [RunParams, *(m.params for _, m in methods()), *JUDGES.values(), ModelParams, TreeParams]
 
 
 def settle(
@@ -49,11 +51,14 @@ def settle(
     """
     given = dict(options)
     given["method"] = given.get("method") or RunParams.options()["method"].default
-    given["judge"] = given.get("judge") or _default_judge(options, given["method"], saves_trees)
+    model = settle_model(given, shape, saves_trees=saves_trees)
+    usual = _default_judge(options, given["method"], saves_trees) if model.is_tree else "none"
+    given["judge"] = given.get("judge") or usual
     sizes = {name: given.pop(name, None) for name in ("subspace_size", "max_features")}
     run = RunParams.settle(given, shape)
     method = method_of(run.method)
-    if run.judge not in method.judges:
+    check_judge(run, model)
+    if model.is_tree and run.judge not in method.judges:
         raise UsageError(
             f"--judge: expected {' or '.join(method.judges)} with --method {run.method}, found "
             f"{run.judge}. Leave it out, or choose another method."
@@ -84,6 +89,7 @@ def settle(
     _check_draw_block(sampler, size if largest else None)
     if largest:
         method.check(sampler, shape.n_rows, shape.n_candidates, size)
+        check_subspaces(model, shape.n_candidates, size)
     return RunSpec(
         store,
         options.get("excluded", NOT_GIVEN["excluded"]),
@@ -93,6 +99,7 @@ def settle(
         learner.for_subspace(sizes["max_features"], size),
         judging,
         validation=options.get("validation", NOT_GIVEN["validation"]),
+        model=model,
     )
 
 
@@ -145,7 +152,7 @@ def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
 
 def _check_belong(options: Options, run: RunParams, method: type[Params]) -> None:
     """Refuse options of a judge or a method that was not chosen."""
-    chosen = {*RunParams.options(), *TreeParams.options(), *INPUTS}
+    chosen = {*RunParams.options(), *ModelParams.options(), *TreeParams.options(), *INPUTS}
     chosen |= {*method.options(), *JUDGES[run.judge].options()}
     for name in options:
         if name not in chosen:
@@ -196,7 +203,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     RunError
         Naming every field that differs.
     """
-    held, known = spec.to_json(), declared()
+    held, known = spec.model.values() | spec.to_json(), declared()
     differences = []
     for name, value in options.items():
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.compaction.folds import deal_folds
+from srs_ooc.evidence.folds import deal_folds
 
 
 def labels(seed, n_rows, n_classes):

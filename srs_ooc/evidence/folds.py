@@ -16,6 +16,7 @@ def deal_folds(
     target: NDArray[np.integer] | NDArray[np.floating],
     strata: NDArray[np.integer] | None = None,
     groups: NDArray[np.integer] | None = None,
+    option: str = "--folds",
 ) -> NDArray[np.intp]:
     """Return the fold of each row, from 0; intp (n_rows,).
 
@@ -33,6 +34,8 @@ def deal_folds(
         Class codes, or the numbers of a regression, kept even by tenths of their ranks.
     strata, groups : integers (n_rows,), optional
         Of each row.
+    option : str
+        What a message calls ``n_folds``.
 
     Raises
     ------
@@ -47,7 +50,7 @@ def deal_folds(
     if n_units < n_folds:
         what = "row" if groups is None and strata is None else "group, or row of a stratum,"
         raise UsageError(
-            f"--folds: expected no more than there are units to hold out (a {what} each), found "
+            f"{option}: expected no more than there are units to hold out (a {what} each), found "
             f"{n_folds} folds of {n_units}. Ask for fewer folds."
         )
     kinds = _kinds(target, strata)[_first_of_most(unit_of, _kinds(target, strata))]
