@@ -3,8 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -18,8 +16,8 @@ from srs_ooc.networks.files import Edge, check_edge_file, write_edges
 from srs_ooc.networks.forests import Forests, wants_tiles
 from srs_ooc.networks.genes import GeneFiles, Genes, equal_columns, find_genes, names_of
 from srs_ooc.networks.memory import Grant, grant, work_leases
-from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.ranking import ranked
+from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.networks.work import TargetWork, Watch
 from srs_ooc.runs.executors import Source
 from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
@@ -31,88 +29,8 @@ from srs_ooc.store.store import Store
 from srs_ooc.store.value_tables import n_values_of
 from srs_ooc.trees.block import Block
 
-FOLDER_SUFFIX = ".network"
 WRITTEN_TOGETHER = 1 << 13
 """Edges whose names are looked up together."""
-
-
-@dataclass(frozen=True)
-class NetworkRequest:
-    """What is asked of a network.
-
-    Attributes
-    ----------
-    out : Path
-        File of the edges, CSV or Parquet.
-    params : NetworkParams
-        Its identity, besides store, features and rows.
-    regulators, targets, rows : Path or None
-        Files of names; None for all.
-    run : Path or None
-        Folder of what is done; None for ``out`` with :data:`FOLDER_SUFFIX`.
-    top : int or None
-        Only so many edges.
-    memory_mb : int
-        Cap on the whole process.
-    threads : int or None
-        Workers; None for the cores there are.
-    safe : bool
-        No name in the CSV file is a formula to a spreadsheet.
-    """
-
-    out: Path
-    params: NetworkParams
-    regulators: Path | None = None
-    targets: Path | None = None
-    rows: Path | None = None
-    run: Path | None = None
-    top: int | None = None
-    memory_mb: int = 512
-    threads: int | None = None
-    safe: bool = False
-
-    @property
-    def folder(self) -> Path:
-        """Where what is done is kept."""
-        return self.out.with_name(self.out.name + FOLDER_SUFFIX) if self.run is None else self.run
-
-
-@dataclass(frozen=True)
-class Network:
-    """What became of a network.
-
-    Attributes
-    ----------
-    out, run : str
-        The file of its edges, and the folder of what is done.
-    n_regulators, n_targets, n_done, n_edges : int
-        Its size; targets done; edges written, 0 before all targets are.
-    n_constant : int
-        Targets without edges, as their values do not differ.
-    n_duplicates : int
-        Pairs of a target and a regulator with equal codes.
-    duplicates : list of (str, str)
-        The first of them: target, regulator.
-    seconds, peak_mb : float
-        Time worked on targets, and the largest resident size so far.
-    """
-
-    out: str
-    run: str
-    n_regulators: int
-    n_targets: int
-    n_done: int
-    n_edges: int
-    n_constant: int
-    n_duplicates: int
-    seconds: float
-    peak_mb: float
-    duplicates: list[tuple[str, str]] = field(default_factory=list)
-
-    @property
-    def is_done(self) -> bool:
-        """Whether all targets are done, and the edges written."""
-        return self.n_done == self.n_targets
 
 
 def work_on_network(

@@ -182,6 +182,7 @@ def test_more_repeats_go_on_from_those_that_are_there(table):
         np.testing.assert_array_equal(scores[:3], first[size])
 
 
+@pytest.mark.slow
 def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
     """The best 1 of 160 features fits 90 rows at about 0.65; with a leak all of them would."""
     rng = np.random.default_rng(4)
@@ -301,6 +302,7 @@ def test_excluded_features_never_come_back(tmp_path):
     assert not out & set(found.order)
 
 
+@pytest.mark.slow
 def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
     """Rows of a group are all but equal: one held out without the others would be known."""
     rng = np.random.default_rng(5)
@@ -320,7 +322,13 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
         assert best > 0.5 if name == "signal" else best < 0.3, (name, best)
 
 
-@pytest.mark.parametrize(("n_rows", "n_features", "q"), [(40, 60_000, 2000), (20_000, 8, 4)])
+@pytest.mark.parametrize(
+    ("n_rows", "n_features", "q"),
+    [
+        pytest.param(40, 60_000, 2000, marks=pytest.mark.slow),
+        (20_000, 8, 4),
+    ],
+)
 def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
     store = make_store(tmp_path / "t.zarr", *noise_table(n_rows, n_features))
     run = tmp_path / "a.run"

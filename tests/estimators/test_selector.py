@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 import srs_ooc
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.estimators import SRSClassifier, SRSSelector
+from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.runs.spec import declared
 from srs_ooc.samplers.method import method_of, methods
 
@@ -354,10 +355,11 @@ def test_what_a_run_refuses_is_a_value_error_in_pythons_spelling(wrong):
 
 
 def test_every_option_of_a_run_is_a_parameter():
-    """Those of other methods than SRS are given in ``options``."""
+    """Those of other methods than SRS, and of other models than trees, are given in ``options``."""
     parameters = set(inspect.signature(SRSSelector).parameters) | {"seed"}  # random_state
     srs = set(method_of("srs").params.options())
     of_others = {name for _, method in methods() for name in method.params.options()} - srs
+    of_others |= set(ModelParams.options())
     assert set(declared()) - of_others <= parameters
     defaults = {p.default for p in inspect.signature(SRSSelector).parameters.values()}
     assert defaults == {None, False, "auto"}

@@ -209,7 +209,9 @@ def test_workers_elsewhere_are_refused_before_a_run_is_made_and_when_it_goes_on(
     with pytest.raises(UsageError, match="dask: expected --model tree, found knn"):
         open_or_create(store, run, Request(given, iterations=4, cluster=cluster))
     assert not run.exists()
-    with closing(open_or_create(store, run, Request(given, iterations=2))) as ledger:
+    with closing(
+        open_or_create(store, run, Request(given, iterations=2, memory_mb=4000))
+    ) as ledger:
         work_on(ledger, store, Request(given))
         with pytest.raises(UsageError, match="dask: expected --model tree, found knn"):
             work_on(ledger, store, Request(given, iterations=4, cluster=cluster))

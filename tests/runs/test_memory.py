@@ -84,7 +84,10 @@ def stores(tmp_path_factory):
     return get
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "replays")) for name in SHAPES],
+)
 def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, name):
     n_rows, n_features, options = SHAPES[name]
     store = stores(n_rows, n_features)

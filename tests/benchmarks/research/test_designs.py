@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +15,12 @@ from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_lef
 from designs_parts.screens import AlwaysHeld, FadingTally
 from designs_parts.steps import FACTS
 from designs_parts.tables_report import cell, gain, largest_errors
-from measured import srs_ooc
-from selection_parts.ours import read_selection
 from selection_parts.scores import Scores
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.leaders import EVERY
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.small_arrays import read_array
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest import decode_trees
 from srs_ooc.trees.grow import grow_tree
@@ -47,7 +40,7 @@ def run(cache, *arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
 
 
-def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):
+def test_designs_are_ranked_and_cut_and_nothing_is_done_twice(tmp_path):
     done = run(tmp_path, "--designs", "closing-left-out-loss", "e-values-5")
     assert done.returncode == 0, done.stderr
     assert "| squared loss on the half left out | " in done.stdout
@@ -56,24 +49,12 @@ def test_the_chosen_design_is_the_program_and_nothing_is_done_twice(tmp_path):
     again = run(tmp_path, "--designs", "closing-left-out-loss", "e-values-5")
     assert (again.stdout, again.stderr) == (done.stdout, "")
 
-    store, out = tmp_path / "t.zarr", tmp_path / "t.run"
-    shape = ("--rows", N_ROWS, "--features", P, "--relevant", 20, "--seed", 100)
-    srs_ooc("synth", "shift", store, *shape)
-    srs_ooc("run", store, "--out", out, "--judge", "decoy", "--seed", 100)
-    expected = read_selection(out)
     cache, table = ArrayCache(tmp_path / "results", "here"), TableKey("shift", P, 100)
     (chosen,) = CHOSEN.rankings
-    arrays = cache.get(table, chosen.name)
-    ranking = Ranking(**arrays, n_families=1, n_features=P)
-    positions = np.asarray(read_array(store, read_manifest(store), "positions"))
-    with closing(Ledger(out, writable=False)) as ledger:
-        verdict = VerdictRecord.read(ledger)
-    assert ranking.items[~ranking.is_decoy].tolist() == verdict.features.tolist()
-    selected = by_counting([ranking])
-    assert selected.tolist() == verdict.features[verdict.is_selected].tolist()
-    assert len(selected) > 10
-    assert sorted(positions[selected].tolist()) == sorted(expected.selected)
-    assert len(cache.get(table, FACTS)["relevant"]) == 20
+    ranking = Ranking(**cache.get(table, chosen.name), n_families=1, n_features=P)
+    relevant = cache.get(table, FACTS)["relevant"]
+    assert len(relevant) == 20
+    assert len(by_counting([ranking])) > 10
 
 
 def test_a_fading_tally_weighs_the_last_iterations_most():
