@@ -12,8 +12,9 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.interrupts import noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.spelling import python_spelling
-from srs_ooc.networks.network import Network, NetworkRequest, work_on_network
+from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
+from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.results.progress import Progress, Shown
 from srs_ooc.runs.given import NamesOrFile, names_file
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB

@@ -15,8 +15,9 @@ from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, echo_json, say
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.run import work_signals
 from srs_ooc.cli.shows import progress_option
-from srs_ooc.networks.network import Network, NetworkRequest, work_on_network
+from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
+from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.store.store import Store
 
 
