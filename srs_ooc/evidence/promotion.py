@@ -48,12 +48,12 @@ class Pooled:
 
     @property
     def p_values(self) -> NDArray[np.float64]:
-        """The p-values of those that stand out by themselves."""
+        """The p-values of the marginally significant items."""
         return p_values_of(self.strengths)
 
     @property
     def n_outstanding(self) -> int:
-        """How many items stand out by themselves."""
+        """How many items are marginally significant."""
         return len(self.strengths)
 
 

@@ -7,7 +7,7 @@ largest group of correlated decoys: decoys and false features come in such group
 alone may be either. With c = 1 this is the estimate of knockoffs+ (Barber and Candes 2015, Ann.
 Statist. 43, Section 1.3).
 
-Items that stand out by themselves, at the top of the ranking, are not counted: of m features
+Marginally significant items, at the top of the ranking, are not counted: of m features
 tested, m p are expected to have p-values of at most p if none tells anything, and so many are taken
 to be false there (Benjamini and Hochberg 1995). Below them that number and the count are added.
 Decoys have the margins of their features and are tested alike: where more of them stand out than

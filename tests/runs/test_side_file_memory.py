@@ -22,6 +22,9 @@ def write_lines(path, lines):
     return path
 
 
+BETWEEN_STARTS_MB = 4
+
+
 def values_of(n_features, n_rows):
     rng = np.random.default_rng(0)
     return rng.integers(0, 9, (n_features, n_rows)).astype(np.float32)
@@ -71,17 +74,20 @@ def test_files_of_rows(tmp_path, n):
 
 
 def check_ingest(*arguments):
-    """Ingests name the least cap stage by stage, as they learn what the table holds."""
+    """Ingests name the least cap stage by stage, as they learn what the table holds.
+
+    A cap that a stage accepted has no room for differences between starts, which one named has.
+    """
     cap = 9
-    for _ in range(5):
+    for _ in range(20):
         command = command_line("ingest", *arguments, "--memory-mb", cap)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             break
         least = re.search(r"--memory-mb (\d+)\.$", done.stderr)  # of samples none is named
-        cap = int(least[1]) if least else cap + 60
+        cap = int(least[1]) if least else 2 * cap
     shutil.rmtree(arguments[1])
-    check("ingest", *arguments, cap=cap)
+    check("ingest", *arguments, cap=cap + BETWEEN_STARTS_MB)
 
 
 @SEVERAL
