@@ -23,7 +23,7 @@ from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.samplers.elimination import TREES, Elimination, Manner
 
-NESTING = Manner(0.3, 0.7, 0.0)
+NESTING = Manner(((0.3, 0.7),), 0.0)
 """How the rounds of the elimination are grown."""
 CODES_NBYTES = 1 << 25
 """Bytes of codes that correlations are computed from, at most."""

@@ -7,7 +7,7 @@ from math import floor
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.params import FIRST_STAGES
+from srs_ooc.evidence.params import FIRST_STAGES, SECOND_STAGES
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.engine import Engine
@@ -18,7 +18,15 @@ from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.search import Search
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.samplers.elimination import EVEN, RISING, SURVIVORS, TREES, Elimination
+from srs_ooc.samplers.elimination import (
+    EVEN,
+    MIXED,
+    RISING,
+    SURVIVORS,
+    TREES,
+    Elimination,
+    Manner,
+)
 from srs_ooc.store.store import Store
 
 Watch = Callable[[Step], bool]
@@ -62,10 +70,16 @@ def screen_and_close(
     survivors = best_items(search.tally, min(SURVIVORS, resources.n_candidates), key)
     del search  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
-    manner = EVEN if spec.decoys and spec.stages == FIRST_STAGES else RISING
-    sampler = Elimination(survivors, key, manner, most)
+    sampler = Elimination(survivors, key, _manner_of(spec), most)
     _close(resources, sampler, StageBook(ledger, n_iterations), key, watch, f"{stage}, closing")
     return (sampler, n_iterations) if sampler.is_over else None
+
+
+def _manner_of(spec: RunSpec) -> Manner:
+    """Return how the closing stage of a run is grown, by the version that it was begun under."""
+    if spec.stages > SECOND_STAGES:
+        return MIXED
+    return EVEN if spec.decoys and spec.stages == FIRST_STAGES else RISING
 
 
 def _screen(

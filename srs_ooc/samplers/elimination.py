@@ -34,21 +34,23 @@ class Manner:
 
     Attributes
     ----------
-    first_share, last_share : float
-        Part of the items that a tree sees, in the first round and in the last; evenly between.
+    shares : tuple of (float, float)
+        For each kind of tree, which take turns: the part of the items that it sees in the first
+        round and in the last; evenly between.
     leaf_share : float
         Least rows of a leaf, as a part of the training rows.
     """
 
-    first_share: float
-    last_share: float
+    shares: tuple[tuple[float, float], ...]
     leaf_share: float
 
 
-EVEN = Manner(0.3, 0.3, 0.0)
+EVEN = Manner(((0.3, 0.3),), 0.0)
 """Of runs with decoys begun under the first version of the stages."""
-RISING = Manner(0.3, 0.7, 0.01)
+RISING = Manner(((0.3, 0.7),), 0.01)
 """Few features that show only beside others are seen late, when trees see most of what is left."""
+MIXED = Manner(((0.2, 0.2), (0.3, 0.7)), 0.01)
+"""And many that show alone, faintly, by trees that see few: beside their like they are masked."""
 
 
 def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
@@ -57,6 +59,29 @@ def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:
     while sizes[-1] // 2 >= fewest:
         sizes.append(sizes[-1] // 2)
     return sizes
+
+
+def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return what items are worth to the kind of tree that thinks most of them.
+
+    Parameters
+    ----------
+    importance, n_drawn : int64 (n_kinds, n)
+        Sums over the trees of each kind, and of how many.
+
+    Returns
+    -------
+    float64 (n,)
+        Mean importance per draw of a single kind. Of several, the largest multiple of its kind's
+        mean, times the mean of these means: kinds count alike, however much a split is worth there.
+    """
+    means: NDArray[np.float64] = importance / np.maximum(n_drawn, 1)
+    if len(means) == 1:
+        return means[0]
+    levels = importance.sum(1) / np.maximum(n_drawn.sum(1), 1)
+    multiples = means / np.where(levels > 0, levels, 1)[:, None]
+    best: NDArray[np.float64] = multiples.max(axis=0) * (sum(levels.tolist()) / len(levels))
+    return best
 
 
 class Elimination:
@@ -82,7 +107,8 @@ class Elimination:
     items : uint32 (n,)
         By rank once :attr:`is_over`; before, those still in come first, in ascending order.
     scores : float64 (n,)
-        Mean importance in the last round each was in, in units of ``2**-36``.
+        Mean importance in the last round each was in, in units of ``2**-36``
+        (:func:`joint_scores`).
     rounds : uint8 (n,)
         That round, from 0.
     batch_ranks : uint16 (BATCHES, n)
@@ -109,8 +135,8 @@ class Elimination:
         self.scores = np.zeros(n)
         self.rounds = np.zeros(n, np.uint8)
         self.batch_ranks = np.zeros((BATCHES, n), np.uint16)
-        self.importance = np.zeros((BATCHES, n), np.int64)
-        self.n_drawn = np.zeros((BATCHES, n), np.int64)
+        self.importance = np.zeros((len(manner.shares) * BATCHES, n), np.int64)
+        self.n_drawn = np.zeros_like(self.importance)
         self.round = self.tree = 0
         self.sizes = round_sizes(n, fewest)
 
@@ -142,12 +168,17 @@ class Elimination:
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return what the tree of ``iteration`` is grown on: a random part of those still in."""
         alive = self.items[: self.sizes[self.round]]
-        drawn = draw_distinct(derive(key, Purpose.SEQUENCE), len(alive), None, self._n_seen())
+        drawn = draw_distinct(
+            derive(key, Purpose.SEQUENCE), len(alive), None, self._n_seen(iteration)
+        )
         return Subspace(alive[np.sort(drawn)])
 
-    def _n_seen(self) -> int:
+    def _kind(self, iteration: int) -> int:
+        return iteration % len(self.manner.shares)
+
+    def _n_seen(self, iteration: int) -> int:
         last = max(len(self.sizes) - 1, 1)
-        first_share, last_share = self.manner.first_share, self.manner.last_share
+        first_share, last_share = self.manner.shares[self._kind(iteration)]
         share = first_share + (last_share - first_share) * self.round / last
         size = self.sizes[self.round]
         return min(max(round(share * size), min(2, size)), self._most)
@@ -160,7 +191,7 @@ class Elimination:
         """Add the next tree of the round; with the last one the lower half leaves."""
         alive = self.items[: self.sizes[self.round]]
         places = np.searchsorted(alive, outcome.features)
-        batch = self.tree * BATCHES // TREES
+        batch = self._kind(iteration) * BATCHES + self.tree * BATCHES // TREES
         self.importance[batch, places] += outcome.importance
         self.n_drawn[batch, places] += 1
         self.tree += 1
@@ -182,12 +213,15 @@ class Elimination:
     def _end_round(self) -> None:
         n = self.sizes[self.round]
         items = self.items[:n].copy()
-        means = self.importance[:, :n] / np.maximum(self.n_drawn[:, :n], 1)
-        total = self.importance[:, :n].sum(0) / np.maximum(self.n_drawn[:, :n].sum(0), 1)
+        by_kind = (len(self.manner.shares), BATCHES, -1)
+        importance = self.importance[:, :n].reshape(by_kind)
+        n_drawn = self.n_drawn[:, :n].reshape(by_kind)
+        total = joint_scores(importance.sum(1), n_drawn.sum(1))
         tie = derive(self._key, self.round)
         ranks = np.empty((BATCHES, n), np.uint16)
         for batch in range(BATCHES):
-            ranks[batch, by_score(means[batch], items, tie)] = np.arange(n)
+            scores = joint_scores(importance[:, batch], n_drawn[:, batch])
+            ranks[batch, by_score(scores, items, tie)] = np.arange(n)
         order = by_score(total, items, tie)
         self.items[:n], self.scores[:n] = items[order], total[order]
         self.batch_ranks[:, :n] = ranks[:, order]
@@ -210,5 +244,4 @@ class Elimination:
             return
         for name in self._ARRAYS:
             setattr(self, name, arrays[name].copy())
-        self.sizes = round_sizes(len(self.items))
         self.round, self.tree = (int(i) for i in arrays["at"])

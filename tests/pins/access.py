@@ -13,6 +13,7 @@ from srs_ooc import ingest
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.runs import screening
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
 from srs_ooc.runs.memory import plan_memory
@@ -20,6 +21,7 @@ from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, Shape, settle
+from srs_ooc.samplers.elimination import RISING
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.manifest import read_manifest
@@ -38,6 +40,11 @@ def command(*arguments):
     if result.exit_code:
         raise AssertionError(f"{arguments}: {result.output}") from result.exception
     return result.stdout
+
+
+def close_as_before(monkeypatch):
+    """Have new runs close as runs with permutations did before version 3 of the stages."""
+    monkeypatch.setattr(screening, "MIXED", RISING)
 
 
 def json_of(*arguments):

@@ -2,7 +2,7 @@ import shutil
 
 import book
 import pytest
-from access import MEMORY, command, digests_of_run
+from access import MEMORY, close_as_before, command, digests_of_run
 from old_files import FORMATS, RUNS, pin_of_old_file, unpack
 from run_cases import results_of
 
@@ -55,9 +55,16 @@ def test_an_old_run_goes_on_when_its_store_is_named_after_a_move(form, tmp_path)
     assert found.items() <= PINS[f"{form}/run-in-closing"].items()
 
 
+@pytest.fixture
+def old_closing_stage(monkeypatch):
+    close_as_before(monkeypatch)
+
+
 @pytest.mark.parametrize("form", FORMATS)
-def test_an_old_run_with_permutations_ends_with_the_verdict_of_a_new_one(form, tmp_path):
-    """All of it of one version: what was tested before it stopped is tested anew.
+def test_an_old_run_with_permutations_ends_with_the_verdict_of_a_new_one(
+    form, tmp_path, old_closing_stage
+):
+    """Its evidence is of one version: what was tested before it stopped is tested anew.
 
     A run with decoys of an old version keeps their kind, which a new run does not make.
     """

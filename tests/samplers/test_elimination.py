@@ -7,7 +7,15 @@ import numpy as np
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import key_of
-from srs_ooc.samplers.elimination import BATCHES, EVEN, TREES, Elimination, round_sizes
+from srs_ooc.samplers.elimination import (
+    BATCHES,
+    EVEN,
+    MIXED,
+    TREES,
+    Elimination,
+    joint_scores,
+    round_sizes,
+)
 
 
 @dataclass
@@ -64,3 +72,35 @@ def test_the_version_changes_with_those_still_in():
         versions.append((stage.version(stage.n_trees_done), stage.n_kept))
         grown(stage, scores)
     assert sorted(set(versions)) == [(0, 60), (1, 30)]
+
+
+def test_kinds_of_trees_take_turns_and_each_sees_its_own_share():
+    stage = Elimination(np.arange(100, dtype=np.uint32), 1, MIXED, 100)
+    scores, seen = np.arange(100) * 1000, []
+    while not stage.is_over:
+        seen.append((stage.round, stage.tree % 2, len(propose(stage).features)))
+        grown(stage, scores)
+    assert sorted(set(seen)) == [(0, 0, 20), (0, 1, 30), (1, 0, 10), (1, 1, 35)]
+
+
+def test_an_item_counts_by_the_kind_of_tree_that_thinks_most_of_it():
+    n_drawn = np.full((2, 3), 10)
+    importance = np.array([[40, 10, 10], [1000, 3000, 2000]])
+    scores = joint_scores(importance, n_drawn)
+    # Means are 2 and 200; the best multiples of them 2, 1.5 and 1.
+    np.testing.assert_allclose(scores, np.array([2.0, 1.5, 1.0]) * 101)
+    np.testing.assert_array_equal(joint_scores(importance[:1], n_drawn[:1]), [4.0, 1.0, 1.0])
+    assert joint_scores(np.array([[0, 0], [2, 4]]), np.ones((2, 2), np.int64)).tolist() == [1, 2]
+
+
+def test_stages_taken_up_amid_kinds_of_trees_end_alike():
+    items, scores = np.arange(80, dtype=np.uint32), np.arange(80) * 1000
+    stage, other = (Elimination(items, 3, MIXED, 80) for _ in range(2))
+    while not stage.is_over:
+        grown(stage, scores)
+        grown(other, scores)
+        if other.tree % 333 == 0:
+            before, other = other, Elimination(items, 3, MIXED, 80)
+            other.restore(Saved(before.state().arrays))
+    for name, array in stage.state().arrays.items():
+        np.testing.assert_array_equal(array, other.state().arrays[name], err_msg=name)
