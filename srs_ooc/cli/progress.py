@@ -27,6 +27,7 @@ class RunProgress:
         self._memory_mb, self._shows = memory_mb, shows
         self._stage: str | None = None
         self._begun = (0.0, 0)
+        self._ended: tuple[str, int] | None = None
         self._next = 0.0
         self._live: Any = None
 
@@ -36,8 +37,12 @@ class RunProgress:
         stage = step.stage if step.unit == "iterations" else step.unit
         if self._stage != stage:
             self._stage, self._begun = stage, (now, step.done)
-        if self._shows == NOTHING or (now < self._next and step.done < step.total):
+        # The end of a stage is shown at once, but once: a stage may be told of after it.
+        ends = step.done >= step.total and self._ended != (step.stage, step.total)
+        if self._shows == NOTHING or (now < self._next and not ends):
             return
+        if ends:
+            self._ended = (step.stage, step.total)
         live = is_live(self._shows)
         first = self._next == 0.0
         self._next = now + (TERMINAL_SECONDS if live else seconds_between(self._shows))

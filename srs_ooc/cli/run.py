@@ -30,7 +30,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.request import Request, default_run_path, fresh_run_path
 from srs_ooc.runs.session import is_done, open_or_create, work_on
-from srs_ooc.runs.spec import Options
+from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.store.store import Store
 
 SHOWN = 20
@@ -215,6 +215,16 @@ def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> 
         ledger.close()
 
 
+def _outcome(reading: Reading, status: Status, spec: RunSpec) -> str:
+    """Return what a run came to; of one that ranks only, nothing of judges."""
+    if reading.ranks_only:
+        return f"All features ranked by {spec.method.name} after {status.iterations:,} iterations"
+    return (
+        f"{counted(status.n_selected, 'feature')} selected after {status.iterations:,} iterations "
+        f"(judge {spec.judge}, alpha {float(spec.alpha)}, q {spec.subspace_size})"
+    )
+
+
 def _why_none(reading: Reading, status: Status) -> str:
     if reading.verdict is not None:
         return reading.verdict.why_none()
@@ -223,7 +233,7 @@ def _why_none(reading: Reading, status: Status) -> str:
         error = getattr(best, "standard_error", None)
         beside = "" if error is None else f" (standard error {error:.2g})"
         said = "" if best.score is None else f", with a score of {best.score:.3g}{beside}"
-        return f"This run ranks features and selects none (--judge none). First: {best.name}{said}."
+        return f"Such a run selects none (--judge none). First: {best.name}{said}."
     probe = status.parts["judge"]
     if "probe_min_draws" not in probe or best.p_better is None:
         return "No feature passed the judge yet."
@@ -263,9 +273,7 @@ def _report(ledger: Ledger, store: Store) -> None:
     spec = spec_of(ledger)
     reading = Reading(ledger, store)
     say(
-        f"{counted(status.n_selected, 'feature')} selected after {status.iterations} iterations "
-        f"(judge {spec.judge}, alpha {float(spec.alpha)}, q {spec.subspace_size}) "
-        f"in {status.seconds:.1f} s of work; "
+        f"{_outcome(reading, status, spec)} in {status.seconds:.1f} s of work; "
         f"peak memory {status.peak_rss_mb:.0f} MB of {status.memory_mb} MB."
     )
     if reading.n_selected == 0:

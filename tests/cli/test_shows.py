@@ -44,6 +44,14 @@ def test_without_a_terminal_each_line_bears_the_time(shown, shows):
     assert any("reading" in line for line in lines)
 
 
+def test_the_end_of_a_stage_is_said_once(monkeypatch, capsys):
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
+    progress = RunProgress(512, LINES)
+    for done in (1, 2, 2, 2):
+        progress.show(Step("round 2", done, 2, unit="models"))
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 def test_quiet_shows_nothing(shown):
     assert shown(NOTHING) == []
 
