@@ -218,7 +218,7 @@ def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> 
 def _outcome(reading: Reading, status: Status, spec: RunSpec) -> str:
     """Return what a run came to; of one that ranks only, nothing of judges."""
     if reading.ranks_only:
-        return f"All features ranked by {spec.method.name} after {status.iterations:,} iterations"
+        return f"All features ranked by {spec.run.method} after {status.iterations:,} iterations"
     return (
         f"{counted(status.n_selected, 'feature')} selected after {status.iterations:,} iterations "
         f"(judge {spec.judge}, alpha {float(spec.alpha)}, q {spec.subspace_size})"

@@ -77,7 +77,7 @@ def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> N
     """
     means: NDArray[np.float64] = importance / np.maximum(n_drawn, 1)
     if len(means) == 1:
-        return means[0]
+        return means.ravel()
     levels = importance.sum(1) / np.maximum(n_drawn.sum(1), 1)
     multiples = means / np.where(levels > 0, levels, 1)[:, None]
     best: NDArray[np.float64] = multiples.max(axis=0) * (sum(levels.tolist()) / len(levels))

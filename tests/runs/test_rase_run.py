@@ -94,6 +94,7 @@ def test_smaller_blocks_take_more_iterations(store, whole, tmp_path):
 def test_a_run_ends_by_itself_and_ranks_by_share_of_kept_subspaces(store, tmp_path):
     run = tmp_path / "a.run"
     done = srs_ooc("run", store, "--out", run, "--method", "rase", *ARGUMENTS)
+    assert "All features ranked by rase after" in done.stdout
     assert "ranks features and selects none" in done.stdout
     assert json_of("status", run, "--json")["state"] == "finished"
     records = json_of("features", run, "--json")
