@@ -95,7 +95,7 @@ def test_threads_change_nothing(store, whole, tmp_path):
 def test_a_run_ends_by_itself_and_ranks_by_probability(store, tmp_path):
     run = tmp_path / "a.run"
     done = srs_ooc("run", store, "--out", run, "--method", "prs", *ARGUMENTS)
-    assert "ranks features and selects none" in done.stdout
+    assert "All features ranked by prs after" in done.stdout
     status = json_of("status", run, "--json")
     assert status["state"] == "finished"
     records = json_of("features", run, "--json")
