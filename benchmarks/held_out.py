@@ -29,7 +29,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
 TABLES = ["madelon", "arcene", "prostate_ge", "tox_171"]
-OURS = {"decoys": ("--judge", "decoy"), "replays": ("--judge", "decoy", "--permutations", "9")}
+OURS = {
+    "decoys": ("--judge", "decoy"),
+    "permutation runs": ("--judge", "decoy", "--permutations", "9"),
+}
 SHOWN = 8
 
 

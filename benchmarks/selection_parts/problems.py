@@ -37,8 +37,9 @@ class Problem:
 _SYNTH = [
     Problem("madelon", "interaction", "madelon", ("--relevant", "20")),
     Problem("blocks", "additive", "blocks", ("--relevant", "10")),
-    # Counting cannot select fewer than 1 / (level x families) features that do not show by
-    # themselves: replays for these few. Above all of 9 is one in ten under the null: the level.
+    # Counting cannot select fewer than 1 / (level x families) features that are not
+    # marginally significant: permutation runs for these few. Above all of 9 is one in ten under the
+    # null: the level.
     Problem("chain", "interaction", "chain", ("--relevant", "3"), ours=("--permutations", "9")),
     Problem(
         "clique-2", "interaction", "clique", ("--relevant", "2"), 2000, 500, ("--permutations", "9")

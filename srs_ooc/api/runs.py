@@ -251,7 +251,7 @@ def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
 
 def options() -> Mapping[str, str]:
     """Return what may be given to :func:`run` as further options: help by name."""
-    return {option.renamed or name: option.help for name, option in declared().items()}
+    return {name: option.help for name, option in declared().items()}
 
 
 def store_of(store: StoreOrPath) -> Store:

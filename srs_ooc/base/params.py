@@ -137,9 +137,8 @@ class Option:
         What the help calls a value.
     flags : tuple of str
         Other spellings on the command line, such as ``--q``.
-    renamed : str
-        The name it is given by, where that is not the field's any more: ledgers keep the field's,
-        and who still gives it is warned.
+    former : str
+        The name it had before, if any: ledgers keep it, and who still gives it is warned.
     """
 
     kind: Kind
@@ -148,11 +147,11 @@ class Option:
     default_text: str | None = None
     metavar: str | None = None
     flags: tuple[str, ...] = ()
-    renamed: str = ""
+    former: str = ""
 
     def settle(self, name: str, given: Any) -> Any:
         """Return the canonical value of what was given, or the default."""
-        return self.default if given is None else self.kind.canonical(self.renamed or name, given)
+        return self.default if given is None else self.kind.canonical(name, given)
 
 
 def option(
@@ -163,10 +162,10 @@ def option(
     default_text: str | None = None,
     metavar: str | None = None,
     flags: tuple[str, ...] = (),
-    renamed: str = "",
+    former: str = "",
 ) -> Any:
     """Return the field of a :class:`Params` that declares an option; see :class:`Option`."""
-    declared = Option(kind, help, default, default_text, metavar, flags, renamed)
+    declared = Option(kind, help, default, default_text, metavar, flags, former)
     return dataclasses.field(metadata={_KEY: declared})
 
 
@@ -202,6 +201,17 @@ class Params:
     def values(self) -> dict[str, Any]:
         """Return the settled values by name, JSON-ready."""
         return dataclasses.asdict(self)
+
+    def record(self) -> dict[str, Any]:
+        """Return the same by the names that ledgers keep: an option's first."""
+        options = self.options()
+        return {options[name].former or name: value for name, value in self.values().items()}
+
+    @classmethod
+    def restored(cls, record: Mapping[str, Any]) -> Self:
+        """Return the options of a :meth:`record`; those it did not know yet are the defaults."""
+        options = cls.options().items()
+        return cls(**{name: record.get(o.former or name, o.default) for name, o in options})
 
 
 def _flag(name: str) -> str:

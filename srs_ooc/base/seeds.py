@@ -35,7 +35,7 @@ class Purpose(IntEnum):
     STORE_ORDER = 11
     SYNTH = 12
     DECOYS = 13
-    REPLAY = 14
+    PERMUTATION = 14
     CLOSING = 15
     RANK_TIE = 16
     CATEGORIES = 21

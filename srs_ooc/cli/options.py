@@ -32,7 +32,7 @@ def identity_options() -> list[Decorator]:
     found = []
     for name, option in declared().items():
         found.append(option_of(name, option, owner_of(name)))
-        if option.renamed:
+        if option.former:
             found.append(_former(name, option))
     return found
 
@@ -50,7 +50,7 @@ def with_options(options: list[Decorator]) -> Decorator:
 
 def option_of(name: str, option: Option, owner: str = "") -> Decorator:
     """Return the click option of one that is declared; ``owner`` are the choices it goes with."""
-    flag = "--" + (option.renamed or name).replace("_", "-")
+    flag = "--" + name.replace("_", "-")
     spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
     whose = f"With {owner}: " if owner else ""
     return click.option(
@@ -59,7 +59,7 @@ def option_of(name: str, option: Option, owner: str = "") -> Decorator:
         name,
         type=None if isinstance(option.kind, Flag) else _type(option.kind),
         default=None,
-        callback=_given_before if option.renamed else None,
+        callback=_given_before if option.former else None,
         metavar=option.metavar,
         help=f"{whose}{option.help}  [default: {_default(option)}]",
     )
@@ -70,12 +70,12 @@ def _former(name: str, option: Option) -> Decorator:
 
     def note(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
-            say(f"--{name} is now --{option.renamed}; the old name goes with the next version.",
+            say(f"--{option.former} is now --{name}; the old name goes with the next version.",
                 err=True)  # fmt: skip
             context.meta[f"{__name__}.{name}"] = value
 
     return click.option(
-        f"--{name.replace('_', '-')}",
+        f"--{option.former.replace('_', '-')}",
         f"former_{name}",
         type=_type(option.kind),
         hidden=True,

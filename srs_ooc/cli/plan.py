@@ -136,7 +136,7 @@ def _time_lines(plan: Plan) -> list[str]:
 
 
 def _find_lines(plan: Plan) -> list[str]:
-    alpha, sight = plan.subject.spec.alpha, plan.sight
+    alpha, power = plan.subject.spec.alpha, plan.power
     lines = [
         "mean iterations to find a feature seen only beside so many others, one before the other",
         f"  (infinite samples)  {'RS':>12}  {f'SRS ({alpha})':>12}  rows of this table it shows in",
@@ -147,17 +147,17 @@ def _find_lines(plan: Plan) -> list[str]:
         for time in plan.degrees
     ]
     one = "one class" if plan.subject.class_counts else "the lower half of the targets"
-    lines.append(f"power and least effect, {one} ({sight.groups[0]:,} rows) against the others")
-    if sight.half is not None:
+    lines.append(f"power and least effect, {one} ({power.groups[0]:,} rows) against the others")
+    if power.half is not None:
         lines.append(
-            f"  a single-feature shift below d = {sight.half:.2f} standard deviations is found "
+            f"  a single-feature shift below d = {power.half:.2f} standard deviations is found "
             "less than half the time"
         )
-    if sight.most is not None:
-        lines.append(f"  d = {sight.most:.2f} is found in 95% of cases")
-    if sight.reason is not None:
-        which = "no shift" if sight.half is None else "no shift in 95% of cases"
-        lines.append(f"  {which} is found, however large: {sight.reason}")
+    if power.most is not None:
+        lines.append(f"  d = {power.most:.2f} is found in 95% of cases")
+    if power.reason is not None:
+        which = "no shift" if power.half is None else "no shift in 95% of cases"
+        lines.append(f"  {which} is found, however large: {power.reason}")
     return [
         *lines,
         "  (found: above all noise features by a rank test; a tree sees a lone shift no better)",

@@ -249,8 +249,8 @@ def _why_none(reading: Reading, status: Status) -> str:
 
 def _verdict_line(verdict: VerdictReading) -> str:
     facts, spec = verdict.facts, verdict.spec
-    if spec.replays:
-        how = f"certified by {spec.replays} permutation runs at level {spec.fdr}"
+    if spec.permutations:
+        how = f"certified by {spec.permutations} permutation runs at level {spec.fdr}"
     else:
         above = counted(facts["n_decoys_above"], "decoy")
         how = f"with {above} above the cut at level {spec.fdr}"

@@ -94,7 +94,7 @@ class Parameters(BaseEstimator):
     def _request(self, store: Store) -> dict[str, Any]:
         """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
         given = self.get_params(deep=False)
-        known = {*declared(), *(option.renamed for option in declared().values())}
+        known = {*declared(), *(option.former for option in declared().values())}
         identity = {name: value for name, value in given.items() if name in known}
         return {
             **identity,

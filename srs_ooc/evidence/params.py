@@ -9,7 +9,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Params, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 
-MOST_DECOYS, MOST_KEPT, MOST_REPLAYS = 16, 1000, 9999
+MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
 EVIDENCE = 3
 """Version of how a final verdict is computed from the closing stage and the table.
 
@@ -73,14 +73,14 @@ class DecoyParams(Params):
         default_text=f"{FAMILIES}; 1 of more than {WIDE:,} features",
         metavar="M",
     )
-    replays: int = option(
-        Whole(0, MOST_REPLAYS),
+    permutations: int = option(
+        Whole(0, MOST_PERMUTATIONS),
         "Certify against B permutation runs (the same search on permuted targets), not by "
         "counting decoys; for when few features are expected. Bounds the chance of any false "
         "feature.",
         default=0,
         metavar="B",
-        renamed="permutations",
+        former="replays",
     )
     keep: int = option(
         Whole(0, MOST_KEPT),
@@ -93,20 +93,20 @@ class DecoyParams(Params):
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
         """Settle decoys or permutation runs, and check that the level can be reached."""
         families = FAMILIES if table.n_candidates <= WIDE else 1
-        default = {"decoys": 0 if given.get("replays") else families}
+        default = {"decoys": 0 if given.get("permutations") else families}
         params = super().settle(default | dict(given), table)
-        level, decoys, replays = exact_share(params.fdr), params.decoys, params.replays
+        level, decoys, permutations = exact_share(params.fdr), params.decoys, params.permutations
         if not 0 < level < 1:
             raise UsageError(f"--fdr: expected a number between 0 and 1, found {params.fdr}.")
-        if (decoys > 0) == (replays > 0):
+        if (decoys > 0) == (permutations > 0):
             raise UsageError(
                 f"expected decoys or permutation runs, found --decoys {decoys} --permutations "
-                f"{replays}. Decoys (at least 1) suit many expected features, permutation runs "
-                "(at least 1) few."
+                f"{permutations}. Decoys (at least 1) suit many expected features, permutation "
+                "runs (at least 1) few."
             )
-        if replays and level * (replays + 1) < 1:
+        if permutations and level * (permutations + 1) < 1:
             raise UsageError(
                 f"--permutations: expected at least {ceil(1 / level) - 1} for --fdr {params.fdr}, "
-                f"found {replays}: the best of so few cannot certify anything at that level."
+                f"found {permutations}: the best of so few cannot certify anything at that level."
             )
         return params

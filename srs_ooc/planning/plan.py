@@ -11,7 +11,7 @@ from srs_ooc.planning.degrees import DegreeTime, degree_times
 from srs_ooc.planning.draws import DrawTimes
 from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.memory import MemoryPlan, memory_plan
-from srs_ooc.planning.sight import Sight, sight_of
+from srs_ooc.planning.power import Power, power_of
 from srs_ooc.planning.speed import Speed, cold_seconds, estimated_speed, measured_speed, n_reads
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.spec import Options, settle
@@ -32,9 +32,9 @@ class Plan:
     draws : DrawTimes
         Iterations until features have been drawn more than L times.
     degrees : list of DegreeTime
-        Iterations to find features seen only beside others.
-    sight : Sight
-        The smallest shift that stands out.
+        Iterations to find features informative only beside others.
+    power : Power
+        The smallest shift that is found.
     counting : Counting or None
         What counting decoys lets through, where they are counted.
     advice : list of Advice
@@ -48,7 +48,7 @@ class Plan:
     speed: Speed
     draws: DrawTimes
     degrees: list[DegreeTime]
-    sight: Sight
+    power: Power
     counting: Counting | None
     advice: list[Advice]
     alternatives: list["Alternative"]
@@ -114,7 +114,7 @@ def make_plan(subject: Subject, options: Options) -> Plan:
         estimated_speed(subject, memory) if subject.store is None else measured_speed(subject),
         times_to_draw(subject),
         degree_times(subject),
-        sight_of(_groups(subject), shape.n_candidates),
+        power_of(_groups(subject), shape.n_candidates),
         counting_of(subject),
         advice_for(subject, memory, read_mb),
         _alternatives(subject, options),
@@ -186,7 +186,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "draws": vars(plan.draws),
         "alpha": spec.alpha,
         "degrees": [vars(time) for time in plan.degrees],
-        "sight": vars(plan.sight),
+        "power": vars(plan.power),
         "counting": None if plan.counting is None else vars(plan.counting),
         "advice": [vars(advice) for advice in plan.advice],
         "iterations": plan.iterations,

@@ -52,7 +52,7 @@ def _found(source: Source, records: list[FeatureRecord]) -> str:
 def _at_level(source: Source) -> str:
     if not source.spec.concludes:
         return ""
-    kind = "family-wise level" if source.spec.replays else "level"
+    kind = "family-wise level" if source.spec.permutations else "level"
     return f" at {kind} {source.spec.fdr}"
 
 
@@ -77,10 +77,11 @@ def surety_of(source: Source) -> list[str]:
     spec, verdict = source.spec, source.reading.verdict
     if source.reading.is_provisional:
         return ["Nothing is sure before the verdict, which comes after the last iteration."]
-    if verdict is not None and spec.replays:
+    if verdict is not None and spec.permutations:
         return [
             f"If no feature were informative, the chance that any is selected would be at most "
-            f"{spec.fdr}: this run reached more than {spec.replays} runs on permuted targets did."
+            f"{spec.fdr}: this run reached more than {spec.permutations} runs on permuted targets "
+            "did."
         ]
     if verdict is not None:
         n_false = float(spec.fdr) * verdict.n_selected

@@ -166,10 +166,10 @@ class VerdictReading:
         """Say why nothing is selected."""
         spec = self.spec
         best = float(self._record.levels.min(initial=1.0))
-        if spec.replays:
+        if spec.permutations:
             return (
-                f"No feature reached more than the {spec.replays} permutation runs: the best has "
-                f"level {best:.3g}, {spec.fdr} was asked. More iterations "
+                f"No feature reached more than the {spec.permutations} permutation runs: the best "
+                f"has level {best:.3g}, {spec.fdr} was asked. More iterations "
                 "(`srs-ooc resume RUN --iterations T`) help if a feature is informative only "
                 "beside others. Otherwise nothing is there, or too little for so few rows."
             )
@@ -231,7 +231,7 @@ def explain(
         )
     spec = verdict.spec
     tail = _tail(standing, names)
-    if spec.replays:
+    if spec.permutations:
         more = "more" if standing.is_selected else "no more"
         verb = "is in" if standing.is_selected else "is out"
         return (

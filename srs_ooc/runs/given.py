@@ -23,13 +23,12 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = declared()
     short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
-    short |= {option.renamed: name for name, option in known.items() if option.renamed}
+    former = {option.former: name for name, option in known.items() if option.former}
     found: dict[str, Any] = {}
     for name, value in given.items():
-        full = short.get(name, name)
-        if full == name and value is not None and name in known and known[name].renamed:
-            now = known[name].renamed
-            text = f"{name} is now {now}; the old name goes with the next version."
+        full = short.get(name) or former.get(name, name)
+        if name in former and value is not None:
+            text = f"{name} is now {full}; the old name goes with the next version."
             warnings.warn(text, FutureWarning, stacklevel=4)
         if full not in known:
             near = get_close_matches(name, [*known, *short], 1)

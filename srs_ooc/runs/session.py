@@ -279,7 +279,7 @@ def _check_until_stable(spec: RunSpec, request: Request) -> None:
             f"--until-stable: expected a run with a final verdict, found --judge {spec.judge}. "
             "Say how far it goes with --iterations."
         )
-    if request.until_stable and spec.replays:
+    if request.until_stable and spec.permutations:
         raise UsageError(
             "--until-stable: expected a run judged by decoys, found --permutations: the run and "
             "its permutation runs must end alike. Say how far they go with --iterations."

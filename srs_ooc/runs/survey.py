@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.groups import MOST_ROWS, dependent_items, group_items, largest_group
 from srs_ooc.evidence.marginal import least_passing, p_values_of
+from srs_ooc.evidence.permutation_runs import Comparison
 from srs_ooc.evidence.promotion import Pooled, passing_level, pool
 from srs_ooc.evidence.ranking import best_of_each, largest
-from srs_ooc.evidence.replays import Comparison
 from srs_ooc.evidence.verdict import exceeds_chance
 from srs_ooc.runs.item_tests import MarginalTests, item_columns
 from srs_ooc.runs.resources import Resources
@@ -53,7 +53,7 @@ class Survey:
     n_tested : int
         Features there are.
     comparison : Comparison or None
-        With the replays, where they judge.
+        With the permutation runs, where they judge.
     """
 
     ranking: Pooled
@@ -73,7 +73,7 @@ def survey(
     resources: Resources,
     state: Elimination,
     key: int,
-    replays: NDArray[np.float64] | None = None,
+    permuted: NDArray[np.float64] | None = None,
 ) -> Survey:
     """Test every item by itself, and look at the items of the ranking.
 
@@ -85,8 +85,8 @@ def survey(
         Its closing stage.
     key : int
         Breaks ties.
-    replays : float64 (n_replays, 2), optional
-        Best score and best strength of each replay, where they judge.
+    permuted : float64 (n_permutations, 2), optional
+        Best score and best strength of each permutation run, where they judge.
     """
     manifest = resources.manifest
     tests = MarginalTests(resources)
@@ -95,8 +95,8 @@ def survey(
     tested = strengths[:n_features]
     weakest = least_passing(tested, float(level))
     comparison = None
-    if replays is not None:
-        comparison = Comparison.of((best_score(state), best_strength(strengths)), replays)
+    if permuted is not None:
+        comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
         outstanding = _above(strengths, comparison, level, key)
     elif "groups" in manifest.row_columns:
         # The tests take rows one by one; where they come in groups, many items would stand out.
@@ -137,7 +137,7 @@ def best_strength(strengths: NDArray[np.float32]) -> float:
 def _above(
     strengths: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
 ) -> NDArray[np.uint32]:
-    """Return the items whose strength alone is above what replays reach."""
+    """Return the items whose strength alone is above what permutation runs reach."""
     # Few are looked at: eight bytes for each of all would break the memory plan.
     bound = max(0.0, float(comparison.scale[1]) * comparison.bar(level))
     items = _strongest(strengths, bound * (1 - _SLACK), key)

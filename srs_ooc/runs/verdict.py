@@ -9,13 +9,13 @@ from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.marginal import p_values_of
+from srs_ooc.evidence.permutation_runs import certify
 from srs_ooc.evidence.promotion import passing_level
-from srs_ooc.evidence.replays import certify
 from srs_ooc.evidence.verdict import Verdict, count_decoys
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TreeWriter
 from srs_ooc.runs.order import first_by_worth
-from srs_ooc.runs.replays import bests_of_replays
+from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
 from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.screening import Setting, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
@@ -65,14 +65,14 @@ def conclude(
         if closed is None:
             return
     state, until = closed
-    replays = None
-    if spec.replays:
-        replays = bests_of_replays(ledger, spec, setting, until, watch)
-        if replays is None:
+    permuted = None
+    if spec.permutations:
+        permuted = bests_of_permutation_runs(ledger, spec, setting, until, watch)
+        if permuted is None:
             return
     with resources_of(spec, *where) as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
-        found = survey(resources, state, key, replays)
+        found = survey(resources, state, key, permuted)
         verdict = judge(spec, state, found)
         selected = found.ranking.items[verdict.is_selected]
         order = first_by_worth(resources, ledger, selected)

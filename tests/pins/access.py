@@ -144,7 +144,12 @@ def status_of_run(run):
         "memory_mb", "peak_rss_mb", "store",
     }  # fmt: skip
     status = json_of("status", run, "--json")
-    return {name: rounded(value) for name, value in status.items() if name not in machine}
+    pinned = {"permutations": "replays"}  # the name of the option when it was pinned
+    return {
+        pinned.get(name, name): rounded(value)
+        for name, value in status.items()
+        if name not in machine
+    }
 
 
 def begin_run(store, run, iterations, keep_going, *, save_trees=None, **options):

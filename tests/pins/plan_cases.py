@@ -18,7 +18,7 @@ SHAPES = {
 OPTIONS: dict[str, dict[str, object]] = {
     "decoy": {},
     "3 decoys": {"decoys": 3},
-    "19 replays": {"replays": 19},
+    "19 replays": {"permutations": 19},
     "probe": {"judge": "probe"},
     "probe, trees saved": {"judge": "probe"},
     "positive, 5 trees, bootstrap": {
@@ -80,7 +80,9 @@ def pin_of_plan(name, folder):
     """The plan without times, places and texts."""
     table, options = PLANS[name]
     stores = [] if table is None else [make_store(folder, *table)]
-    return _numbers_of(rounded(json_of("plan", *stores, *options, "--threads", 2, "--json")))
+    plan = json_of("plan", *stores, *options, "--threads", 2, "--json")
+    plan["sight"] = plan.pop("power")  # as pinned
+    return _numbers_of(rounded(plan))
 
 
 def _numbers_of(value):

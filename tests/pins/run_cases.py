@@ -45,7 +45,7 @@ _DECOY = ("--iterations", 150, "--q", 60)
 _PROBE = ("--judge", "probe", "--iterations", 400, "--q", 40, "--probe-min-wins", 0.7)
 _EASY = ("--probe-min-wins", 0.5)
 _POSITIVE = ("--judge", "positive", "--iterations", 60, "--q", 30)
-_REPLAYS = ("--permutations", 9, "--iterations", 40, "--q", 60)
+_PERMUTATIONS = ("--permutations", 9, "--iterations", 40, "--q", 60)
 _REGRESSION = _store(target="amount", options=("--task", "regression"))
 _WEIGHTED = _store(uses=("weight",), options=("--weights", "weight"))
 _STRATA = _store(uses=("batch",), options=("--strata", "batch"))
@@ -87,9 +87,9 @@ CASES = {
     "decoy, several pages of tallies": (
         _store(n_rows=24, n_features=17_000), ("--iterations", 60, "--q", 700),
     ),
-    "9 replays, leaves of 1%": (_store(n_rows=240, n_features=100), _REPLAYS),
-    "9 replays": (PLAIN, _REPLAYS),
-    "9 replays, regression, trees": (_REGRESSION, (*_REPLAYS, "--save-trees")),
+    "9 replays, leaves of 1%": (_store(n_rows=240, n_features=100), _PERMUTATIONS),
+    "9 replays": (PLAIN, _PERMUTATIONS),
+    "9 replays, regression, trees": (_REGRESSION, (*_PERMUTATIONS, "--save-trees")),
 }  # fmt: skip
 ON_TWO_THREADS = ("probe, round size 4", "trees, bootstrap", "decoy, 3 families", "9 replays")
 """Cases run again with two workers, against the same pin."""

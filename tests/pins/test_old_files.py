@@ -7,7 +7,7 @@ from old_files import FORMATS, RUNS, pin_of_old_file, unpack
 from run_cases import results_of
 
 PINS = book.read()["old_files"]
-REPLAYS = ("--q", 30, "--iterations", 40, "--permutations", 9)
+PERMUTATIONS = ("--q", 30, "--iterations", 40, "--permutations", 9)
 """Options of an interrupted run of ``tests/fixtures/make_runs.py``."""
 
 
@@ -69,7 +69,7 @@ def test_an_old_run_with_permutations_ends_with_the_verdict_of_a_new_one(
     A run with decoys of an old version keeps their kind, which a new run does not make.
     """
     store, run = unpack(form, tmp_path), tmp_path / "new"
-    command("run", store, "--out", run, *MEMORY, "--threads", 2, *REPLAYS)
+    command("run", store, "--out", run, *MEMORY, "--threads", 2, *PERMUTATIONS)
     pinned = dict(PINS[f"{form}/run-in-replay"])
     # Only a run made by the command line has a plan.
     found = results_of(run, store)

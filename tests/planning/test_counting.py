@@ -33,4 +33,4 @@ def test_too_few_arrangements_for_any_test_are_told(tmp_path):
 
 
 def test_a_run_that_does_not_count_is_told_nothing_of_it(tmp_path):
-    assert planned(tmp_path, 40, "--replays", 9)[1] is None
+    assert planned(tmp_path, 40, "--permutations", 9)[1] is None

@@ -50,7 +50,7 @@ def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
         ({}, 160_000, 2, 30),
         ({"decoys": 1}, 40_000, 2, 100),
         ({"decoys": 3}, 80_000, 2, 60),
-        ({"replays": 9}, 20_000, 2, 100),
+        ({"permutations": 9}, 20_000, 2, 100),
         ({"keep": 0}, 160_000, 1, 30),
         ({"alpha": "0"}, 160_000, 1, 30),
     ],

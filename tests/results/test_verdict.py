@@ -25,7 +25,7 @@ def reading(spec=None, **given):
         "order": np.zeros(0, np.uint32),
     }
     facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
-    asked = {"decoys": 1, "fdr": "0.1", "replays": 0}
+    asked = {"decoys": 1, "fdr": "0.1", "permutations": 0}
     record = VerdictRecord(**arrays | given)
     return VerdictReading(SimpleNamespace(**asked | (spec or {})), record, facts)
 
@@ -49,7 +49,7 @@ def test_each_feature_has_its_reason():
     assert "neither among the best of the screen" in why(4)
     assert "never drawn" in why(4, 0)
     assert "told to leave it out" in why(4, 0, is_excluded=True)
-    assert "reaching more than the permutation runs" in why(7, spec={"replays": 9})
+    assert "reaching more than the permutation runs" in why(7, spec={"permutations": 9})
 
 
 def test_what_stands_out_need_not_pass_among_features():

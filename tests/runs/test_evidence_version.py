@@ -13,8 +13,8 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.params import EVIDENCE, STAGES
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.permutation_runs import BESTS
 from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.replays import BESTS
 from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task

@@ -108,7 +108,7 @@ def test_permutation_runs_draw_by_the_weights_of_their_run(store, tmp_path, monk
         return ItemWeights(weights)
 
     monkeypatch.setattr("srs_ooc.runs.item_weights.ItemWeights", counted)
-    request = Request(options(replays=4, fdr="0.2"), iterations=60)
+    request = Request(options(permutations=4, fdr="0.2"), iterations=60)
     work(store, tmp_path / "a.run", request)
     assert seen.count(N_FEATURES) == 1
 

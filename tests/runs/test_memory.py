@@ -32,7 +32,7 @@ SHAPES = {  # rows, features, options
         ("--judge", "probe", "--q", 2000, "--draw-block", 64, "--iterations", 60),
     ),
     "decoys": (40, 60_000, ("--q", 2000, "--judge", "decoy", "--iterations", 60)),
-    "replays": (
+    "permutations": (
         20,
         300_000,
         ("--permutations", 2, "--fdr", 0.4, "--iterations", 5, "--threads", 1, "--q", 2000),
@@ -86,7 +86,7 @@ def stores(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name == "replays")) for name in SHAPES],
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "permutations")) for name in SHAPES],
 )
 def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, name):
     n_rows, n_features, options = SHAPES[name]

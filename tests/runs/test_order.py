@@ -80,10 +80,10 @@ def test_a_near_copy_comes_after_all_that_is_relevant(made):
     assert len({family(int(line["name"][1:])) for line in by_importance}) < N_RELEVANT
 
 
-@pytest.mark.parametrize("replays", [0, 4])
-def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, replays):
+@pytest.mark.parametrize("permutations", [0, 4])
+def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, permutations):
     store = made[0]
-    whole = work(store, tmp_path / "whole.run", replays=replays)
+    whole = work(store, tmp_path / "whole.run", permutations=permutations)
     assert len(whole.order) == N_FEATURES
     for stop in itertools.count(1):
         countdown = itertools.count(-151 * stop)
@@ -92,7 +92,7 @@ def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, replays):
             tmp_path / "stopped.run",
             lambda _, countdown=countdown: next(countdown) != 0,
             threads=1 + stop % 3,
-            replays=replays,
+            permutations=permutations,
         )
         if record is not None:
             break

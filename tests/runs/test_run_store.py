@@ -14,7 +14,7 @@ from srs_ooc.results import export
 from srs_ooc.results.export import export_columns
 from srs_ooc.runs import verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.replays import BESTS
+from srs_ooc.runs.permutation_runs import BESTS
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
@@ -102,23 +102,23 @@ def assert_same(run, other):
 CASES = [
     ("decoys", "screening"),
     ("decoys", "screening, closing"),
-    ("replays", "screening, closing"),
-    ("replays", "replay 1 of 4"),
-    ("replays", "replay 2 of 4, closing"),
+    ("permutations", "screening, closing"),
+    ("permutations", "permutation run 1 of 4"),
+    ("permutations", "permutation run 2 of 4, closing"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "stage"), CASES)
 def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, kind, stage):
     store, other = stores
-    asked = request(replays=4, fdr="0.2") if kind == "replays" else request()
+    asked = request(permutations=4, fdr="0.2") if kind == "permutations" else request()
     work(store, tmp_path / "whole.run", asked)
     swap = Swap(store, other)
     with pytest.raises(StoreError, match=r"expected the store with fingerprint .* was replaced"):
         work(store, tmp_path / "t.run", asked, at(stage, swap.swap))
     verdict, bests = verdict_of(tmp_path / "t.run")
     assert verdict is None
-    assert bests is None or stage.startswith("replay 2")
+    assert bests is None or stage.startswith("permutation run 2")
     with pytest.raises(RunError, match="another store"):
         work(store, tmp_path / "t.run", asked)
     swap.back()

@@ -12,9 +12,9 @@ SHAPES = {"narrow": (300, 40), "wide": (24, 60_000), "tall": (30_000, 12)}
 WAYS = {
     "decoys": (),
     "three-decoys": ("--decoys", 3),
-    "replays": ("--permutations", 9),
+    "permutations": ("--permutations", 9),
     "trees": ("--save-trees",),
-    "replays-and-trees": ("--permutations", 9, "--save-trees"),
+    "permutations-and-trees": ("--permutations", 9, "--save-trees"),
     "files": ("--rows", "rows.txt", "--exclude", "excluded.txt"),
 }
 QUICK = {("narrow", "decoys"), ("wide", "files")}

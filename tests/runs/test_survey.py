@@ -176,10 +176,10 @@ def test_none_stands_first_where_rows_come_in_groups(tmp_path):
     assert not verdict["is_outstanding"].any()
 
 
-def test_replays_certify_features_that_show_by_themselves(tmp_path):
+def test_permutation_runs_certify_marginally_significant_features(tmp_path):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
-    verdict, facts = conclude(store, tmp_path / "t.run", replays=4, fdr="0.2")
+    verdict, facts = conclude(store, tmp_path / "t.run", permutations=4, fdr="0.2")
     n = facts["n_outstanding"]
     assert n >= 10
     assert verdict["is_outstanding"].tolist() == [i < n for i in range(len(verdict["is_selected"]))]

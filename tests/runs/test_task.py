@@ -100,7 +100,7 @@ def test_the_target_is_read_once_for_all_stages_of_a_run(tmp_path, monkeypatch):
     """Screen, closing stage, nine permutation runs and the tests of each."""
     values, labels = noise_table(N_ROWS, N_FEATURES)
     store = Store.open(make_store(tmp_path / "t.zarr", values, labels))
-    options = Options(judge="decoy", replays=9, subspace_size="10", seed=3)
+    options = Options(judge="decoy", permutations=9, subspace_size="10", seed=3)
     request = Request(options, iterations=20, memory_mb=4000, threads=1)
     with contextlib.closing(open_or_create(store, tmp_path / "t.run", request)) as ledger:
         reads, read = [], Store.target

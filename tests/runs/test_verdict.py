@@ -23,8 +23,8 @@ N_ROWS, N_FEATURES = 80, 150
 
 
 def options(**given):
-    """One family, unless more or replays are asked for: what is tested here is much the same."""
-    families = {} if "replays" in given else {"decoys": 1}
+    """One family, unless more or permutation runs are asked for: all else is much the same."""
+    families = {} if "permutations" in given else {"decoys": 1}
     return Options(judge="decoy", subspace_size="40", **families | given)
 
 
@@ -95,7 +95,7 @@ CASES = {
     "decoys": {"seed": 1},
     "three-families": {"seed": 2, "decoys": 3},
     "rounds-of-7": {"seed": 3, "round_size": 7},
-    "replays": {"seed": 4, "replays": 4, "fdr": "0.2"},
+    "permutations": {"seed": 4, "permutations": 4, "fdr": "0.2"},
 }
 
 
@@ -103,7 +103,7 @@ CASES = {
 def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
     store, _, _ = table
     asked = options(**CASES[name])
-    n_items = (1 + (0 if asked.get("replays") else asked.get("decoys", 1))) * N_FEATURES
+    n_items = (1 + (0 if asked.get("permutations") else asked.get("decoys", 1))) * N_FEATURES
     request = Request(asked, iterations=250, threads=1, memory_mb=4000)
     run_to(store, tmp_path / "whole.run", request)
     stopped = tmp_path / "stopped.run"
@@ -274,27 +274,27 @@ def test_strata_are_kept_and_pinning_ones_refused(tmp_path):
     assert "all have the same one" in error_of("run", told, "--judge", "decoy", "--q", 40)
 
 
-def test_replays_taken_up_again_go_on_where_they_were(table, tmp_path):
-    """However early in the first replay a run is stopped, it gets on."""
+def test_permutation_runs_taken_up_again_go_on_where_they_were(table, tmp_path):
+    """However early in the first permutation run a run is stopped, it gets on."""
     store, _, _ = table
-    request = Request(options(seed=8, replays=9), iterations=3000, threads=1, memory_mb=4000)
+    request = Request(options(seed=8, permutations=9), iterations=3000, threads=1, memory_mb=4000)
     run, done = tmp_path / "r.run", []
     for _ in range(3):
         countdown = itertools.count(-400)
 
         def watch(step, countdown=countdown):
-            return not step.stage.startswith("replay 1") or next(countdown) != 0
+            return not step.stage.startswith("permutation run 1") or next(countdown) != 0
 
         run_to(store, run, request, watch)
-        replay = Ledger(run / "replays" / "1", writable=False)
-        done.append(replay.progress().iteration)
-        replay.close()
+        first = Ledger(run / "replays" / "1", writable=False)
+        done.append(first.progress().iteration)
+        first.close()
     assert done == [401, 802, 1203]
 
 
-def test_a_replay_left_behind_is_cleared(table, tmp_path):
+def test_a_permutation_run_left_behind_is_cleared(table, tmp_path):
     store, _, _ = table
-    request = Request(options(seed=8, replays=4, fdr="0.2"), iterations=100, memory_mb=4000)
+    request = Request(options(seed=8, permutations=4, fdr="0.2"), iterations=100, memory_mb=4000)
     run = tmp_path / "r.run"
     run_to(store, run, request)
     (run / "replays" / "0").mkdir(parents=True)

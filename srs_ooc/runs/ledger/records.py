@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import RunError
 
 FILE = "ledger.sqlite"
-REPLAYS_FOLDER = "replays"
+PERMUTATIONS_FOLDER = "replays"
 """Folder of the permutation runs under way, in a run's folder."""
 COMMITS = "commits"
 """Fact that says how many commits there were."""

@@ -12,7 +12,7 @@ from srs_ooc.runs.ledger.database import Ledger
 from srs_ooc.runs.ledger.note import NOTE_FILE
 from srs_ooc.runs.ledger.older import layout_of
 from srs_ooc.runs.ledger.pages import checksums_digest, page_checks
-from srs_ooc.runs.ledger.records import FILE, REPLAYS_FOLDER
+from srs_ooc.runs.ledger.records import FILE, PERMUTATIONS_FOLDER
 from srs_ooc.runs.ledger.splits import SPLITS_FILE, check_splits
 from srs_ooc.runs.ledger.tree_records import check_trees
 from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
@@ -83,8 +83,8 @@ def verify_run(run: Path, part_of: Path | None = None) -> Iterator[Checked]:
         yield Checked(f"trees ({TREES_FILE})", n_trees, valid)
     if (run / SPLITS_FILE).exists():
         yield Checked(f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE))
-    if (run / REPLAYS_FOLDER).is_dir():
-        for folder in sorted((run / REPLAYS_FOLDER).iterdir()):
+    if (run / PERMUTATIONS_FOLDER).is_dir():
+        for folder in sorted((run / PERMUTATIONS_FOLDER).iterdir()):
             if (folder / FILE).exists():
                 yield from verify_run(folder, part_of or run)
 

@@ -1,6 +1,6 @@
 """What identifies a run, how options become it, and what memory it needs."""
 
-from srs_ooc.runs.spec.identity import JUDGES, Options, RunSpec
+from srs_ooc.runs.spec.identity import JUDGES, RunSpec
 from srs_ooc.runs.spec.needs import (
     Shape,
     extra_nbytes,
@@ -9,6 +9,7 @@ from srs_ooc.runs.spec.needs import (
     recording_nbytes,
     work_nbytes,
 )
+from srs_ooc.runs.spec.options import Options
 from srs_ooc.runs.spec.settling import check_same, declared, is_of_a_method, owner_of, settle
 
 __all__ = [

@@ -1,8 +1,7 @@
-"""What identifies a run (law 4): the options as given, and the identity they become."""
+"""What identifies a run (law 4)."""
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.params import Choice, Params, Text, Whole, option
@@ -29,30 +28,9 @@ JUDGES: dict[str, type[Params]] = {
     "none": NoJudgeParams,
 }
 """The options of each judge, by its name."""
-_P = TypeVar("_P", bound=Params)
 INPUTS = ("excluded", "rows", "validation")
 """Options that name files; the identity holds digests of what is in them."""
 NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none"}
-
-
-class Options(Mapping[str, Any]):
-    """Options as given, by name; None, or absent, where not given."""
-
-    def __init__(self, **given: Any) -> None:
-        self._given = {name: value for name, value in given.items() if value is not None}
-
-    def __getitem__(self, name: str) -> Any:
-        return self._given[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
-
-    def __len__(self) -> int:
-        return len(self._given)
-
-    def also(self, **given: Any) -> "Options":
-        """Return these and further ones."""
-        return Options(**self._given | given)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,18 +100,29 @@ class RunSpec:
     model: ModelParams = TREE_MODEL
 
     def to_json(self) -> dict[str, Any]:
-        """Return the spec as JSON-ready values, all options side by side."""
+        """Return the spec as a ledger keeps it: JSON-ready values, all options side by side."""
+        return self._beside(
+            {name: v for part in self._parts() for name, v in part.record().items()}
+        )
+
+    def facts(self) -> dict[str, Any]:
+        """Return the same, options by the names that they have now."""
+        return self._beside(self.values())
+
+    def values(self) -> dict[str, Any]:
+        """Return every option by name, as settled."""
+        return {name: value for part in self._parts() for name, value in part.values().items()}
+
+    def _parts(self) -> tuple[Params, ...]:
+        model = () if self.model.is_tree else (self.model,)  # as runs of trees were always written
+        return self.run, *model, self.sampler, self.learner, self.judging
+
+    def _beside(self, options: dict[str, Any]) -> dict[str, Any]:
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
         if self.validation != NOT_GIVEN["validation"]:
             own["validation"] = self.validation
         version = {"evidence": self.evidence, "stages": self.stages} if self.concludes else {}
-        return own | self.values() | version
-
-    def values(self) -> dict[str, Any]:
-        """Return every option by name, as settled."""
-        model = () if self.model.is_tree else (self.model,)  # as runs of trees were always written
-        parts = (self.run, *model, self.sampler, self.learner, self.judging)
-        return {name: value for part in parts for name, value in part.values().items()}
+        return own | options | version
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
@@ -147,17 +136,17 @@ class RunSpec:
             If its method is not installed.
         """
         try:
-            run = _restored(RunParams, record)
+            run = RunParams.restored(record)
             return cls(
                 store=record["store"],
                 excluded=record["excluded"],
                 rows=record["rows"],
                 validation=record.get("validation", NOT_GIVEN["validation"]),
                 run=run,
-                sampler=_restored(method_of(run.method).params, record),
-                learner=_restored(TreeParams, record),
-                judging=_restored(JUDGES[run.judge], record),
-                model=_restored(ModelParams, record),
+                sampler=method_of(run.method).params.restored(record),
+                learner=TreeParams.restored(record),
+                judging=JUDGES[run.judge].restored(record),
+                model=ModelParams.restored(record),
                 evidence=int(record.get("evidence", FIRST_EVIDENCE)),
                 stages=int(record.get("stages", FIRST_STAGES)),
             )
@@ -261,9 +250,9 @@ class RunSpec:
         return 1 + self.decoys if self.decoys > 1 and self.stages > FIRST_STAGES else 1
 
     @property
-    def replays(self) -> int:
+    def permutations(self) -> int:
         """Permutation runs."""
-        return 0 if self.decoy_judge is None else self.decoy_judge.replays
+        return 0 if self.decoy_judge is None else self.decoy_judge.permutations
 
     @property
     def fdr(self) -> str:
@@ -292,9 +281,3 @@ class RunSpec:
         if isinstance(self.judging, ProbeParams):
             return ProbeJudge(self.judging.probe_min_draws, self.judging.probe_min_wins)
         return PositiveJudge() if isinstance(self.judging, PositiveParams) else None
-
-
-def _restored(kind: type[_P], record: Mapping[str, Any]) -> _P:
-    """Return the options of a part from a record; those it did not know yet are the defaults."""
-    options = kind.options()
-    return kind(**{name: record.get(name, declared.default) for name, declared in options.items()})

@@ -9,8 +9,9 @@ from srs_ooc.evidence.params import DecoyParams
 from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
 from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
-from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, Options, RunParams, RunSpec
+from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
 from srs_ooc.runs.spec.needs import Shape, extra_nbytes, largest_subspace
+from srs_ooc.runs.spec.options import Options
 from srs_ooc.samplers.method import Method, method_of, methods
 
 
@@ -146,7 +147,7 @@ def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
     if "decoy" not in (judges := method_of(method).judges):
         return judges[0]
     is_of_probe = any(name in options for name in JUDGES["probe"].options())
-    keeps = saves_trees and not options.get("replays")
+    keeps = saves_trees and not options.get("permutations")
     return "probe" if is_of_probe or keeps else "decoy"
 
 
@@ -159,9 +160,8 @@ def _check_belong(options: Options, run: RunParams, method: type[Params]) -> Non
             whose, found = owner_of(name), run.judge
             if is_of_a_method(name):
                 found = run.method
-            shown = declared()[name].renamed or name
             raise UsageError(
-                f"--{_flag(shown)}: expected with {whose} only, found {whose.split()[0]} {found}. "
+                f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
 
@@ -203,7 +203,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     RunError
         Naming every field that differs.
     """
-    held, known = spec.model.values() | spec.to_json(), declared()
+    held, known = spec.model.values() | spec.facts(), declared()
     differences = []
     for name, value in options.items():
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
@@ -211,8 +211,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
             continue
         found = held.get(name, "none")
         if str(given) != str(found):
-            shown = name if name in INPUTS else known[name].renamed or name
-            differences.append(f"{_flag(shown)} {found} (asked for: {given})")
+            differences.append(f"{_flag(name)} {found} (asked for: {given})")
     if differences:
         raise RunError(
             f"{run} is a run with {', '.join(differences)}. A run's identity cannot change: "

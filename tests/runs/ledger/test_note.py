@@ -18,7 +18,7 @@ from srs_ooc.base.state import touch
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.runs.ledger.note import NOTE_FILE, Noted, NoteWriter, check_note, read_note
-from srs_ooc.runs.replays import BESTS
+from srs_ooc.runs.permutation_runs import BESTS
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
@@ -211,11 +211,11 @@ def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
     assert json_of("status", killed, "--json")["state"] == "finished"
 
 
-def test_a_loss_in_a_replay_names_the_run_and_is_accepted_with_it(tmp_path):
+def test_a_loss_in_a_permutation_run_names_the_run_and_is_accepted_with_it(tmp_path):
     values, labels = noise_table(60, N_FEATURES)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
     asked = Request(
-        Options(judge="decoy", subspace_size="20", replays=9), iterations=60, memory_mb=4000
+        Options(judge="decoy", subspace_size="20", permutations=9), iterations=60, memory_mb=4000
     )
 
     def work(watch=lambda _: True, **how):
@@ -227,9 +227,9 @@ def test_a_loss_in_a_replay_names_the_run_and_is_accepted_with_it(tmp_path):
         finally:
             ledger.close()
 
-    work(lambda step: step.stage != "replay 2 of 9, closing")
-    replay = run / "replays" / "2"
-    change(replay, ("UPDATE meta SET value = '0', crc = ? WHERE name = 'commits'", (crc("0"),)))
+    work(lambda step: step.stage != "permutation run 2 of 9, closing")
+    first = run / "replays" / "2"
+    change(first, ("UPDATE meta SET value = '0', crc = ? WHERE name = 'commits'", (crc("0"),)))
     with pytest.raises(RunError, match=f"srs-ooc resume {run} --accept-loss"):
         work()
     assert len(work(accept_loss=True)["bests"]) == 9

@@ -188,18 +188,23 @@ def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path):
         checked(run)
 
 
-def test_replays_under_way_are_checked_too(store, tmp_path):
+def test_permutation_runs_under_way_are_checked_too(store, tmp_path):
     values, labels = noise_table(60, 120)
     small, run = make_store(tmp_path / "s.zarr", values, labels), tmp_path / "r.run"
-    options = Options(judge="decoy", subspace_size="20", replays=9)
+    options = Options(judge="decoy", subspace_size="20", permutations=9)
     asked = Request(options, iterations=60, memory_mb=4000)
     ledger = open_or_create(Store.open(small), run, asked)
-    work_on(ledger, Store.open(small), asked, lambda step: step.stage != "replay 3 of 9, closing")
+    work_on(
+        ledger,
+        Store.open(small),
+        asked,
+        lambda step: step.stage != "permutation run 3 of 9, closing",
+    )
     ledger.close()
     n_whole = len(list(verify_run(run)))
-    replay = run / "replays" / "3" / FILE
+    third = run / "replays" / "3" / FILE
     assert n_whole > len(checked(run)) - 1
-    database = sqlite3.connect(replay)
+    database = sqlite3.connect(third)
     database.execute("UPDATE pages SET data = zeroblob(length(data)) WHERE id = 0")
     database.commit()
     database.close()

@@ -12,29 +12,29 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.params import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.records import REPLAYS_FOLDER
+from srs_ooc.runs.ledger.records import PERMUTATIONS_FOLDER
 from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.screening import Setting, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import best_score, best_strength
 
 BESTS = "replays"
-"""Arrays of the ledger with what permutation runs reached."""
+"""Arrays of the ledger with what permutation runs reached; by the word of its first format."""
 
 
-def bests_of_replays(
+def bests_of_permutation_runs(
     ledger: Ledger, spec: RunSpec, setting: Setting, n_iterations: int, watch: Watch
 ) -> NDArray[np.float64] | None:
-    """Return best score and best strength of each permutation run, float64 (n_replays, 2).
+    """Return best score and best strength of each permutation run, float64 (n_permutations, 2).
 
     Those done already are taken up; None if stopped.
     """
     reached = _done_before(ledger, spec, setting, n_iterations, watch)
     if reached is None:
         return None
-    folder = ledger.run / REPLAYS_FOLDER
-    for number in range(len(reached) + 1, spec.replays + 1):
-        best = _best_of_replay(ledger, spec, setting, number, n_iterations, watch)
+    folder = ledger.run / PERMUTATIONS_FOLDER
+    for number in range(len(reached) + 1, spec.permutations + 1):
+        best = _best_of_run(ledger, spec, setting, number, n_iterations, watch)
         if best is None:
             return None
         reached = np.vstack([reached, best])
@@ -60,9 +60,11 @@ def _done_before(
         return reached
     reached = reached.copy()
     for i in range(len(reached)):
-        if not watch(Step("replays done before, tested anew", i, len(reached), unit="replays")):
+        if not watch(
+            Step("permutation runs done before, tested anew", i, len(reached), unit="runs")
+        ):
             return None
-        with _replay_resources(spec, setting, i + 1) as resources:
+        with _resources(spec, setting, i + 1) as resources:
             reached[i, 1] = best_strength(MarginalTests(resources).of_all())
     _keep(ledger, reached, n_iterations)
     return reached
@@ -78,9 +80,12 @@ def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> No
 
 
 @contextmanager
-def _replay_resources(spec: RunSpec, setting: Setting, number: int) -> Iterator[Resources]:
+def _resources(spec: RunSpec, setting: Setting, number: int) -> Iterator[Resources]:
     """Yield the resources of a permutation run, with its target."""
-    exchangeable, key = setting.task.exchangeability(), key_of(spec.seed, Purpose.REPLAY, number)
+    exchangeable, key = (
+        setting.task.exchangeability(),
+        key_of(spec.seed, Purpose.PERMUTATION, number),
+    )
     task = setting.task.permuted(exchangeable.permutation(key))
     del exchangeable  # its memory is the closing stage's
     where = (setting.store, task, setting.cap_nbytes, setting.threads)
@@ -88,21 +93,21 @@ def _replay_resources(spec: RunSpec, setting: Setting, number: int) -> Iterator[
         yield resources
 
 
-def _best_of_replay(
+def _best_of_run(
     ledger: Ledger, spec: RunSpec, setting: Setting, number: int, n_iterations: int, watch: Watch
 ) -> tuple[float, float] | None:
-    run = ledger.run / REPLAYS_FOLDER / str(number)
+    run = ledger.run / PERMUTATIONS_FOLDER / str(number)
     run.parent.mkdir(exist_ok=True)
     if not run.exists():
         Ledger.create(run, {"spec": spec.to_json()}, {})
-    replay = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
-    stage = f"replay {number} of {spec.replays}"
+    permuted = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
+    stage = f"permutation run {number} of {spec.permutations}"
     try:
-        with _replay_resources(spec, setting, number) as resources:
-            seed = key_of(spec.seed, Purpose.REPLAY, number, Purpose.TREE)
-            closed = screen_and_close(resources, replay, n_iterations, watch, stage, seed=seed)
+        with _resources(spec, setting, number) as resources:
+            seed = key_of(spec.seed, Purpose.PERMUTATION, number, Purpose.TREE)
+            closed = screen_and_close(resources, permuted, n_iterations, watch, stage, seed=seed)
             if closed is None:
                 return None
             return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
     finally:
-        replay.close()
+        permuted.close()

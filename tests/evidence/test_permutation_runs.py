@@ -1,4 +1,4 @@
-"""Who exceeds what replays on permuted targets reach."""
+"""Who exceeds what runs on permuted targets reach."""
 
 from fractions import Fraction
 
@@ -6,15 +6,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.replays import Comparison, certify
+from srs_ooc.evidence.permutation_runs import Comparison, certify
 
 REACHED = st.just(0.0) | st.floats(1e-9, 99)
 """Scores are whole numbers, and strengths logarithms of a p-value of single precision."""
 
 
 def test_the_larger_of_both_counts_on_the_scale_of_the_medians():
-    replays = np.array([[2.0, 5.0], [4.0, 5.0], [2.0, 10.0], [2.0, 5.0]])
-    comparison = Comparison.of((9.0, 5.0), replays)
+    permuted = np.array([[2.0, 5.0], [4.0, 5.0], [2.0, 10.0], [2.0, 5.0]])
+    comparison = Comparison.of((9.0, 5.0), permuted)
     assert comparison.scale.tolist() == [2.0, 5.0]
     assert comparison.bests.tolist() == [1.0, 2.0, 2.0, 1.0]
     found = comparison.statistics(np.array([9.0, 1.0, 0.0]), np.array([0.0, 20.0, 1.0]))
@@ -22,9 +22,9 @@ def test_the_larger_of_both_counts_on_the_scale_of_the_medians():
     np.testing.assert_allclose(comparison.levels(found), [0.2, 0.2, 1.0])
 
 
-def test_as_many_replays_may_reach_it_as_the_level_allows():
-    replays = np.stack([np.arange(1.0, 20.0), np.zeros(19)], axis=1)
-    comparison = Comparison.of((0.5, 0.0), replays)
+def test_as_many_permutation_runs_may_reach_it_as_the_level_allows():
+    permuted = np.stack([np.arange(1.0, 20.0), np.zeros(19)], axis=1)
+    comparison = Comparison.of((0.5, 0.0), permuted)
     scores = np.array([30.0, 19.0, 18.5, 18.0, 17.5])
     for level, n in ((Fraction(1, 20), 1), (Fraction(1, 10), 3), (Fraction(3, 20), 5)):
         verdict = certify(comparison, scores, np.zeros(5), level)
@@ -39,10 +39,10 @@ def test_as_many_replays_may_reach_it_as_the_level_allows():
     st.lists(st.tuples(REACHED, REACHED), min_size=1, max_size=5),
     st.integers(1, 4),
 )
-def test_a_place_is_certified_if_and_only_if_its_level_holds(replays, places, tenths):
+def test_a_place_is_certified_if_and_only_if_its_level_holds(permuted, places, tenths):
     level = Fraction(tenths, 10)
     own = tuple(np.array(places).max(axis=0))
-    comparison = Comparison.of(own, np.array(replays))
+    comparison = Comparison.of(own, np.array(permuted))
     scores, strengths = np.array(places).T
     verdict = certify(comparison, scores, strengths, level)
     np.testing.assert_array_equal(verdict.is_selected, verdict.levels <= float(level))

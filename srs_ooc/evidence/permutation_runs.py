@@ -1,11 +1,11 @@
-"""Comparing a run with its replays on permuted targets, by the best that each reaches.
+"""Comparing a run with its permutation runs, by the best that each reaches.
 
-Each is looked at in two ways: the best score of its last closing round, which shows features seen
-beside others, and the strongest marginal test, which shows features seen by themselves. What is
-best is divided by its median over the run and its replays, so that the two are on one scale; the
-larger one counts. The scale treats run and replays alike: under the global null all are
-exchangeable, and the chance that the run's best is above that of all but j of B replays is at
-most (j + 1) / (B + 1).
+Each is looked at in two ways: the best score of its last closing round, which shows features that
+are informative beside others, and the strongest marginal test. What is best is divided by its
+median over the run and its permutation runs, so that the two are on one scale; the larger one
+counts. The scale treats all of these runs alike: under the global null they are exchangeable, and
+the chance that the run's best is above that of all but j of B permutation runs is at most
+(j + 1) / (B + 1).
 """
 
 from dataclasses import dataclass
@@ -25,22 +25,22 @@ class Comparison:
     Attributes
     ----------
     scale : float64 (2,)
-        Of scores and of strengths: the medians of the bests of the run and its replays.
-    bests : float64 (n_replays,)
-        What each replay reaches, on the common scale.
+        Of scores and of strengths: the medians of the bests of the run and its permutation runs.
+    bests : float64 (n_permutations,)
+        What each permutation run reaches, on the common scale.
     """
 
     scale: NDArray[np.float64]
     bests: NDArray[np.float64]
 
     @classmethod
-    def of(cls, own: tuple[float, float], replays: NDArray[np.float64]) -> "Comparison":
-        """Return the comparison of a run's best (score, strength) with those of its replays.
+    def of(cls, own: tuple[float, float], permuted: NDArray[np.float64]) -> "Comparison":
+        """Return the comparison of a run's best (score, strength) with those of permutation runs.
 
-        ``replays`` is float64 (n_replays, 2).
+        ``permuted`` is float64 (n_permutations, 2).
         """
-        scale = np.median(np.vstack([own, replays]), axis=0)
-        return cls(scale, _on(scale, replays).max(axis=1))
+        scale = np.median(np.vstack([own, permuted]), axis=0)
+        return cls(scale, _on(scale, permuted).max(axis=1))
 
     def statistics(
         self, scores: NDArray[np.float64], strengths: NDArray[np.float64]
@@ -50,7 +50,7 @@ class Comparison:
         return reached
 
     def levels(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ``(1 + replays that reach as much) / (1 + replays)`` of each."""
+        """Return ``(1 + runs that reach as much) / (1 + runs)`` of each, of permutation runs."""
         ascending = np.sort(self.bests)
         n_better = len(ascending) - np.searchsorted(ascending, statistics, side="left")
         levels: NDArray[np.float64] = (1 + n_better) / (1 + len(ascending))
@@ -75,12 +75,12 @@ def certify(
     strengths: NDArray[np.float64],
     level: Fraction,
 ) -> Verdict:
-    """Certify the places of a ranking that reach more than replays do at best.
+    """Certify the places of a ranking that reach more than permutation runs do at best.
 
     Parameters
     ----------
     comparison : Comparison
-        With the replays.
+        With the permutation runs.
     scores : float64 (n,)
         By place; 0 where the place was not in the last closing round.
     strengths : float64 (n,)

@@ -7,8 +7,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from srs_ooc.planning import sight
-from srs_ooc.planning.sight import Contest, mann_whitney_law, sight_of
+from srs_ooc.planning import power
+from srs_ooc.planning.power import Contest, mann_whitney_law, power_of
 
 
 @pytest.mark.parametrize(("n0", "n1"), [(1, 1), (2, 3), (4, 4), (5, 3)])
@@ -38,19 +38,19 @@ def found_share(n0, n1, p, shift, *, n_tables=4000):
 @pytest.mark.parametrize(("n0", "n1", "p"), [(15, 15, 40), (8, 20, 25)])
 @pytest.mark.parametrize(("level", "name"), [(0.5, "half"), (0.95, "most")])
 def test_the_shift_is_found_as_often_as_said(n0, n1, p, level, name):
-    seen = sight_of((n0, n1), p)
+    seen = power_of((n0, n1), p)
     share = found_share(n0, n1, p, getattr(seen, name))
     assert share == pytest.approx(level, abs=0.03)
 
 
 def test_the_normal_tail_goes_on_where_the_exact_one_ends(monkeypatch):
     exact = Contest(100, 100, 10_000).shift_found(0.5)
-    monkeypatch.setattr(sight, "EXACT_PAIRS", 0)
+    monkeypatch.setattr(power, "EXACT_PAIRS", 0)
     assert Contest(100, 100, 10_000).shift_found(0.5) == pytest.approx(exact, rel=0.02)
 
 
 def test_more_rows_and_fewer_features_show_smaller_shifts():
-    shifts = [sight_of(counts, p).half for counts, p in [
+    shifts = [power_of(counts, p).half for counts, p in [
         ((36, 36), 850_000), ((36, 36), 1000), ((72, 72), 850_000), ((5000, 5000), 850_000)
     ]]  # fmt: skip
     assert shifts[0] > shifts[1] > shifts[3]
@@ -59,7 +59,7 @@ def test_more_rows_and_fewer_features_show_smaller_shifts():
 
 
 def test_too_few_rows_show_nothing_and_say_why():
-    seen = sight_of((10, 10), 10**6)
+    seen = power_of((10, 10), 10**6)
     assert seen.half is seen.most is None
     assert "10 rows against 10" in seen.reason
     assert "10.8 of 1,000,000" in seen.reason  # 10**6 * 2/C(20, 10)
@@ -68,10 +68,10 @@ def test_too_few_rows_show_nothing_and_say_why():
     )
 
 
-def test_the_class_most_easily_told_from_the_others_is_taken():
-    assert sight_of((10, 60, 30), 100).groups == (60, 40)
-    assert sight_of((10, 60, 30), 100).half == sight_of((40, 60), 100).half
+def test_the_class_most_easily_distinguished_from_the_others_is_taken():
+    assert power_of((10, 60, 30), 100).groups == (60, 40)
+    assert power_of((10, 60, 30), 100).half == power_of((40, 60), 100).half
 
 
 def test_a_single_feature_has_no_rivals():
-    assert sight_of((5, 5), 1).half <= 1e-4
+    assert power_of((5, 5), 1).half <= 1e-4

@@ -1,4 +1,4 @@
-"""Power: the smallest shift of one feature that stands out among p of noise.
+"""Power: the smallest shift of one feature that is found among p of noise.
 
 One feature is normal with means d standard deviations apart in two groups of n0 and n1 rows, the
 other p - 1 are independent of the groups and of one another. Each is scored by |U - n0 n1/2|, U its
@@ -54,8 +54,8 @@ def mann_whitney_law(n0: int, n1: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What one feature's shift must be to stand out.
+class Power:
+    """What one feature's shift must be to be found.
 
     Attributes
     ----------
@@ -141,8 +141,8 @@ def _two_sided_tail(law: FloatArray) -> FloatArray:
     return tail
 
 
-def sight_of(class_counts: tuple[int, ...], n_features: int) -> Sight:
-    """Return what can be seen of the class most easily told from all others.
+def power_of(class_counts: tuple[int, ...], n_features: int) -> Power:
+    """Return the power for the class most easily distinguished from all others.
 
     Parameters
     ----------
@@ -163,4 +163,4 @@ def sight_of(class_counts: tuple[int, ...], n_features: int) -> Sight:
             f"with {n0} rows against {n1}, about {n_perfect:,.3g} of {n_features:,} features of "
             "noise separate them perfectly by chance, and nothing can score higher"
         )
-    return Sight((n0, n1), half, most, reason)
+    return Power((n0, n1), half, most, reason)
