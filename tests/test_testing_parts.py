@@ -16,7 +16,7 @@ from srs_ooc.column_scores.norm import SquaredNorm
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.executors import ThreadExecutor
-from srs_ooc.runs.spec import Shape
+from srs_ooc.runs.spec import TrainingShape
 from srs_ooc.samplers.elimination import EVEN, Elimination
 from srs_ooc.samplers.method import Ground, methods
 from srs_ooc.samplers.srs import SequentialRandomSubspace
@@ -31,7 +31,7 @@ WORKED = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(),
 
 
 def defaults(method):
-    return method.params.settle({}, Shape(N_ROWS, 400, 400, 2, 1))
+    return method.params.settle({}, TrainingShape(N_ROWS, 400, 400, 2, 1))
 
 
 @pytest.mark.parametrize("round_size", [1, 5])

@@ -188,7 +188,7 @@ class Params:
         ----------
         given : mapping
             Values by name; others than this part's are left alone.
-        table : srs_ooc.runs.spec.needs.Shape
+        table : srs_ooc.runs.spec.needs.TrainingShape
             What the run is trained on.
 
         Raises

@@ -35,7 +35,7 @@ def synth_command() -> None:
 @_RELEVANT
 @_SEED
 def madelon_command(out: Path, n_rows: int, n_features: int, n_relevant: int, seed: int) -> None:
-    """Two classes told apart only by how several features go together.
+    """Two classes that differ only in how several features go together.
 
     A quarter of the R relevant features are informative, the others are linear combinations of
     them; the rest of the P features are noise. OUT ends in .csv or .csv.gz (a table with the class
@@ -163,7 +163,7 @@ _HELP = {
     "chain": "Target = parity of the first i of R bits, i random: bit i is seen beside those "
     "before it.",
     "clique": "Target = parity of R bits: each is seen only beside all the others.",
-    "marginal": "Target = one of R bits, a random one: each is seen by itself.",
+    "marginal": "Target = one of R bits, a random one: each is marginally informative.",
 }
 _EPILOG = (
     "With --exact every cell of the joint distribution comes N / cells times (cells: R 2^R; clique "

@@ -1,10 +1,11 @@
 """The stage that nests small sets: clusters of candidates, and the order of their representatives.
 
 Of features that can stand in for one another the most important one is kept. What is left is
-ordered twice: by importance in the screen, where a feature has mostly irrelevant company, and by
-elimination, halving after halving down to single features, where it has that of its rivals. The
-order is by the product of the two ranks; the first k of it are the set of k features. What is not
-selected comes last: after the representatives of the selected, and those they stand for.
+ordered twice: by importance in the screen, where a feature has mostly irrelevant features beside
+it, and by elimination, halving after halving down to single features, where it has its rivals
+beside it. The order is by the product of the two ranks; the first k of it are the set of k
+features. What is not selected comes last: after the representatives of the selected, and those they
+stand for.
 """
 
 from collections.abc import Callable

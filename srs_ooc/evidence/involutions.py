@@ -129,8 +129,8 @@ class Exchangeability:
         if log_number == 0:
             raise UsageError(
                 "expected strata and groups within which targets differ, found that rows which may "
-                "trade places all have the same one: nothing could be told from chance. Leave the "
-                "target out of the strata, or use --judge probe."
+                "trade places all have the same one: nothing could be distinguished from chance. "
+                "Leave the target out of the strata, or use --judge probe."
             )
         if log_number < log(least) - _ROUNDING:
             raise UsageError(

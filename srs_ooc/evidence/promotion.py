@@ -1,8 +1,8 @@
 """The pooled ranking: marginally significant items first, then those of the closing stage.
 
-Trees spend their splits on company; a rank test of one item at a time does not, and on plain
-additive signal it sees more. The largest p-value at which features pass among features is a bar:
-items with p-values up to it go first, features and decoys alike.
+Trees spend their splits on the other features of a subspace; a rank test of one item at a time does
+not, and has more power for plain additive signal. The largest p-value at which features pass among
+features is a bar: items with p-values up to it go first, features and decoys alike.
 """
 
 from dataclasses import dataclass

@@ -1,17 +1,17 @@
-"""The final verdict: where the ranking is cut. Only here are decoys told from features.
+"""The final verdict: where the ranking is cut. Only here are decoys distinguished from features.
 
 Counting. Of a feature and its decoys the best ranked counts. Of the k features at or above a
 place, as many are false as there are decoys, on average and per family. With D decoys of M families
 there, the share of false features is estimated by ``(c + D) / (M k)``, where c is the size of the
-largest group of correlated decoys: decoys and false features come in such groups, and the first one
-alone may be either. With c = 1 this is the estimate of knockoffs+ (Barber and Candes 2015, Ann.
+largest cluster of correlated decoys: decoys and false features come in such clusters, and the first
+one alone may be either. With c = 1 this is the estimate of knockoffs+ (Barber and Candes 2015, Ann.
 Statist. 43, Section 1.3).
 
 Marginally significant items, at the top of the ranking, are not counted: of m features
-tested, m p are expected to have p-values of at most p if none tells anything, and so many are taken
+tested, m p are expected to have p-values of at most p if none is informative, and so many are taken
 to be false there (Benjamini and Hochberg 1995). Below them that number and the count are added.
-Decoys have the margins of their features and are tested alike: where more of them stand out than
-chance allows, they are counted there too.
+Decoys have the margins of their features and are tested alike: where more of them are significant
+than chance allows, they are counted there too.
 """
 
 from dataclasses import dataclass
@@ -46,12 +46,12 @@ class Verdict:
 def exceeds_chance(
     is_decoy: NDArray[np.bool_],
     n_families: int,
-    largest_group: int,
+    largest_cluster: int,
     expected: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
-    """Return where more decoys stand out than the tests and chance allow.
+    """Return where more decoys are marginally significant than tests and chance allow.
 
-    With lambda expected and groups of at most c that come together, D or more have a chance of at
+    With lambda expected and clusters of at most c that come together, D or more have a chance of at
     most ``exp(-(D log(D / lambda) - D + lambda) / c)`` (Chernoff; Bennett 1962, J. Am. Statist.
     Ass. 57, for sums of independent numbers from 0 to c).
 
@@ -61,7 +61,7 @@ def exceeds_chance(
         By place.
     n_families : int
         M.
-    largest_group : int
+    largest_cluster : int
         c.
     expected : float64 (m,)
         False features expected at or above each place, so many decoys of each family as well.
@@ -76,14 +76,16 @@ def exceeds_chance(
         np.maximum(allowed, np.finfo(np.float64).tiny)
     )
     exponent = n_decoys * log_ratio - n_decoys + allowed
-    exceeds: NDArray[np.bool_] = (n_decoys > allowed) & (exponent > -largest_group * np.log(CHANCE))
+    exceeds: NDArray[np.bool_] = (n_decoys > allowed) & (
+        exponent > -largest_cluster * np.log(CHANCE)
+    )
     return exceeds
 
 
 def count_decoys(
     is_decoy: NDArray[np.bool_],
     n_families: int,
-    largest_group: int,
+    largest_cluster: int,
     level: float,
     is_best: NDArray[np.bool_],
     expected: NDArray[np.float64] = _NONE_EXPECTED,
@@ -98,7 +100,7 @@ def count_decoys(
         By place.
     n_families : int
         M.
-    largest_group : int
+    largest_cluster : int
         c.
     level : float
         Bound of the expected share of false features.
@@ -108,7 +110,7 @@ def count_decoys(
     expected : float64 (m,)
         False features at or above each of the first m places as their tests expect, ascending.
     largest_outstanding : int
-        The largest group of correlated decoys among the first m places.
+        The largest cluster of correlated decoys among the first m places.
     passing_level : float
         Of the features among the first m places, so large a share is taken to be false below them,
         if their tests expect no more: the bar that they passed was set for it.
@@ -118,12 +120,12 @@ def count_decoys(
     exceeds = exceeds_chance(first, n_families, largest_outstanding, expected)
     beside = (largest_outstanding + np.cumsum(first)) / n_families
     tested = np.where(exceeds, np.maximum(expected, beside), expected)
-    # Decoys below the last feature that stands out say nothing of how many false ones do.
+    # Decoys below the last such feature say nothing of how many features are false.
     is_last = exceeds | ~first
     above = max(float(tested[is_last][-1:].sum()), passing_level * np.count_nonzero(~first))
     counts = is_best | (np.arange(len(is_decoy)) < n_tested)
     n_decoys = np.cumsum((is_decoy & counts)[n_tested:])
-    counted = (largest_group + n_decoys) / n_families + above
+    counted = (largest_cluster + n_decoys) / n_families + above
     if not _begins_with_feature(is_decoy, counts, n_tested):
         counted[:] = np.inf
     n_false = np.concatenate([tested, counted])
@@ -149,9 +151,9 @@ def _begins_with_feature(
     return not is_decoy[n_tested:][first].any()
 
 
-def fewest_features(n_families: int, largest_group: int, level: float) -> int:
+def fewest_features(n_families: int, largest_cluster: int, level: float) -> int:
     """Return the fewest features that counting can select at ``level``, if no decoy is above."""
     k = 1
-    while largest_group / (n_families * k) > level:
+    while largest_cluster / (n_families * k) > level:
         k += 1
     return k

@@ -23,7 +23,7 @@ template <typename Code> struct TreeRecorder {
         }
     }
 
-    // Missing values alone on a side are told from all others, also from those not seen at the node.
+    // Missing values alone on a side are kept apart from all others, also from those not seen at the node.
     void split(int64_t node, const Split &split, uint32_t hash, int64_t n_missing, int64_t n_left, int64_t n) const {
         TreeRecord &record = *job.record;
         record.column[node] = static_cast<int32_t>(split.column);

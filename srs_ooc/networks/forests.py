@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.networks.params import NetworkParams
-from srs_ooc.runs.executors import Source
+from srs_ooc.runs.executors import ItemSource
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.grow import grow_forest
 from srs_ooc.trees.training import TrainingRows
@@ -40,7 +40,7 @@ class Forests:
     ----------
     params : NetworkParams
         How trees are grown.
-    source : Source
+    source : ItemSource
         Where columns come from.
     categorical : bool (n_features,) or None
         Features of the store that are categories.
@@ -49,7 +49,7 @@ class Forests:
     """
 
     params: NetworkParams
-    source: Source
+    source: ItemSource
     categorical: NDArray[np.bool_] | None
     stopping: Event
 

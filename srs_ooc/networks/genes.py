@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.runs.executors import Source
+from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.side_files import SideFile
 from srs_ooc.store.kinds import CATEGORICAL, CONSTANT
 from srs_ooc.store.store import Store
@@ -125,13 +125,13 @@ def names_of(store: Store, stored: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def equal_columns(
-    source: Source, genes: Genes, kinds: NDArray[np.uint8], n_rows: int
+    source: ItemSource, genes: Genes, kinds: NDArray[np.uint8], n_rows: int
 ) -> tuple[int, list[tuple[int, int]]]:
     """Find regulators whose codes equal a target's: to a tree they are the target itself.
 
     Parameters
     ----------
-    source : Source
+    source : ItemSource
         The columns, with the rows trained on.
     genes : Genes
         Regulators and targets; constant ones are not compared.
@@ -162,7 +162,7 @@ def equal_columns(
 
 
 def _digests(
-    source: Source, features: NDArray[np.uint32], n_rows: int
+    source: ItemSource, features: NDArray[np.uint32], n_rows: int
 ) -> Iterable[tuple[int, bytes]]:
     code_nbytes = source.columns.manifest.code_nbytes
     block = Block(HASH_COLUMNS, n_rows, code_nbytes, tiled=False)

@@ -19,7 +19,7 @@ from srs_ooc.networks.memory import Grant, grant, work_leases
 from srs_ooc.networks.ranking import ranked
 from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.networks.work import TargetWork, Watch
-from srs_ooc.runs.executors import Source
+from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
 from srs_ooc.runs.memory import check_stages, n_cores
 from srs_ooc.runs.resources import categorical_features
@@ -148,7 +148,7 @@ class _Work:
         params, genes, stopping = self.request.params, self.genes, Event()
         with ExitStack() as stack:
             columns = stack.enter_context(self.store.columns(mapped=self.grant.mapped))
-            source = Source(columns, self.rows)
+            source = ItemSource(columns, self.rows)
             n_equal, equal = equal_columns(source, genes, self.store.kinds(), self.n_rows)
             named = self._named(equal)
             for sentence in _said(n_equal, named):
@@ -156,7 +156,7 @@ class _Work:
             if book.n_done < len(genes.targets):
                 if self.n_values:
                     values = stack.enter_context(self.store.value_tables())
-                    source = Source(columns, self.rows, values=values)
+                    source = ItemSource(columns, self.rows, values=values)
                 categorical = categorical_features(self.store)
                 forests = Forests(params, source, categorical, stopping)
                 blocks = self._blocks()

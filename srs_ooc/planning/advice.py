@@ -56,16 +56,16 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
             "trees_per_subspace",
             "1",
             str(spec.learner.trees_per_subspace),
-            f"another tree sees the same company again; another subspace, {read_mb:.3g} MB to "
-            "page in, shows each feature in a new one",
+            f"another tree grows on the same features again; another subspace, {read_mb:.3g} MB to "
+            "page in, shows each feature beside others",
         ),
         _draw_block(subject, memory),
         Advice(
             "judge",
             "decoy",
             spec.judge,
-            "its verdict bounds the share of false features among the selected; of those that do "
-            f"not show by themselves it takes at least {_fewest(spec)} to select any, so where "
+            "its verdict bounds the share of false features among the selected; of those "
+            f"not marginally significant it takes at least {_fewest(spec)} to select any, so where "
             "fewer are expected certify them with --permutations 9 (takes about 5 times as long)",
         ),
     ]

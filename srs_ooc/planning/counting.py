@@ -9,7 +9,7 @@ from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.task import Task
 
 CLUSTERS = (1, 5, 20)
-"""Sizes of clusters of correlated noise that are told of; the first is what is assumed."""
+"""Sizes of clusters of correlated noise that are shown; the first is what is assumed."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Expected iterations to find features that are seen only beside others (Section 4.2, chaining)."""
+"""Expected iterations to find features informative only beside others (Section 4.2, chaining)."""
 
 import math
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ from srs_ooc.planning.speed import estimated_speed
 from srs_ooc.planning.subject import Subject, class_counts_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Planned, Request
-from srs_ooc.runs.spec import RunSpec, Shape
+from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.store.store import Store
 
 QUICK_SECONDS = 0.05
@@ -19,7 +19,7 @@ QUICK_CELLS = 250_000
 
 
 def planned_run(
-    store: Store, spec: RunSpec, shape: Shape, inputs: Inputs, request: Request
+    store: Store, spec: RunSpec, shape: TrainingShape, inputs: Inputs, request: Request
 ) -> Planned:
     """Return what is expected of a run about to be made.
 

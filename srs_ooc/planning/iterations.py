@@ -8,7 +8,7 @@ from srs_ooc.planning.draws import DrawTimes, draw_chance, draw_times, log_chanc
 from srs_ooc.planning.subject import Subject
 
 MIN_ITERATIONS = 1000
-"""Fewer trees leave importances, means over draws, to the chance of which others were drawn."""
+"""Fewer trees leave importances, means over draws, to chance: which others were drawn."""
 MAX_ITERATIONS = 10_000
 """The default that a run has had from the start is the ceiling: a longer one is the user's wish."""
 MOST_DRAWS, LEAST_DRAWS = 100, 30

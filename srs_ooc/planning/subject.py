@@ -14,7 +14,7 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Request
 from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.session import settle_new
-from srs_ooc.runs.spec import Options, RunSpec, Shape, settle
+from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, settle
 from srs_ooc.runs.task import Task
 from srs_ooc.store.coding import max_codes
 from srs_ooc.store.store import Store
@@ -37,7 +37,7 @@ class Subject:
     ----------
     spec : RunSpec
         Its identity; ``store`` is empty where there is no store.
-    shape : Shape
+    shape : TrainingShape
         Rows, features and classes it is trained on.
     class_counts : tuple of int
         Rows of each class; equal shares where only numbers are known.
@@ -52,7 +52,7 @@ class Subject:
     """
 
     spec: RunSpec
-    shape: Shape
+    shape: TrainingShape
     class_counts: tuple[int, ...]
     cap_nbytes: int
     threads: int | None = None
@@ -157,7 +157,7 @@ def subject_of_numbers(
     is_decoded = options.get("model", TREE) != TREE
     by_value = options.get("thresholds", RANK) != RANK or is_decoded
     n_values = min(max_codes("uint8"), n_rows) if by_value else 0
-    shape = Shape(
+    shape = TrainingShape(
         n_rows, n_features, n_features, n_classes, 1, 0, n_values, n_rows, is_decoded=is_decoded
     )
     counts = tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))

@@ -71,7 +71,7 @@ _CAPTIONS = {
 _STEPS = " Scores fall in steps where a round of the closing stage ends."
 _CUT_WITH_DECOYS = (
     "Scores of features by rank, beside those of decoys, which are their own columns with the rows "
-    "permuted. Where decoys are as good, features are not told from chance."
+    "permuted. Where decoys are as good, features cannot be distinguished from chance."
 )
 _CUT_OF_PROBE = (
     "Share of draws in which the first features, by rank, were better than an irrelevant column. "

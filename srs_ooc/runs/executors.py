@@ -19,7 +19,7 @@ from srs_ooc.trees.block import Block
 
 
 @dataclass(frozen=True)
-class Source:
+class ItemSource:
     """Where the columns of items come from.
 
     Attributes
@@ -55,7 +55,9 @@ class Source:
         return items % np.uint32(self.columns.manifest.n_features)
 
 
-def fit_iteration(source: Source, learner: Learner, block: Block, iteration: Iteration) -> Outcome:
+def fit_iteration(
+    source: ItemSource, learner: Learner, block: Block, iteration: Iteration
+) -> Outcome:
     """Page a subspace into ``block``, add its probe, and have ``learner`` fit it."""
     features = iteration.features
     source.gather(features, block)

@@ -10,7 +10,7 @@ from srs_ooc.learners.trees import thread_nbytes
 from srs_ooc.learners.trial import LIBRARY_NBYTES, Trial, TrialShape, tried
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.responses import n_channels_of
-from srs_ooc.runs.spec import RunSpec, Shape, extra_nbytes, fixed_nbytes, work_nbytes
+from srs_ooc.runs.spec import RunSpec, TrainingShape, extra_nbytes, fixed_nbytes, work_nbytes
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.value_tables import n_values_of
 
@@ -23,11 +23,11 @@ def shape_of(
     class_weight: str = UNWEIGHTED,
     thresholds: str = RANK,
     model: str = TREE,
-) -> Shape:
+) -> TrainingShape:
     """Return what of the store, as trained on, bounds a run."""
     n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
     by_value = thresholds != RANK or model != TREE
-    return Shape(
+    return TrainingShape(
         n_rows=manifest.n_rows if inputs.rows is None else len(inputs.rows),
         n_candidates=manifest.n_features - n_excluded,
         n_features=manifest.n_features,
@@ -42,7 +42,7 @@ def shape_of(
 
 
 def run_leases(
-    spec: RunSpec, shape: Shape, *, saves: bool = False, beside_nbytes: int = 0
+    spec: RunSpec, shape: TrainingShape, *, saves: bool = False, beside_nbytes: int = 0
 ) -> list[Lease]:
     """Return what a run needs besides the process, with one worker; ``saves``: trees are kept.
 
@@ -74,7 +74,7 @@ def run_leases(
 
 def plan_memory(
     spec: RunSpec,
-    shape: Shape,
+    shape: TrainingShape,
     cap_nbytes: int,
     process_nbytes: int | None = None,
     *,
@@ -109,7 +109,7 @@ def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
         budget.check()
 
 
-def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
+def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
     """Return the bytes of a worker: its block and its model; ``saves``: trees are kept."""
     n_columns = spec.n_columns
     extra = extra_nbytes(
@@ -127,7 +127,7 @@ def worker_nbytes(spec: RunSpec, shape: Shape, *, saves: bool) -> int:
     return work_nbytes(shape, n_columns, extra, judges_candidates=judges)
 
 
-def trial_of(spec: RunSpec, shape: Shape) -> Trial:
+def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
     """Return what a subspace of the run's model takes, as tried once by this process.
 
     Raises
@@ -153,7 +153,7 @@ def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> in
 
 
 def grant_threads(
-    budget: Budget, spec: RunSpec, shape: Shape, n_workers: int, threads: int | None
+    budget: Budget, spec: RunSpec, shape: TrainingShape, n_workers: int, threads: int | None
 ) -> int:
     """Grant each worker's tree more threads while cores and cap allow; return how many it has."""
     if not spec.model.is_tree:

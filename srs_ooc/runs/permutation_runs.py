@@ -14,7 +14,7 @@ from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.records import PERMUTATIONS_FOLDER
 from srs_ooc.runs.resources import Resources, resources_of
-from srs_ooc.runs.screening import Setting, Watch, screen_and_close
+from srs_ooc.runs.screening import RunContext, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import best_score, best_strength
 
@@ -23,18 +23,18 @@ BESTS = "replays"
 
 
 def bests_of_permutation_runs(
-    ledger: Ledger, spec: RunSpec, setting: Setting, n_iterations: int, watch: Watch
+    ledger: Ledger, spec: RunSpec, context: RunContext, n_iterations: int, watch: Watch
 ) -> NDArray[np.float64] | None:
     """Return best score and best strength of each permutation run, float64 (n_permutations, 2).
 
     Those done already are taken up; None if stopped.
     """
-    reached = _done_before(ledger, spec, setting, n_iterations, watch)
+    reached = _done_before(ledger, spec, context, n_iterations, watch)
     if reached is None:
         return None
     folder = ledger.run / PERMUTATIONS_FOLDER
     for number in range(len(reached) + 1, spec.permutations + 1):
-        best = _best_of_run(ledger, spec, setting, number, n_iterations, watch)
+        best = _best_of_run(ledger, spec, context, number, n_iterations, watch)
         if best is None:
             return None
         reached = np.vstack([reached, best])
@@ -45,7 +45,7 @@ def bests_of_permutation_runs(
 
 
 def _done_before(
-    ledger: Ledger, spec: RunSpec, setting: Setting, n_iterations: int, watch: Watch
+    ledger: Ledger, spec: RunSpec, context: RunContext, n_iterations: int, watch: Watch
 ) -> NDArray[np.float64] | None:
     """Return what the permutation runs that are done reached; None if stopped.
 
@@ -64,7 +64,7 @@ def _done_before(
             Step("permutation runs done before, tested anew", i, len(reached), unit="runs")
         ):
             return None
-        with _resources(spec, setting, i + 1) as resources:
+        with _resources(spec, context, i + 1) as resources:
             reached[i, 1] = best_strength(MarginalTests(resources).of_all())
     _keep(ledger, reached, n_iterations)
     return reached
@@ -80,21 +80,21 @@ def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> No
 
 
 @contextmanager
-def _resources(spec: RunSpec, setting: Setting, number: int) -> Iterator[Resources]:
+def _resources(spec: RunSpec, context: RunContext, number: int) -> Iterator[Resources]:
     """Yield the resources of a permutation run, with its target."""
     exchangeable, key = (
-        setting.task.exchangeability(),
+        context.task.exchangeability(),
         key_of(spec.seed, Purpose.PERMUTATION, number),
     )
-    task = setting.task.permuted(exchangeable.permutation(key))
+    task = context.task.permuted(exchangeable.permutation(key))
     del exchangeable  # its memory is the closing stage's
-    where = (setting.store, task, setting.cap_nbytes, setting.threads)
-    with resources_of(spec, *where, cluster=setting.cluster) as resources:
+    where = (context.store, task, context.cap_nbytes, context.threads)
+    with resources_of(spec, *where, cluster=context.cluster) as resources:
         yield resources
 
 
 def _best_of_run(
-    ledger: Ledger, spec: RunSpec, setting: Setting, number: int, n_iterations: int, watch: Watch
+    ledger: Ledger, spec: RunSpec, context: RunContext, number: int, n_iterations: int, watch: Watch
 ) -> tuple[float, float] | None:
     run = ledger.run / PERMUTATIONS_FOLDER / str(number)
     run.parent.mkdir(exist_ok=True)
@@ -103,7 +103,7 @@ def _best_of_run(
     permuted = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
     stage = f"permutation run {number} of {spec.permutations}"
     try:
-        with _resources(spec, setting, number) as resources:
+        with _resources(spec, context, number) as resources:
             seed = key_of(spec.seed, Purpose.PERMUTATION, number, Purpose.TREE)
             closed = screen_and_close(resources, permuted, n_iterations, watch, stage, seed=seed)
             if closed is None:

@@ -18,12 +18,12 @@ from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.base_models import check_cluster, model_learner
 from srs_ooc.runs.cluster.orders import Closing, Cluster, Remote
 from srs_ooc.runs.engine import Book, check_needs
-from srs_ooc.runs.executors import Executor, Source, ThreadExecutor, fit_iteration
+from srs_ooc.runs.executors import Executor, ItemSource, ThreadExecutor, fit_iteration
 from srs_ooc.runs.ledger import TreeWriter
 from srs_ooc.runs.memory import grant_threads, grant_workers, plan_memory, shape_of, worker_nbytes
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.search import Search
-from srs_ooc.runs.spec import RunSpec, Shape
+from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task
 from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.manifest import Manifest
@@ -53,7 +53,7 @@ class Resources:
         Items that may be drawn; None where all may.
     n_candidates : int
         How many they are.
-    source : Source
+    source : ItemSource
         Where columns come from.
     learner : Learner
         What is grown on them.
@@ -72,7 +72,7 @@ class Resources:
     manifest: Manifest
     candidates: NDArray[np.uint32] | None
     n_candidates: int
-    source: Source
+    source: ItemSource
     learner: Learner
     blocks: list[Block]
     executor: Executor
@@ -229,7 +229,7 @@ def _resources(
     families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
     columns = stack.enter_context(store.columns(mapped=mapped))
     ahead = stack.enter_context(ReadAhead(columns))
-    source = Source(columns, task.rows, families, values)
+    source = ItemSource(columns, task.rows, families, values)
     executor: Executor
     if remote is None:
         executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
@@ -267,7 +267,7 @@ def closing_learner(learner: TreeLearner, spec: RunSpec, closing: Closing) -> Tr
     return learner.with_limits(limits, closing.most)
 
 
-def blocks_of(n_workers: int, spec: RunSpec, shape: Shape, *, tiled: bool) -> list[Block]:
+def blocks_of(n_workers: int, spec: RunSpec, shape: TrainingShape, *, tiled: bool) -> list[Block]:
     """Return the blocks of so many workers."""
     return [
         Block(spec.n_columns, shape.n_rows, shape.code_nbytes, tiled=tiled, n_values=shape.n_values)

@@ -34,7 +34,7 @@ Watch = Callable[[Step], bool]
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunContext:
     """What a run is worked on with."""
 
     store: Store
@@ -128,14 +128,14 @@ def tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
 def screen_only(
     ledger: Ledger,
     spec: RunSpec,
-    setting: Setting,
+    context: RunContext,
     until: int,
     trees: TreeWriter | None,
     watch: Watch,
 ) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
-    where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
-    with resources_of(spec, *where, saves=trees is not None, cluster=setting.cluster) as resources:
+    where = (context.store, context.task, context.cap_nbytes, context.threads)
+    with resources_of(spec, *where, saves=trees is not None, cluster=context.cluster) as resources:
         engine = resources.search(ledger, trees=trees).engine
         sampler = engine.sampler
 

@@ -25,15 +25,15 @@ from srs_ooc.runs.request import (
     Request,
 )
 from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.screening import Setting, Watch, screen_only, tree_writer
-from srs_ooc.runs.spec import Options, RunSpec, Shape, check_same, declared, settle
+from srs_ooc.runs.screening import RunContext, Watch, screen_only, tree_writer
+from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, check_same, declared, settle
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verdict import conclude, is_concluded
 from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
 
-Plan = Callable[[Store, RunSpec, Shape, Inputs, Request], Planned]
+Plan = Callable[[Store, RunSpec, TrainingShape, Inputs, Request], Planned]
 """Expects something of a run that is about to be made."""
 
 
@@ -83,7 +83,7 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
     return Ledger(run, writable=True)
 
 
-def settle_new(store: Store, request: Request) -> tuple[RunSpec, Shape, Inputs, int]:
+def settle_new(store: Store, request: Request) -> tuple[RunSpec, TrainingShape, Inputs, int]:
     """Return what a new run of ``store`` would be, and its cap in MB, as creating it would.
 
     Raises
@@ -132,7 +132,7 @@ def _scores_file(options: Options) -> Path | None:
 
 def _settled(
     store: Store, asked: Inputs, options: Options, request: Request
-) -> tuple[RunSpec, Shape, int]:
+) -> tuple[RunSpec, TrainingShape, int]:
     """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
     store.check_files()
     _check_target(store)
@@ -161,7 +161,7 @@ def _reading(store: Store, files: InputFiles) -> list[Lease]:
 
 def _new(
     store: Store, asked: Inputs, options: Options, request: Request
-) -> tuple[RunSpec, Shape, Task]:
+) -> tuple[RunSpec, TrainingShape, Task]:
     """Return what a new run would be: its identity, its bounds and what it learns from."""
     saves = bool(request.save_trees)
     class_weight = options.get("class_weight", UNWEIGHTED)
@@ -173,7 +173,7 @@ def _new(
 
 
 def _stages(
-    store: Store, spec: RunSpec, shape: Shape, task: Task, request: Request
+    store: Store, spec: RunSpec, shape: TrainingShape, task: Task, request: Request
 ) -> list[list[Lease]]:
     """Return what the stages of a new run need besides the process."""
     scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
@@ -246,13 +246,13 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
     if weighted is None:
         return
-    setting = Setting(store, weighted, cap_nbytes, request.threads, request.cluster)
+    context = RunContext(store, weighted, cap_nbytes, request.threads, request.cluster)
     with tree_writer(ledger) as trees:
         if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))
-            conclude(ledger, spec, setting, until, trees, watch, until_stable=stable)
+            conclude(ledger, spec, context, until, trees, watch, until_stable=stable)
         else:
-            screen_only(ledger, spec, setting, until, trees, watch)
+            screen_only(ledger, spec, context, until, trees, watch)
 
 
 def _check_iterations(ledger: Ledger, request: Request) -> None:

@@ -1,4 +1,4 @@
-"""What is read of the table once a closing stage is over: tests, the pooled ranking, its groups."""
+"""What is read of the table once a closing stage is over: tests, pooled ranking, clusters."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.shares import exact_share
-from srs_ooc.evidence.groups import MOST_ROWS, dependent_items, group_items, largest_group
+from srs_ooc.evidence.linkage import MOST_ROWS, cluster_items, dependent_items, largest_cluster
 from srs_ooc.evidence.marginal import least_passing, p_values_of
 from srs_ooc.evidence.permutation_runs import Comparison
 from srs_ooc.evidence.promotion import Pooled, passing_level, pool
@@ -18,10 +18,10 @@ from srs_ooc.runs.item_tests import MarginalTests, item_columns
 from srs_ooc.runs.resources import Resources
 from srs_ooc.samplers.elimination import Elimination
 
-GROUPED = 250
-"""Places of the ranking that are grouped."""
+CLUSTERED = 250
+"""Places of the ranking that are clustered."""
 OUTSTANDING = 30_000
-"""Items that stand out by themselves at most: what is known of a place takes some 200 bytes."""
+"""Marginally significant items at most: what is known of a place takes some 200 bytes."""
 _SLACK = 1e-6
 
 
@@ -35,15 +35,16 @@ class Survey:
         Items with p-values as small as those of features that pass first, then the closing stage's.
     is_decoy : bool (n,)
         By place.
-    group_numbers : int32 (n,)
-        Group of correlated items, from 0 in the order of their best places; -1 beyond the places
-        that are grouped.
+    cluster_numbers : int32 (n,)
+        Cluster of correlated items, from 0 in the order of their best places; -1 beyond the
+        places that are clustered.
     is_best : bool (n,)
         Whether no place above is of the same feature or one of its decoys.
-    largest_group : int
-        The most decoys of one group, among the first places below those that stand out.
-    largest_outstanding_group : int
-        The most decoys of one group among those that stand out, where these are more than chance.
+    largest_cluster : int
+        The most decoys of one cluster, among the first places below the marginally significant.
+    largest_outstanding_cluster : int
+        The most decoys of one cluster among the marginally significant, where these are more than
+        chance.
     strengths : float32 (n,)
         Of the marginal test of the place's feature: minus the decimal logarithm of its p-value.
     marginal_cutoff : float
@@ -58,10 +59,10 @@ class Survey:
 
     ranking: Pooled
     is_decoy: NDArray[np.bool_]
-    group_numbers: NDArray[np.int32]
+    cluster_numbers: NDArray[np.int32]
     is_best: NDArray[np.bool_]
-    largest_group: int
-    largest_outstanding_group: int
+    largest_cluster: int
+    largest_outstanding_cluster: int
     strengths: NDArray[np.float32]
     marginal_cutoff: float
     n_marginal: int
@@ -75,7 +76,7 @@ def survey(
     key: int,
     permuted: NDArray[np.float64] | None = None,
 ) -> Survey:
-    """Test every item by itself, and look at the items of the ranking.
+    """Make the marginal test of every item, and look at the items of the ranking.
 
     Parameters
     ----------
@@ -99,22 +100,22 @@ def survey(
         comparison = Comparison.of((best_score(state), best_strength(strengths)), permuted)
         outstanding = _above(strengths, comparison, level, key)
     elif "groups" in manifest.row_columns:
-        # The tests take rows one by one; where they come in groups, many items would stand out.
+        # The tests take rows one by one; where these come in groups, chance makes many significant.
         outstanding = np.zeros(0, np.uint32)
     else:
         outstanding = _strongest(strengths, least_passing(tested, float(passing_level(level))), key)
     ranking = pool(state.items, outstanding, tests.of(outstanding), key)
     items = ranking.items
-    groups = groups_of(resources, items[:GROUPED])
+    clusters = clusters_of(resources, items[:CLUSTERED])
     numbers = np.full(len(items), -1, np.int32)
-    numbers[: len(groups)] = np.unique(groups, return_inverse=True)[1]
+    numbers[: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
     return Survey(
         ranking,
         items >= n_features,
         numbers,
         best_of_each(items % n_features),
-        largest_decoy_group(resources, items, ranking.n_outstanding),
-        largest_outstanding_group(resources, ranking),
+        largest_decoy_cluster(resources, items, ranking.n_outstanding),
+        largest_outstanding_cluster(resources, ranking),
         strengths[items % n_features],
         float(p_values_of(np.array([weakest], np.float32))[0]) if weakest < np.inf else 0.0,
         int(np.count_nonzero(tested >= weakest)),
@@ -137,7 +138,7 @@ def best_strength(strengths: NDArray[np.float32]) -> float:
 def _above(
     strengths: NDArray[np.float32], comparison: Comparison, level: Fraction, key: int
 ) -> NDArray[np.uint32]:
-    """Return the items whose strength alone is above what permutation runs reach."""
+    """Return the items whose marginal strength is above what permutation runs reach."""
     # Few are looked at: eight bytes for each of all would break the memory plan.
     bound = max(0.0, float(comparison.scale[1]) * comparison.bar(level))
     items = _strongest(strengths, bound * (1 - _SLACK), key)
@@ -159,22 +160,25 @@ def _strongest(strengths: NDArray[np.float32], bound: float, key: int) -> NDArra
     return items[strengths[items] >= bound]
 
 
-def largest_decoy_group(resources: Resources, items: NDArray[np.uint32], n_outstanding: int) -> int:
+def largest_decoy_cluster(
+    resources: Resources, items: NDArray[np.uint32], n_outstanding: int
+) -> int:
     """Return the c of a ranking: the most correlated decoys among those that count.
 
-    Looked for in the first ``GROUPED`` places below the ``n_outstanding`` first.
+    Looked for in the first ``CLUSTERED`` places below the ``n_outstanding`` first.
     """
-    place = slice(n_outstanding, n_outstanding + GROUPED)
+    place = slice(n_outstanding, n_outstanding + CLUSTERED)
     members = ((items >= resources.n_features) & best_of_each(items % resources.n_features))[place]
     if not members.any():
         return 1
-    return largest_group(dependent_items(*_codes_of(resources, items[place])), members)
+    return largest_cluster(dependent_items(*_codes_of(resources, items[place])), members)
 
 
-def largest_outstanding_group(resources: Resources, ranking: Pooled) -> int:
-    """Return the most correlated decoys among the first ``GROUPED`` of those that stand out.
+def largest_outstanding_cluster(resources: Resources, ranking: Pooled) -> int:
+    """Return the most correlated decoys among the first that are marginally significant.
 
-    1 where these are no more than chance allows: no columns are read then.
+    Of these ``CLUSTERED`` are looked at. 1 where these are no more than chance allows: no columns
+    are read then.
     """
     items, n_families = ranking.items[: ranking.n_outstanding], resources.spec.decoys
     is_decoy = items >= resources.n_features
@@ -182,14 +186,14 @@ def largest_outstanding_group(resources: Resources, ranking: Pooled) -> int:
     allowed = n_tested * ranking.p_values
     if not exceeds_chance(is_decoy, n_families, 1, allowed).any():
         return 1
-    decoys = items[is_decoy][:GROUPED]
-    groups = dependent_items(*_codes_of(resources, decoys))
-    return largest_group(groups, np.ones(len(decoys), np.bool_))
+    decoys = items[is_decoy][:CLUSTERED]
+    clusters = dependent_items(*_codes_of(resources, decoys))
+    return largest_cluster(clusters, np.ones(len(decoys), np.bool_))
 
 
-def groups_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
-    """Return the group of rank-correlated items that each is in, by its first place."""
-    return group_items(*_codes_of(resources, items))
+def clusters_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
+    """Return the cluster of rank-correlated items that each is in, by its first place."""
+    return cluster_items(*_codes_of(resources, items))
 
 
 def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:

@@ -17,7 +17,7 @@ from srs_ooc.runs.ledger.trees import TreeWriter
 from srs_ooc.runs.order import first_by_worth
 from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
 from srs_ooc.runs.resources import resources_of
-from srs_ooc.runs.screening import Setting, Watch, screen_and_close
+from srs_ooc.runs.screening import RunContext, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, survey
 from srs_ooc.runs.verdict_record import VerdictRecord
@@ -36,7 +36,7 @@ def is_concluded(ledger: Ledger) -> bool:
 def conclude(
     ledger: Ledger,
     spec: RunSpec,
-    setting: Setting,
+    context: RunContext,
     until: int,
     trees: TreeWriter | None,
     watch: Watch,
@@ -57,8 +57,8 @@ def conclude(
     start = time.monotonic()
     before, begun = ledger.progress(), spec.evidence
     spec = spec.judged_now(str(ledger.run))
-    where = (setting.store, setting.task, setting.cap_nbytes, setting.threads)
-    with resources_of(spec, *where, saves=trees is not None, cluster=setting.cluster) as resources:
+    where = (context.store, context.task, context.cap_nbytes, context.threads)
+    with resources_of(spec, *where, saves=trees is not None, cluster=context.cluster) as resources:
         closed = screen_and_close(
             resources, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
         )
@@ -67,7 +67,7 @@ def conclude(
     state, until = closed
     permuted = None
     if spec.permutations:
-        permuted = bests_of_permutation_runs(ledger, spec, setting, until, watch)
+        permuted = bests_of_permutation_runs(ledger, spec, context, until, watch)
         if permuted is None:
             return
     with resources_of(spec, *where) as resources:
@@ -79,7 +79,7 @@ def conclude(
     record = _record_of(state, found, verdict, order, until)
     facts = {
         "n_iterations": until,
-        "largest_group": found.largest_group,
+        "largest_group": found.largest_cluster,
         "n_outstanding": found.ranking.n_outstanding,
         "n_decoys_above": int(np.count_nonzero(found.is_decoy[: verdict.n_above])),
         "marginal_cutoff": found.marginal_cutoff,
@@ -107,11 +107,11 @@ def judge(spec: RunSpec, state: Elimination, found: Survey) -> Verdict:
     return count_decoys(
         found.is_decoy,
         spec.decoys,
-        found.largest_group,
+        found.largest_cluster,
         float(level),
         found.is_best,
         expected=found.n_tested * ranking.p_values,
-        largest_outstanding=found.largest_outstanding_group,
+        largest_outstanding=found.largest_outstanding_cluster,
         passing_level=float(passing_level(level)),
     )
 
@@ -139,7 +139,7 @@ def _record_of(
         (np.arange(len(keep)) < found.ranking.n_outstanding)[keep],
         found.is_best[keep],
         np.where(unknown, np.nan, stability[places]),
-        found.group_numbers[keep],
+        found.cluster_numbers[keep],
         p_values_of(found.strengths[keep]),
         order,
     )

@@ -1,8 +1,8 @@
 """The closing stage: the survivors of a screen held together and halved, round after round.
 
-Statistics gathered in a screen understate a feature, which had mostly irrelevant company there.
-In a closing round all items still in are grown together, each tree on a random part of them; the
-lower half then leaves. Nothing here knows which items are decoys.
+Statistics gathered in a screen understate a feature, which had mostly irrelevant features beside it
+there. In a closing round all items still in are grown together, each tree on a random part of them;
+the lower half then leaves. Nothing here knows which items are decoys.
 """
 
 from dataclasses import dataclass

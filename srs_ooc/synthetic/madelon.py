@@ -1,4 +1,4 @@
-"""Madelon: two classes told apart only by how several features go together.
+"""Madelon: two classes that differ only in how several features go together.
 
 After the generator of the data set of that name (Guyon 2003, "Design of experiments of the NIPS
 2003 variable selection benchmark"): Gaussian clusters on vertices of a hypercube, classes given to
@@ -200,7 +200,7 @@ def _draw_vertices(key: int, d: int) -> NDArray[np.float64]:
 
 
 def _depends_on_all(vertices: NDArray[np.float64]) -> bool:
-    """Tell whether the class changes along some edge in every dimension of the full cube."""
+    """Return whether the class changes along some edge in every dimension of the full cube."""
     d = vertices.shape[1]
     numbers = ((vertices > 0) @ (1 << np.arange(d))).astype(np.int64)
     label = np.empty(2**d, dtype=np.int64)

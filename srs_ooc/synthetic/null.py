@@ -1,4 +1,4 @@
-"""Noise: two equal classes that no feature tells anything of."""
+"""Noise: two equal classes that no feature is informative about."""
 
 from dataclasses import dataclass
 from functools import cached_property

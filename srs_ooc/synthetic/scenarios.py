@@ -154,7 +154,7 @@ class Chain(Scenario):
 
 
 class Clique(Scenario):
-    """Target = parity of r bits: each is seen only beside all the others (degree r - 1)."""
+    """Target = parity of r bits: each is informative only beside all the others (degree r - 1)."""
 
     name = "clique"
 
@@ -171,7 +171,7 @@ class Clique(Scenario):
 
 
 class Marginal(Scenario):
-    """Target = one of r bits, which one uniform: each is seen by itself, and strongly relevant."""
+    """Target = one of r bits, which one uniform: each is informative, strongly relevant."""
 
     name = "marginal"
 

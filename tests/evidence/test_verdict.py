@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from srs_ooc.evidence.groups import dependent_items, group_items, largest_group
+from srs_ooc.evidence.linkage import cluster_items, dependent_items, largest_cluster
 from srs_ooc.evidence.marginal import (
     least_passing,
     p_values_of,
@@ -151,8 +151,8 @@ def test_average_linkage_does_not_chain_clusters_that_touch():
         values[j] = 0.7 * values[j - 1] + 0.51**0.5 * values[j]
     codes = (values.argsort(1).argsort(1) // 16).astype(np.uint8)
     everyone = np.ones(60, bool)
-    assert largest_group(group_items(codes, 255), everyone) == 60
-    assert largest_group(dependent_items(codes, 255), everyone) <= 4
+    assert largest_cluster(cluster_items(codes, 255), everyone) == 60
+    assert largest_cluster(dependent_items(codes, 255), everyone) <= 4
 
 
 @pytest.mark.parametrize("r", [0.6, 0.95])
@@ -245,11 +245,11 @@ def test_items_correlated_directly_or_through_others_are_one_group():
     codes = values.argsort(axis=1).argsort(axis=1) * 250 // 400
     codes[1, :7] = 255
     codes[6] = 3
-    assert group_items(codes, 255).tolist() == [0, 0, 0, 0, 0, 5, 6, 7, 0]
+    assert cluster_items(codes, 255).tolist() == [0, 0, 0, 0, 0, 5, 6, 7, 0]
     members = np.array([1, 0, 1, 0, 0, 1, 0, 0, 1], bool)
-    assert largest_group(group_items(codes, 255), members) == 3
-    assert largest_group(np.arange(3), np.zeros(3, bool)) == 1
-    assert largest_group(np.zeros(0, np.intp), np.zeros(0, bool)) == 1
+    assert largest_cluster(cluster_items(codes, 255), members) == 3
+    assert largest_cluster(np.arange(3), np.zeros(3, bool)) == 1
+    assert largest_cluster(np.zeros(0, np.intp), np.zeros(0, bool)) == 1
 
 
 @pytest.mark.parametrize("size", [5, 10, 20, 50])
@@ -260,7 +260,7 @@ def test_a_group_that_leads_is_not_taken_for_many_features(size):
     n_selected = 0
     for _ in range(300):
         is_decoy = (rng.random(1000) < 0.5)[groups]
-        largest = largest_group(groups[:250], is_decoy[:250])
+        largest = largest_cluster(groups[:250], is_decoy[:250])
         n_selected += cut(is_decoy, 1, largest, 0.1).n_above > 0
     assert n_selected <= 0.1 * 300
 
@@ -268,7 +268,7 @@ def test_a_group_that_leads_is_not_taken_for_many_features(size):
 @pytest.mark.parametrize("n_rows", [8, 30, 36, 40, 400])
 def test_the_same_column_twice_is_a_group_however_few_the_rows(n_rows):
     codes = np.random.default_rng(1).permuted(np.tile(np.arange(n_rows), (3, 1)), axis=1)
-    assert group_items(np.vstack([codes, codes[:1]]), 65535).tolist() == [0, 1, 2, 0]
+    assert cluster_items(np.vstack([codes, codes[:1]]), 65535).tolist() == [0, 1, 2, 0]
 
 
 def test_the_best_of_each_feature_is_met_first():

@@ -20,7 +20,7 @@ from srs_ooc.runs.memory import plan_memory
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.spec import Options, Shape, settle
+from srs_ooc.runs.spec import Options, TrainingShape, settle
 from srs_ooc.samplers.elimination import RISING
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.layout import chunk_file
@@ -166,7 +166,7 @@ def begin_run(store, run, iterations, keep_going, *, save_trees=None, **options)
 
 def needs_of(shape, options, cap_nbytes, *, saves):
     """Settle a run on a table that is only numbers; return q and the smallest cap, in bytes."""
-    form = Shape(n_stored_rows=shape["n_rows"], **shape)
+    form = TrainingShape(n_stored_rows=shape["n_rows"], **shape)
     found = {}
     for what, size in (("default", {}), ("largest", {"subspace_size": "max"})):
         spec = settle(Options(**options, **size), form, "", cap_nbytes, saves_trees=saves)

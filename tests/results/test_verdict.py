@@ -10,7 +10,7 @@ from srs_ooc.runs.verdict_record import VerdictRecord
 
 
 def reading(spec=None, **given):
-    """A verdict on five features: one stands out, and one has a decoy of its own before it."""
+    """Five features: one is marginally significant, one has its own decoy before it."""
     arrays = {
         "n_iterations": 300,
         "features": np.array([7, 3, 5, 9, 2], np.uint32),

@@ -152,7 +152,7 @@ def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
 
 
 def test_what_stands_first_does_so_within_strata(tmp_path):
-    """What only strata shift, and the target with them, does not stand out."""
+    """What only strata shift, and the target with them, is not marginally significant."""
     values, labels = shifted(25)
     strata = np.arange(N_ROWS) // 30
     labels = np.where(np.random.default_rng(0).random(N_ROWS) < 0.5, labels, strata > 0)

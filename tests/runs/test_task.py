@@ -15,7 +15,7 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.spec import Options, Shape, settle
+from srs_ooc.runs.spec import Options, TrainingShape, settle
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 
@@ -92,7 +92,7 @@ def test_strata_that_hold_the_target_are_refused(tmp_path):
 
 
 def spec_with_decoys():
-    shape = Shape(N_ROWS, N_FEATURES, N_FEATURES, 2, 1)
+    shape = TrainingShape(N_ROWS, N_FEATURES, N_FEATURES, 2, 1)
     return settle(Options(judge="decoy"), shape, "", 4000 * MB)
 
 

@@ -52,7 +52,7 @@ def test_what_cannot_be_found_has_no_time():
 
 @pytest.mark.parametrize("repetitions", [1, 2])
 def test_the_law_is_that_of_the_kernel(repetitions):
-    """A clique of three among varying or constant company: counts over 1,000 trees."""
+    """A clique of three among varying or constant other features: counts over 1,000 trees."""
     problem = Clique(8 * repetitions, 7, 3, 2, True)
     values = rows(problem, 0, problem.n_rows)
     codes = np.array([np.unique(column, return_inverse=True)[1] for column in values.T])

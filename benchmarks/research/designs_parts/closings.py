@@ -17,7 +17,7 @@ from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.executors import ThreadExecutor, fit_iteration
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
-from srs_ooc.runs.survey import largest_decoy_group
+from srs_ooc.runs.survey import largest_decoy_cluster
 from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.elimination import EVEN, SURVIVORS, TREES, Elimination, Manner
 from srs_ooc.store.read_ahead import ReadAhead
@@ -105,7 +105,7 @@ class Closing:
             engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
             engine.advance(stage.n_trees)
             executor.close()
-        largest = largest_decoy_group(resources, stage.items, 0)
+        largest = largest_decoy_cluster(resources, stage.items, 0)
         return {"items": stage.items, "largest": np.array(largest)}
 
 

@@ -15,7 +15,7 @@ from srs_ooc.evidence.marginal import least_passing, p_values_of
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.resources import Resources
-from srs_ooc.runs.survey import largest_decoy_group
+from srs_ooc.runs.survey import largest_decoy_cluster
 from srs_ooc.store.store import Store
 
 FACTS, MARGINAL = "facts", "marginal"
@@ -58,7 +58,7 @@ def promote(resources: Resources, promotion: Promotion, first: Arrays, closed: A
     rest = ~np.isin(closed["items"], first["items"])
     items = np.concatenate([first["items"], closed["items"][rest]])
     expected = np.zeros(0) if promotion.counted else resources.n_features * first["p_values"]
-    largest = largest_decoy_group(resources, items, len(expected))
+    largest = largest_decoy_cluster(resources, items, len(expected))
     return {
         "items": items,
         "largest": np.array(largest),

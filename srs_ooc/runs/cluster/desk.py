@@ -16,12 +16,12 @@ from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.learners.base import Learner
 from srs_ooc.learners.trees import MOST_SPLITS, TreeLearner
 from srs_ooc.runs.cluster.orders import Job, Reply, pack
-from srs_ooc.runs.executors import Source, fit_iteration
+from srs_ooc.runs.executors import ItemSource, fit_iteration
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.memory import grant_workers, shape_of, worker_nbytes
 from srs_ooc.runs.resources import blocks_of, closing_learner, decoy_families, learner_of
 from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.spec import RunSpec, Shape
+from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.store import Store
@@ -42,7 +42,7 @@ class _Room:
     mapped: bool
 
 
-def _room_of(job: Job, spec: RunSpec, store: Store, shape: Shape, n_threads: int) -> _Room:
+def _room_of(job: Job, spec: RunSpec, store: Store, shape: TrainingShape, n_threads: int) -> _Room:
     """Return what fits a worker's memory.
 
     Raises
@@ -108,7 +108,7 @@ class Desk:
             values = self._stack.enter_context(store.value_tables()) if shape.n_values else None
             columns = self._stack.enter_context(store.columns(mapped=room.mapped))
         self._ahead = self._stack.enter_context(ReadAhead(columns))
-        self._source = Source(columns, task.rows, decoy_families(spec, task), values)
+        self._source = ItemSource(columns, task.rows, decoy_families(spec, task), values)
         self._learner: Learner = learner
         if job.closing is not None:
             assert isinstance(learner, TreeLearner), "other models are refused on clusters"

@@ -2,7 +2,7 @@
 
 from srs_ooc.runs.spec.identity import JUDGES, RunSpec
 from srs_ooc.runs.spec.needs import (
-    Shape,
+    TrainingShape,
     extra_nbytes,
     fixed_nbytes,
     largest_subspace,
@@ -16,7 +16,7 @@ __all__ = [
     "JUDGES",
     "Options",
     "RunSpec",
-    "Shape",
+    "TrainingShape",
     "check_same",
     "declared",
     "extra_nbytes",

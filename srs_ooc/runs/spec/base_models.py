@@ -16,11 +16,13 @@ from srs_ooc.learners.model_params import (
 )
 from srs_ooc.learners.params import TreeParams
 from srs_ooc.runs.spec.identity import RunParams
-from srs_ooc.runs.spec.needs import Shape
+from srs_ooc.runs.spec.needs import TrainingShape
 from srs_ooc.samplers.method import Method, method_names, method_of
 
 
-def settle_model(given: Mapping[str, Any], shape: Shape, *, saves_trees: bool) -> ModelParams:
+def settle_model(
+    given: Mapping[str, Any], shape: TrainingShape, *, saves_trees: bool
+) -> ModelParams:
     """Return the model of a new run as settled from the options given, method included.
 
     Raises

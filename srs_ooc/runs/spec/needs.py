@@ -35,7 +35,7 @@ regression in strata of 32 rows; 458 to 469 of two classes in strata of 20."""
 
 
 @dataclass(frozen=True)
-class Shape:
+class TrainingShape:
     """What of a store, as trained on, bounds a run: rows and features used, classes, code width.
 
     ``n_classes`` is 1 for targets; ``n_channels`` numbers of a row are summed beside rows.
@@ -61,7 +61,9 @@ class Shape:
         return self.n_classes == 1
 
 
-def recording_nbytes(shape: Shape, limits: TreeLimits, n_trees: int, *, saves_trees: bool) -> int:
+def recording_nbytes(
+    shape: TrainingShape, limits: TreeLimits, n_trees: int, *, saves_trees: bool
+) -> int:
     """Return what a worker needs to keep its subspace's trees; 0 where trees are not kept.
 
     The last of them while it grows, and the records of the others, there and on their way to disk.
@@ -73,7 +75,7 @@ def recording_nbytes(shape: Shape, limits: TreeLimits, n_trees: int, *, saves_tr
 
 
 def extra_nbytes(
-    shape: Shape,
+    shape: TrainingShape,
     limits: TreeLimits,
     n_trees: int,
     *,
@@ -95,7 +97,7 @@ def extra_nbytes(
 
 
 def work_nbytes(
-    shape: Shape, n_columns: int, extra: int = 0, *, judges_candidates: bool = False
+    shape: TrainingShape, n_columns: int, extra: int = 0, *, judges_candidates: bool = False
 ) -> int:
     """Return the bytes one worker needs for a block of ``n_columns`` and its tree.
 
@@ -120,7 +122,12 @@ def work_nbytes(
 
 
 def fixed_nbytes(
-    shape: Shape, impurity: str, n_families: int = 0, *, concludes: bool = False, state: int = 0
+    shape: TrainingShape,
+    impurity: str,
+    n_families: int = 0,
+    *,
+    concludes: bool = False,
+    state: int = 0,
 ) -> list[tuple[str, int]]:
     """Return what a run needs besides its workers and its process: (purpose, bytes).
 
@@ -152,7 +159,7 @@ def fixed_nbytes(
 
 
 def largest_subspace(
-    shape: Shape,
+    shape: TrainingShape,
     cap_nbytes: int,
     impurity: str,
     extra: int = 0,

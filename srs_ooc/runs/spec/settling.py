@@ -10,7 +10,7 @@ from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
 from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
 from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
-from srs_ooc.runs.spec.needs import Shape, extra_nbytes, largest_subspace
+from srs_ooc.runs.spec.needs import TrainingShape, extra_nbytes, largest_subspace
 from srs_ooc.runs.spec.options import Options
 from srs_ooc.samplers.method import Method, method_of, methods
 
@@ -28,7 +28,12 @@ def _parts() -> list[type[Params]]:
 
 
 def settle(
-    options: Options, shape: Shape, store: str, cap_nbytes: int, *, saves_trees: bool = False
+    options: Options,
+    shape: TrainingShape,
+    store: str,
+    cap_nbytes: int,
+    *,
+    saves_trees: bool = False,
 ) -> RunSpec:
     """Turn options into the identity of a new run, with defaults where nothing was given.
 
@@ -36,7 +41,7 @@ def settle(
     ----------
     options : Options
         As given.
-    shape : Shape
+    shape : TrainingShape
         What the run is trained on.
     store : str
         Fingerprint of the store.
@@ -105,7 +110,7 @@ def settle(
 
 
 def _largest(
-    shape: Shape,
+    shape: TrainingShape,
     cap_nbytes: int,
     learner: TreeParams,
     judging: Params,
@@ -233,7 +238,9 @@ def _default_subspace(_: Params, n_candidates: int) -> int:
     return max(ceil(n_candidates / 20), min(100, n_candidates))
 
 
-def _settle_subspace(asked: str | int | None, shape: Shape, largest: int, default: int) -> int:
+def _settle_subspace(
+    asked: str | int | None, shape: TrainingShape, largest: int, default: int
+) -> int:
     p = shape.n_candidates
     if asked is None:
         # With a cap too small for anything the budget refuses, with its numbers.

@@ -1,4 +1,4 @@
-"""Groups of rank-correlated items, found blindly."""
+"""Clusters of rank-correlated items, found blindly."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEAST_CORRELATION = 0.5
-"""Items at least so correlated, directly or through others, are one group."""
+"""Items at least so correlated, directly or through others, are one cluster."""
 CHANCE = 6.0
 """Standard errors that a correlation must exceed to count, ..."""
 ENOUGH = 0.9
@@ -15,10 +15,10 @@ MOST_ROWS = 4096
 """Rows that are enough to tell."""
 
 
-def group_items(
+def cluster_items(
     codes: NDArray[np.integer], missing_code: int, least: float = LEAST_CORRELATION
 ) -> NDArray[np.intp]:
-    """Return the group of each item: the first place of its members (single linkage).
+    """Return the cluster of each item: the first place of its members (single linkage).
 
     Parameters
     ----------
@@ -32,21 +32,21 @@ def group_items(
     Returns
     -------
     intp (n,)
-        Place of the first member of each item's group.
+        Place of the first member of each item's cluster.
     """
     n = len(codes)
     linked = correlations(codes, missing_code) >= least_linked(codes.shape[1], least)
-    groups = np.arange(n)
+    clusters = np.arange(n)
     for first in range(n):
-        if groups[first] != first:
+        if clusters[first] != first:
             continue
         front = [first]
         while front:
-            near = np.flatnonzero(linked[front.pop()] & (groups != first))
+            near = np.flatnonzero(linked[front.pop()] & (clusters != first))
             near = near[near > first]
-            groups[near] = first
+            clusters[near] = first
             front += near.tolist()
-    return groups
+    return clusters
 
 
 def least_linked(n_rows: int, least: float = LEAST_CORRELATION) -> float:
@@ -55,7 +55,7 @@ def least_linked(n_rows: int, least: float = LEAST_CORRELATION) -> float:
 
 
 def correlations(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.float32]:
-    """Return absolute rank correlations, float32 (n, n); codes as in :func:`group_items`."""
+    """Return absolute rank correlations, float32 (n, n); codes as in :func:`cluster_items`."""
     ranks = codes.astype(np.float32)
     ranks[codes == missing_code] = np.nan
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -76,7 +76,7 @@ def dependent_items(codes: NDArray[np.integer], missing_code: int) -> NDArray[np
     means = correlations(codes, missing_code).astype(np.float64)
     least, n = least_linked(codes.shape[1]), len(codes)
     np.fill_diagonal(means, -1.0)
-    sizes, groups = np.ones(n), np.arange(n)
+    sizes, clusters = np.ones(n), np.arange(n)
     while n and means.max() >= least:
         one, other = sorted(divmod(int(means.argmax()), n))
         joined = (sizes[one] * means[one] + sizes[other] * means[other]) / (
@@ -85,18 +85,18 @@ def dependent_items(codes: NDArray[np.integer], missing_code: int) -> NDArray[np
         sizes[one] += sizes[other]
         means[one], means[:, one] = joined, joined
         means[other], means[:, other], means[one, one] = -1.0, -1.0, -1.0
-        groups[groups == other] = one
-    return groups
+        clusters[clusters == other] = one
+    return clusters
 
 
-def largest_group(groups: NDArray[np.intp], members: NDArray[np.bool_]) -> int:
-    """Return the most ``members`` of one group, at least 1.
+def largest_cluster(clusters: NDArray[np.intp], members: NDArray[np.bool_]) -> int:
+    """Return the most ``members`` of one cluster, at least 1.
 
     Parameters
     ----------
-    groups : intp (m,)
-        As :func:`group_items` returns them.
+    clusters : intp (m,)
+        As :func:`cluster_items` returns them.
     members : bool (m,)
         Which count.
     """
-    return max(1, int(np.bincount(groups[members], minlength=1).max()))
+    return max(1, int(np.bincount(clusters[members], minlength=1).max()))
