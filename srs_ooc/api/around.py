@@ -1,6 +1,5 @@
 """What is asked before and after a run: ``srs_ooc.plan``, ``verify``, ``compact``."""
 
-import signal
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,15 +7,13 @@ from typing import Any
 
 from srs_ooc.api.runs import StoreOrPath, store_of
 from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.interrupts import noted
-from srs_ooc.base.records import Step
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS
 from srs_ooc.compaction.compact import compact as compacted
 from srs_ooc.compaction.fold_runs import Site
 from srs_ooc.planning.plan import make_plan, plan_values
 from srs_ooc.planning.subject import Numbers, subject_asked
-from srs_ooc.results.progress import Progress, Shown
+from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.result import Result
 from srs_ooc.results.small_set import SmallSet, small_set
 from srs_ooc.results.verification import Verification
@@ -136,22 +133,11 @@ def compact(
         Once all that is done is kept, if there was a Ctrl-C.
     """
     folder = run.run if isinstance(run, Result) else Path(run)
-    shown = Shown(progress)
     with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
         place = find_store(ledger, None if store is None else store_of(store).path)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
-        try:
-            with noted(signal.SIGINT) as signals:
-
-                def keep_going(step: Step) -> bool:
-                    return shown.step(step) and signals.received is None
-
-                site = Site(place, megabytes, threads, keep_going)
-                found = compacted(ledger, site, folds, repeats, max_features)
-        finally:
-            shown.close()
-        if shown.error is not None:
-            raise shown.error
-        if found is None:
-            raise KeyboardInterrupt
+        with interruptible(progress) as watch:
+            site = Site(place, megabytes, threads, watch)
+            found = compacted(ledger, site, folds, repeats, max_features)
+        assert found is not None, "it was not stopped"
         return small_set(found, place, max_features)

@@ -1,6 +1,5 @@
 """A network from Python: what ``srs-ooc network`` does, as a call."""
 
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,13 +8,11 @@ from typing import Any
 from srs_ooc.api.runs import StoreOrPath, store_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.interrupts import noted
-from srs_ooc.base.records import Step
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.request import Network, NetworkRequest
-from srs_ooc.results.progress import Progress, Shown
+from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.runs.given import NamesOrFile, names_file
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB
 from srs_ooc.store.store import Store
@@ -97,21 +94,8 @@ def _work(store: Store, request: NetworkRequest, progress: Progress) -> Network:
     KeyboardInterrupt
         Once all that is done is kept, if there was a Ctrl-C.
     """
-    shown = Shown(progress)
-    try:
-        with noted(signal.SIGINT) as signals:
-
-            def keep_going(step: Step) -> bool:
-                return shown.step(step) and signals.received is None
-
-            done = work_on_network(store, request, keep_going)
-    finally:
-        shown.close()
-    if shown.error is not None:
-        raise shown.error
-    if signals.received is not None:
-        raise KeyboardInterrupt
-    return done
+    with interruptible(progress) as watch:
+        return work_on_network(store, request, watch)
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:

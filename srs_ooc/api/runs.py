@@ -4,7 +4,6 @@ Nothing here prints. Errors are those of :mod:`srs_ooc.base.errors`, with option
 arguments. Caps on memory are on growth: what is resident when a call begins does not count.
 """
 
-import signal
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -13,13 +12,11 @@ from typing import Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.interrupts import noted
-from srs_ooc.base.records import Step
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.planning.expect import planned_run
 from srs_ooc.report.result import Result
 from srs_ooc.results.frames import frame_of_columns
-from srs_ooc.results.progress import Progress, Shown
+from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.values import values_of
 from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.given import NamesOrFile, cluster_given, named_options, names_file
@@ -273,17 +270,5 @@ def _work(ledger: Ledger, store: Store, request: Request, progress: Progress) ->
     KeyboardInterrupt
         Once all is committed, if there was a Ctrl-C.
     """
-    shown = Shown(progress)
-    try:
-        with noted(signal.SIGINT) as signals:
-
-            def keep_going(step: Step) -> bool:
-                return shown.step(step) and signals.received is None
-
-            work_on(ledger, store, request, keep_going)
-    finally:
-        shown.close()
-    if shown.error is not None:
-        raise shown.error
-    if signals.received is not None:
-        raise KeyboardInterrupt
+    with interruptible(progress) as watch:
+        work_on(ledger, store, request, watch)

@@ -129,7 +129,7 @@ from srs_ooc.ingestion.pipeline import ingest_table
     type=click.Choice(["uint8", "uint16"]),
     default="uint8",
     show_default=True,
-    help="uint8 tells up to 254 values of a feature apart, uint16 up to 65534.",
+    help="uint8 distinguishes up to 254 values of a feature, uint16 up to 65534.",
 )
 @click.option(
     "--no-values",

@@ -153,7 +153,7 @@ def imbalance_command(
 @click.option("--blocks", is_flag=True, help="Features in correlated blocks, as `synth blocks`.")
 @_SEED
 def noise_command(out: Path, n_rows: int, n_features: int, blocks: bool, seed: int) -> None:
-    """Two equal classes that no feature tells anything of."""
+    """Two equal classes that no feature is informative about."""
     from srs_ooc.synthetic.null import Noise
 
     _write(Noise(n_rows, n_features, seed, blocks), out)

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.closing import Closing
 from srs_ooc.ingestion.texts import Texts, hash_text
 
 ARRAY_BLOCK = 1 << 18
@@ -42,7 +43,7 @@ def joined(pieces: list[bytes]) -> tuple[bytes, NDArray[np.uint64]]:
     return b"".join(pieces), np.cumsum(lengths, dtype=np.uint64)
 
 
-class TextSpool:
+class TextSpool(Closing):
     """Texts appended to files, found again by hash.
 
     Parameters
@@ -61,12 +62,6 @@ class TextSpool:
 
     def __len__(self) -> int:
         return self._n
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def append(self, texts: Texts) -> None:
         """Append some texts."""

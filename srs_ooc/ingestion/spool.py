@@ -15,6 +15,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.closing import Closing
+
 ITEMSIZE = 8
 _COPY_NBYTES = 2_000_000
 
@@ -70,7 +72,7 @@ class HeldPanel:
         return self.panel[start:stop]
 
 
-class PanelSpool:
+class PanelSpool(Closing):
     """A table on its way from rows to columns; once sealed, a ``StoredColumns``.
 
     Parameters
@@ -99,12 +101,6 @@ class PanelSpool:
         self._pool = ThreadPoolExecutor(1)
         self._writing: Future[None] | None = None
         self._file = path.open("w+b", buffering=0)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def flush(self, n_filled: int) -> None:
         """Append ``n_filled`` rows of the panel to the file; ``panel`` is another then."""

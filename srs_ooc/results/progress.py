@@ -1,9 +1,12 @@
 """Showing where a run stands while a program of the user's own waits for it."""
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.interrupts import noted
 from srs_ooc.base.records import Step
 
 Progress = bool | Callable[[Step], Any] | None
@@ -85,3 +88,25 @@ class _Bar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+@contextmanager
+def interruptible(progress: Progress) -> Iterator[Callable[[Step], bool]]:
+    """Yield what work is to ask after each step: it shows the step, and says whether to go on.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After the block, if there was a Ctrl-C in it: the work has kept then what it did. What a
+        callable of the user's raised is raised then too.
+    """
+    shown = Shown(progress)
+    try:
+        with noted(signal.SIGINT) as signals:
+            yield lambda step: shown.step(step) and signals.received is None
+    finally:
+        shown.close()
+    if shown.error is not None:
+        raise shown.error
+    if signals.received is not None:
+        raise KeyboardInterrupt

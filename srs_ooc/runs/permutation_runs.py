@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from srs_ooc.evidence.params import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.records import PERMUTATIONS_FOLDER
-from srs_ooc.runs.resources import Resources, resources_of
+from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.screening import RunContext, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import best_score, best_strength
@@ -82,14 +83,11 @@ def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> No
 @contextmanager
 def _resources(spec: RunSpec, context: RunContext, number: int) -> Iterator[Resources]:
     """Yield the resources of a permutation run, with its target."""
-    exchangeable, key = (
-        context.task.exchangeability(),
-        key_of(spec.seed, Purpose.PERMUTATION, number),
-    )
+    key = key_of(spec.seed, Purpose.PERMUTATION, number)
+    exchangeable = context.task.exchangeability()
     task = context.task.permuted(exchangeable.permutation(key))
     del exchangeable  # its memory is the closing stage's
-    where = (context.store, task, context.cap_nbytes, context.threads)
-    with resources_of(spec, *where, cluster=context.cluster) as resources:
+    with replace(context, task=task).resources(spec) as resources:
         yield resources
 
 

@@ -1,7 +1,7 @@
 """Screens: that of a run without a verdict, and that before a verdict, with its closing stage."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from math import floor
 
@@ -42,6 +42,11 @@ class RunContext:
     cap_nbytes: int
     threads: int | None
     cluster: Cluster | None = None
+
+    def resources(self, spec: RunSpec, *, saves: bool = False) -> AbstractContextManager[Resources]:
+        """Return what a stage of the run works with, as of :func:`resources_of`."""
+        where = (self.store, self.task, self.cap_nbytes, self.threads)
+        return resources_of(spec, *where, saves=saves, cluster=self.cluster)
 
 
 def screen_and_close(
@@ -134,8 +139,7 @@ def screen_only(
     watch: Watch,
 ) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
-    where = (context.store, context.task, context.cap_nbytes, context.threads)
-    with resources_of(spec, *where, saves=trees is not None, cluster=context.cluster) as resources:
+    with context.resources(spec, saves=trees is not None) as resources:
         engine = resources.search(ledger, trees=trees).engine
         sampler = engine.sampler
 

@@ -1,6 +1,7 @@
 """Bringing a run to its verdict, and the only reading of what is a decoy."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,6 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TreeWriter
 from srs_ooc.runs.order import first_by_worth
 from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
-from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.screening import RunContext, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, survey
@@ -57,8 +57,7 @@ def conclude(
     start = time.monotonic()
     before, begun = ledger.progress(), spec.evidence
     spec = spec.judged_now(str(ledger.run))
-    where = (context.store, context.task, context.cap_nbytes, context.threads)
-    with resources_of(spec, *where, saves=trees is not None, cluster=context.cluster) as resources:
+    with context.resources(spec, saves=trees is not None) as resources:
         closed = screen_and_close(
             resources, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
         )
@@ -70,7 +69,7 @@ def conclude(
         permuted = bests_of_permutation_runs(ledger, spec, context, until, watch)
         if permuted is None:
             return
-    with resources_of(spec, *where) as resources:
+    with replace(context, cluster=None).resources(spec) as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
         found = survey(resources, state, key, permuted)
         verdict = judge(spec, state, found)

@@ -1,8 +1,11 @@
-"""Options that the methods share which fit models on some rows and predict others."""
+"""Options and folds of the methods that fit models on some rows and predict others."""
 
 from typing import Any
 
 from srs_ooc.base.params import Share, Whole, option
+from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.samplers.folds import Folds, make_folds
+from srs_ooc.samplers.method import Ground
 
 
 def models_option() -> Any:
@@ -35,4 +38,16 @@ def validation_share_option() -> Any:
         "last one); or name them by --validation-rows.",
         default="0.2",
         metavar="SHARE",
+    )
+
+
+def folds_for(ground: Ground, n_folds: int, validation_share: str) -> Folds:
+    """Return the folds of a run's rows, as even in each class as can be."""
+    assert ground.response is not None, "a run has a response"
+    return make_folds(
+        ground.response.labels,
+        n_folds,
+        derive(ground.key, Purpose.FOLDS),
+        share=float(validation_share),
+        validation=ground.validation,
     )

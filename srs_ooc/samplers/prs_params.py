@@ -7,12 +7,11 @@ from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Number, Params, Share, Whole, option
-from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.shares import exact_share
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
-from srs_ooc.samplers.folds import make_folds
 from srs_ooc.samplers.held_out_options import (
+    folds_for,
     folds_option,
     models_option,
     validation_share_option,
@@ -152,13 +151,7 @@ def largest_mean(subspace_size: int, n_candidates: int) -> float:
 def _make(params: PrsParams, ground: Ground) -> Sampler:
     response = ground.response
     assert response is not None, "a run has a response"
-    folds = make_folds(
-        response.labels,
-        params.folds,
-        derive(ground.key, Purpose.FOLDS),
-        share=float(params.validation_share),
-        validation=ground.validation,
-    )
+    folds = folds_for(ground, params.folds, params.validation_share)
     return ParametricRandomSubspace(
         Descent(
             params.models,

@@ -7,11 +7,10 @@ from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Choice, Number, Params, Text, Whole, option
-from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.shares import exact_share
 from srs_ooc.samplers.base import Sampler
-from srs_ooc.samplers.folds import make_folds
 from srs_ooc.samplers.held_out_options import (
+    folds_for,
     folds_option,
     models_option,
     validation_share_option,
@@ -180,13 +179,7 @@ def _check_criterion(criterion: str) -> None:
 def _make(params: RaseParams, ground: Ground) -> Sampler:
     response = ground.response
     assert response is not None, "a run has a response"
-    folds = make_folds(
-        response.labels,
-        params.folds,
-        derive(ground.key, Purpose.FOLDS),
-        share=float(params.validation_share),
-        validation=ground.validation,
-    )
+    folds = folds_for(ground, params.folds, params.validation_share)
     return RandomSubspaceEnsemble(
         Search(
             params.models,

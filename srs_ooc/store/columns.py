@@ -3,12 +3,11 @@
 import mmap
 import os
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.closing import Closing
 from srs_ooc.base.errors import StoreError
 from srs_ooc.native import _native
 from srs_ooc.store.check import check_chunks
@@ -20,7 +19,7 @@ _ALL_ROWS = np.zeros(0, dtype=np.int32)
 _NO_FAMILIES = np.zeros(0, dtype=np.int32)
 
 
-class ColumnStore:
+class ColumnStore(Closing):
     """The codes of a store on disk, by feature in stored order.
 
     Parameters
@@ -154,14 +153,3 @@ class ColumnStore:
         self._descriptors = np.zeros(0, dtype=np.int32)
         self._addresses = np.zeros(0, dtype=np.uint64)
         self._maps.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

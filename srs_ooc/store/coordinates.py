@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.closing import Closing
 from srs_ooc.base.sizes import MB
 from srs_ooc.store.chunks import SyncedFile
 from srs_ooc.store.layout import COORDINATE_CHUNK, small_file
@@ -56,7 +57,7 @@ def write_coordinate(
     return checksums
 
 
-class _Texts:
+class _Texts(Closing):
     """Texts of a store, read in an order."""
 
     def __init__(self, texts: Path, offsets: Path, order: NDArray[np.uint32] | None) -> None:
@@ -68,10 +69,8 @@ class _Texts:
         small = order is not None and size <= _IN_MEMORY_NBYTES
         self._all = self._file.read() if small else None
 
-    def __enter__(self) -> "_Texts":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the file of texts."""
         self._file.close()
 
     def encoded(self, first: int, last: int) -> Iterator[bytes]:

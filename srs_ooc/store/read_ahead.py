@@ -3,12 +3,11 @@
 import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.closing import Closing
 from srs_ooc.store.columns import ColumnStore
 
 DEPTH = 2
@@ -21,7 +20,7 @@ MOST_WAITING = 8
 """Subspaces that may wait to be asked for: more come too late to be of use, and are left out."""
 
 
-class ReadAhead:
+class ReadAhead(Closing):
     """Asks the operating system, on a thread of its own, to read columns into its page cache.
 
     All requests of a subspace are under way at once, which a cold disk needs to be fast, and they
@@ -62,14 +61,7 @@ class ReadAhead:
         n_requests = self._store.advise(np.ascontiguousarray(wanted))
         self._cached = time.perf_counter() - started < CACHED_SECONDS * n_requests
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Drop what was not asked for yet, and end the thread."""
         if self._thread is not None:
             self._thread.shutdown(wait=True, cancel_futures=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.closing import Closing
 from srs_ooc.store.array_checks import ArrayCheck
 from srs_ooc.store.layout import (
     Shape,
@@ -141,7 +142,7 @@ def array_pieces(
             yield start, file.items(start, min(PIECE_ITEMS, length - start))
 
 
-class SmallFile:
+class SmallFile(Closing):
     """The file of a small array, open: its items or bytes are read where they are asked for.
 
     Parameters
@@ -191,8 +192,6 @@ class SmallFile:
         size = self._dtype.itemsize
         return np.frombuffer(self.bytes(first * size, (first + count) * size), self._dtype)
 
-    def __enter__(self) -> "SmallFile":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close the file."""
         self._close()

@@ -7,12 +7,12 @@ feature are as many as a feature of the store can have codes.
 import os
 import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Self
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.closing import Closing
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.sizes import MB
 from srs_ooc.native import _native
@@ -36,7 +36,7 @@ def n_values_of(manifest: Manifest) -> int:
     return min(max_codes(manifest.code_dtype), manifest.n_rows)
 
 
-class ValueTables:
+class ValueTables(Closing):
     """The values of codes in a file without a name, read by column into blocks.
 
     Made by reading the store's values once, feature by feature; the file lies beside the store, or,
@@ -92,17 +92,6 @@ class ValueTables:
     def close(self) -> None:
         """Give the file up."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _unnamed_file(folder: Path) -> IO[bytes]:

@@ -61,7 +61,8 @@ class Madelon:
     min(2**d, 32) Gaussian clusters of equal size, centred on vertices of a hypercube of side
     ``2 * CLASS_SEP``, each with a random covariance. Half the vertices, at random, belong to each
     class. The other relevant features are random linear combinations of the informative ones. All
-    features have mean 0 and variance 1, so scale tells nothing. One label in a hundred is flipped.
+    features have mean 0 and variance 1, so scale is not informative. One label in a hundred is
+    flipped.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, told by magic bytes.
+"""Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
 
 Each is fed bytes and asked for at most so many back, whatever the bytes expand to. How much memory
 a decoder will take is read from the beginning of the file, before it is taken.

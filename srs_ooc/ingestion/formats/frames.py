@@ -28,7 +28,7 @@ def frame_library(thing: object) -> str | None:
 
 
 class FrameTable:
-    """A frame read by columns; the library is told by the frame itself.
+    """A frame read by columns; the frame itself says of which library.
 
     Columns of Python objects are numbers if each of them is one, texts if none is. One of both is
     refused, unless it is named in ``as_texts``.
