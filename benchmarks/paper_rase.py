@@ -1,6 +1,6 @@
 """Random Subspace Ensemble with trees on the PRS paper's simulated problems (Table S8).
 
-    python benchmarks/paper_rase.py --data FOLDER [--rounds 10] [--problems hypercube ...]
+    python benchmarks/paper_rase.py FOLDER [--rounds 10] [--problems hypercube ...]
 
 FOLDER holds ``NAME_1.npz`` and so on, each with X_train, y_train, X_valid, y_valid, X_test, y_test.
 Each file is a process of its own; seconds are those of its processor. Models a second are those of
@@ -10,12 +10,9 @@ predicts, one that calls cross_val_score. Needs scikit-learn.
 
 import argparse
 import json
-import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from measured import measure
-from paper_prs import RELEVANT
+from simulated_files import add_options, means_of_files, relevant_of
 
 PUBLISHED = {  # score, average precision, features of a kept subspace
     "checkerboard": ((0.25, 0.15), (0.77, 0.24), (10.23, 1.18)),
@@ -28,21 +25,18 @@ PUBLISHED = {  # score, average precision, features of a kept subspace
 def main() -> None:
     """Run the files asked for, print a line each and the means beside the published figures."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--problems", nargs="+", default=list(PUBLISHED))
-    parser.add_argument("--files", nargs="+", type=int, default=[1, 2, 3])
-    parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
+    add_options(parser)
     given = parser.parse_args()
     if given.one is not None:
         from rase_in_memory import run_file
 
-        relevant = list(RELEVANT[given.data.stem.split("_")[0]])
-        given.one.write_text(json.dumps(run_file(given.data, relevant, given.rounds)))
+        one = run_file(given.folder, relevant_of(given.folder), given.rounds)
+        given.one.write_text(json.dumps(one))
         return
-    for problem in given.problems:
-        found = [_measured(given, given.data / f"{problem}_{i}.npz") for i in given.files]
-        means = {name: sum(f[name] for f in found) / len(found) for name in found[0]}
+    asked = (["--rounds", str(given.rounds)], given.folder, given.problems, given.files)
+    for problem, means in means_of_files(__file__, *asked):
         beside = (
             f"{what} {means[name]:.3f} (published {mean} +- {spread})"
             for (what, name), (mean, spread) in zip(
@@ -59,16 +53,6 @@ def main() -> None:
             f"{means['times_cross_val_score']:.0f} times one of cross_val_score",
             flush=True,
         )
-
-
-def _measured(given: argparse.Namespace, path: Path) -> dict[str, float]:
-    with TemporaryDirectory() as folder:
-        out = Path(folder) / "found.json"
-        words = [sys.executable, __file__, "--data", str(path), "--one", str(out)]
-        done = measure([*words, "--rounds", str(given.rounds)])
-        found: dict[str, float] = json.loads(out.read_text()) | {"peak_mb": done.peak_mb}
-    print(f"  {path.stem}: {json.dumps({k: round(v, 3) for k, v in found.items()})}", flush=True)
-    return found
 
 
 if __name__ == "__main__":

@@ -46,8 +46,13 @@ def committing_often(*arguments, seconds=0.05):
 
 def fresh(*arguments, cwd=None):
     """Run a command in a process that was started for it, and return the finished process."""
+    return finished(command_line(*arguments), cwd)
+
+
+def finished(words, cwd=None):
+    """Run a program, and return the finished process."""
     return subprocess.run(
-        command_line(*arguments),
+        words,
         capture_output=True,
         text=True,
         cwd=cwd,
@@ -93,15 +98,7 @@ def peak_kb(*arguments, cwd=None):
     """Peak resident kilobytes of a command, measured from outside through a bare launcher."""
     if shutil.which(TIME) is None:
         pytest.skip("needs /usr/bin/time")
-    done = subprocess.run(
-        [TIME, "-f", "peak-kb %M", *command_line(*arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment(),
-        timeout=HANGS,
-        check=False,
-    )
+    done = finished([TIME, "-f", "peak-kb %M", *command_line(*arguments)], cwd)
     assert done.returncode == 0, done.stderr
     return int(done.stderr.rsplit("peak-kb ", 1)[1])
 

@@ -4,6 +4,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from in_process import work_on_run
 from stores import make_store
 
 import srs_ooc
@@ -121,11 +122,7 @@ def test_a_regression_with_missing_values_ranks_what_it_is_made_of(table, tmp_pa
 def work(store, run, *, threads=1, watch=lambda _: True, iterations=24, **given):
     options = {"method": "rs", "subspace_size": "4", "model": "knn"} | given
     request = Request(Options(**options), threads=threads, iterations=iterations, memory_mb=4000)
-    ledger = open_or_create(Store.open(store), run, request)
-    try:
-        work_on(ledger, Store.open(store), request, watch)
-    finally:
-        ledger.close()
+    work_on_run(store, run, request, watch)
     return srs_ooc.open_run(run).features("records")
 
 

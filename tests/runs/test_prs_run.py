@@ -3,15 +3,12 @@
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
+from in_process import state_of_part, work_on_run
 from stores import make_store, noise_table
 
 import srs_ooc as python
-from srs_ooc.base.state import Saved, State
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.store import Store
 
 SMALL = {"models": 12, "folds": 3, "epochs": 12, "inclusion": "0.1", "learning_rate": "0.01"}
 ARGUMENTS = [
@@ -28,35 +25,20 @@ def store(tmp_path_factory):
 
 def work(store, run, *, threads=1, watch=lambda _: True, **given):
     request = Request(Options(method="prs", **SMALL, **given), threads=threads, iterations=10**6)
-    ledger = open_or_create(Store.open(store), run, request)
-    try:
-        work_on(ledger, Store.open(store), request, watch)
-    finally:
-        ledger.close()
+    work_on_run(store, run, request, watch)
 
 
-class _Everything:
-    """All that a ledger keeps of the sampler."""
-
-    def state(self) -> State:
-        return State()
-
-    def restore(self, saved: Saved) -> None:
-        self.facts = saved.facts
-        self.bits = []
-        for name, dtype in (("beta", "f8"), ("score", "f8"), ("first", "f8"), ("votes", "f4")):
-            array = np.zeros(saved.length(name), dtype)
-            saved.fill(name, array)
-            self.bits.append(array.tobytes())
+def bits_of(saved):
+    bits = []
+    for name, dtype in (("beta", "f8"), ("score", "f8"), ("first", "f8"), ("votes", "f4")):
+        array = np.zeros(saved.length(name), dtype)
+        saved.fill(name, array)
+        bits.append(array.tobytes())
+    return bits
 
 
 def state_of(run):
-    ledger, state = Ledger(run, writable=False), _Everything()
-    try:
-        iteration = ledger.load({"prs": state}).iteration
-    finally:
-        ledger.close()
-    return iteration, state.facts, state.bits
+    return state_of_part(run, "prs", bits_of)
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
+from in_process import state_of_part, work_on_run
 from stores import make_store, noise_table
 
-from srs_ooc.base.state import Saved, State
-from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.store import Store
 
 SMALL = {"models": 10, "candidates": 30, "rounds": 3, "folds": 3}
 ARGUMENTS = [word for name, value in SMALL.items() for word in (f"--{name}", value)]
@@ -26,33 +23,17 @@ def work(store, run, *, threads=1, watch=lambda _: True, **given):
     request = Request(
         Options(**{"method": "rase"} | SMALL | given), threads=threads, iterations=10**6
     )
-    ledger = open_or_create(Store.open(store), run, request)
-    try:
-        work_on(ledger, Store.open(store), request, watch)
-    finally:
-        ledger.close()
+    work_on_run(store, run, request, watch)
 
 
-class _Everything:
-    """All that a ledger keeps of the sampler."""
-
-    def state(self) -> State:
-        return State()
-
-    def restore(self, saved: Saved) -> None:
-        self.facts = saved.facts
-        score = np.zeros(saved.length("score"))
-        saved.fill("score", score)
-        self.bits = [score.tobytes(), *(a.tobytes() for a in saved.arrays.values())]
+def bits_of(saved):
+    score = np.zeros(saved.length("score"))
+    saved.fill("score", score)
+    return [score.tobytes(), *(a.tobytes() for a in saved.arrays.values())]
 
 
 def state_of(run):
-    ledger, state = Ledger(run, writable=False), _Everything()
-    try:
-        iteration = ledger.load({"rase": state}).iteration
-    finally:
-        ledger.close()
-    return iteration, state.facts, state.bits
+    return state_of_part(run, "rase", bits_of)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -147,6 +148,14 @@ def test_a_damaged_ledger_is_an_error_never_a_fresh_start(store, tmp_path, damag
         assert str(run) in message or "ledger" in message
 
 
+def tampered_run(store, run, script):
+    """Make a run, and change its ledger by SQL."""
+    srs_ooc("run", store, "--out", run, "--iterations", 30, *OPTIONS)
+    with closing(sqlite3.connect(run / "ledger.sqlite")) as database:
+        database.executescript(script)
+        database.commit()
+
+
 @pytest.mark.parametrize(
     "tampering",
     [
@@ -160,11 +169,7 @@ def test_a_damaged_ledger_is_an_error_never_a_fresh_start(store, tmp_path, damag
 )
 def test_a_ledger_that_was_tampered_with_is_an_error(store, tmp_path, tampering):
     run = tmp_path / "tampered.run"
-    srs_ooc("run", store, "--out", run, "--iterations", 30, *OPTIONS)
-    database = sqlite3.connect(run / "ledger.sqlite")
-    database.executescript(tampering)
-    database.commit()
-    database.close()
+    tampered_run(store, run, tampering)
     for command in ("status", "resume"):
         assert "ledger" in error_of(command, run)
 
@@ -179,11 +184,7 @@ def test_a_ledger_that_was_tampered_with_is_an_error(store, tmp_path, tampering)
 )
 def test_pages_that_went_missing_are_not_read_as_zeros(store, tmp_path, tampering):
     run = tmp_path / "pages.run"
-    srs_ooc("run", store, "--out", run, "--iterations", 30, *OPTIONS)
-    database = sqlite3.connect(run / "ledger.sqlite")
-    database.executescript(tampering)
-    database.commit()
-    database.close()
+    tampered_run(store, run, tampering)
     for command in (("features", run, "--top", 3), ("resume", run, "--iterations", 40)):
         assert "ledger" in error_of(*command)
 

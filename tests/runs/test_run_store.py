@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
+from in_process import work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError, UsageError
@@ -16,7 +17,7 @@ from srs_ooc.runs import verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.permutation_runs import BESTS
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.session import work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import survey
 from srs_ooc.runs.verdict_record import VERDICT
@@ -63,14 +64,6 @@ def request(**given):
     return Request(asked, iterations=ITERATIONS, memory_mb=4000, threads=1)
 
 
-def work(store, run, asked, watch=lambda _: True):
-    ledger = open_or_create(Store.open(store), run, asked)
-    try:
-        work_on(ledger, Store.open(store), asked, watch)
-    finally:
-        ledger.close()
-
-
 def verdict_of(run):
     ledger = Ledger(run, writable=False)
     try:
@@ -112,17 +105,17 @@ CASES = [
 def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, kind, stage):
     store, other = stores
     asked = request(permutations=4, fdr="0.2") if kind == "permutations" else request()
-    work(store, tmp_path / "whole.run", asked)
+    work_on_run(store, tmp_path / "whole.run", asked)
     swap = Swap(store, other)
     with pytest.raises(StoreError, match=r"expected the store with fingerprint .* was replaced"):
-        work(store, tmp_path / "t.run", asked, at(stage, swap.swap))
+        work_on_run(store, tmp_path / "t.run", asked, at(stage, swap.swap))
     verdict, bests = verdict_of(tmp_path / "t.run")
     assert verdict is None
     assert bests is None or stage.startswith("permutation run 2")
     with pytest.raises(RunError, match="another store"):
-        work(store, tmp_path / "t.run", asked)
+        work_on_run(store, tmp_path / "t.run", asked)
     swap.back()
-    work(store, tmp_path / "t.run", asked)
+    work_on_run(store, tmp_path / "t.run", asked)
     assert_same(tmp_path / "t.run", tmp_path / "whole.run")
     assert np.count_nonzero(verdict_of(tmp_path / "t.run")[0]["is_selected"]) >= 3
 
@@ -137,7 +130,7 @@ def test_a_store_replaced_during_the_survey_gives_no_verdict(stores, tmp_path, m
 
     monkeypatch.setattr(conclusion, "survey", swapped)
     with pytest.raises(StoreError, match="was replaced"):
-        work(store, tmp_path / "t.run", request())
+        work_on_run(store, tmp_path / "t.run", request())
     assert verdict_of(tmp_path / "t.run")[0] is None
 
 
@@ -146,14 +139,14 @@ def test_a_store_written_over_in_place_gives_no_verdict(stores, tmp_path):
     store, other = stores
     over = at("screening, closing", lambda: shutil.copytree(other, store, dirs_exist_ok=True))
     with pytest.raises(StoreError, match="was replaced"):
-        work(store, tmp_path / "t.run", request(), over)
+        work_on_run(store, tmp_path / "t.run", request(), over)
     assert verdict_of(tmp_path / "t.run")[0] is None
 
 
 def test_a_wrong_store_is_not_noted_as_the_place_of_a_run(stores, tmp_path):
     store, other = stores
     run = tmp_path / "t.run"
-    work(store, run, request(), at("screening", lambda: None))
+    work_on_run(store, run, request(), at("screening", lambda: None))
     ledger = Ledger(run, writable=True)
     before = ledger.meta("store")
     with pytest.raises(RunError, match="another store"):

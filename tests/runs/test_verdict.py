@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
+from in_process import work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.base.seeds import Purpose, key_of
@@ -13,11 +14,9 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request
-from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.runs.verdict import CONCLUSION
 from srs_ooc.runs.verdict_record import VERDICT
-from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 80, 150
 
@@ -26,14 +25,6 @@ def options(**given):
     """One family, unless more or permutation runs are asked for: all else is much the same."""
     families = {} if "permutations" in given else {"decoys": 1}
     return Options(judge="decoy", subspace_size="40", **families | given)
-
-
-def run_to(store, run, request, watch=lambda _: True):
-    ledger = open_or_create(Store.open(store), run, request)
-    try:
-        work_on(ledger, Store.open(store), request, watch)
-    finally:
-        ledger.close()
 
 
 def read(run, n_items):
@@ -79,9 +70,9 @@ def test_decoys_are_what_features_with_permuted_rows_would_be(
     source[stored_positions(len(wanted))] = wanted
     whole = make_store(tmp_path / "whole.zarr", source, labels)
     request = Request(options(seed=5, keep=0, decoys=n_families), iterations=60, memory_mb=4000)
-    run_to(store, tmp_path / "a.run", request)
+    work_on_run(store, tmp_path / "a.run", request)
     plain = Options(judge="positive", alpha="0", subspace_size="40", seed=5)
-    run_to(whole, tmp_path / "b.run", Request(plain, iterations=60, memory_mb=4000))
+    work_on_run(whole, tmp_path / "b.run", Request(plain, iterations=60, memory_mb=4000))
     _, tally, _, _ = read(tmp_path / "a.run", len(wanted))
     ledger = Ledger(tmp_path / "b.run", writable=False)
     expected = Tally(len(wanted))
@@ -105,12 +96,12 @@ def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
     asked = options(**CASES[name])
     n_items = (1 + (0 if asked.get("permutations") else asked.get("decoys", 1))) * N_FEATURES
     request = Request(asked, iterations=250, threads=1, memory_mb=4000)
-    run_to(store, tmp_path / "whole.run", request)
+    work_on_run(store, tmp_path / "whole.run", request)
     stopped = tmp_path / "stopped.run"
     for stop in itertools.count(1):
         countdown = itertools.count(-37 * stop)
         several = Request(asked, iterations=250, threads=1 + stop % 3, memory_mb=4000)
-        run_to(store, stopped, several, lambda _, countdown=countdown: next(countdown) != 0)
+        work_on_run(store, stopped, several, lambda _, countdown=countdown: next(countdown) != 0)
         if read(stopped, n_items)[2] is not None:
             break
     assert stop > 5
@@ -121,31 +112,31 @@ def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
 def test_going_on_to_more_iterations_is_as_if_they_had_been_asked_at_once(table, tmp_path):
     store, _, _ = table
     for iterations in (100, 300):
-        run_to(store, tmp_path / "a.run", Request(options(), iterations=iterations))
-    run_to(store, tmp_path / "b.run", Request(options(), iterations=300))
+        work_on_run(store, tmp_path / "a.run", Request(options(), iterations=iterations))
+    work_on_run(store, tmp_path / "b.run", Request(options(), iterations=300))
     assert_same(tmp_path / "a.run", tmp_path / "b.run", 2 * N_FEATURES)
 
 
 def test_a_screen_ends_once_its_ranking_is_at_rest_wherever_it_was_stopped(table, tmp_path):
     store, _, _ = table
     asked = Request(options(seed=6), iterations=50_000, memory_mb=4000, until_stable=True)
-    run_to(store, tmp_path / "whole.run", asked)
+    work_on_run(store, tmp_path / "whole.run", asked)
     done = read(tmp_path / "whole.run", 2 * N_FEATURES)[0]
     assert 1000 < done < 50_000
     assert json_of("status", tmp_path / "whole.run", "--json")["state"] == "finished"
     stopped = tmp_path / "stopped.run"
     for stop in itertools.count(1):
         countdown = itertools.count(-700 * stop)
-        run_to(store, stopped, asked, lambda _, countdown=countdown: next(countdown) != 0)
+        work_on_run(store, stopped, asked, lambda _, countdown=countdown: next(countdown) != 0)
         if read(stopped, 2 * N_FEATURES)[2] is not None:
             break
     assert stop > 1
     assert_same(tmp_path / "whole.run", stopped, 2 * N_FEATURES)
     # At so many iterations asked at once the verdict is the same.
     fixed = Request(options(seed=6), iterations=done, memory_mb=4000)
-    run_to(store, tmp_path / "fixed.run", fixed)
+    work_on_run(store, tmp_path / "fixed.run", fixed)
     assert_same(tmp_path / "whole.run", tmp_path / "fixed.run", 2 * N_FEATURES)
-    run_to(store, stopped, Request(options(seed=6), iterations=done + 100, memory_mb=4000))
+    work_on_run(store, stopped, Request(options(seed=6), iterations=done + 100, memory_mb=4000))
     assert read(stopped, 2 * N_FEATURES)[0] == done + 100
 
 
@@ -164,7 +155,7 @@ def test_nothing_is_selected_where_nothing_is(tmp_path):
         labels = rng.permutation(np.arange(60) % 2)
         store = make_store(tmp_path / f"{seed}.zarr", rng.standard_normal((300, 60)), labels)
         run = tmp_path / f"{seed}.run"
-        run_to(store, run, Request(options(seed=seed), iterations=400, memory_mb=4000))
+        work_on_run(store, run, Request(options(seed=seed), iterations=400, memory_mb=4000))
         n_selected.append(np.count_nonzero(read(run, 600)[2]["is_selected"]))
     assert np.count_nonzero(n_selected) <= 2
 
@@ -178,7 +169,7 @@ def test_the_share_of_false_features_is_near_the_level_and_most_true_ones_are_fo
         values[:n_true] += 1.2 * labels
         store = make_store(tmp_path / f"{seed}.zarr", values, labels)
         run = tmp_path / f"{seed}.run"
-        run_to(store, run, Request(options(seed=seed), iterations=1000, memory_mb=4000))
+        work_on_run(store, run, Request(options(seed=seed), iterations=1000, memory_mb=4000))
         verdict = read(run, 800)[2]
         source = stored_positions(400)[verdict["features"][verdict["is_selected"]]]
         powers.append(np.count_nonzero(source < n_true) / n_true)
@@ -234,7 +225,7 @@ def test_why_says_why(concluded):
 def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     run = tmp_path / "p.run"
     request = Request(options(), iterations=200, memory_mb=4000)
-    run_to(table[0], run, request, lambda step: step.stage == "screening")
+    work_on_run(table[0], run, request, lambda step: step.stage == "screening")
     assert "provisional" in srs_ooc("features", run).stdout
     assert json_of("status", run, "--json")["state"] == "stopped"
     assert "final verdict" in error_of("features", run, "--why", "f0")
@@ -264,7 +255,7 @@ def test_strata_are_kept_and_pinning_ones_refused(tmp_path):
     labels = np.arange(40) % 2
     store = tmp_path / "s.zarr"
     package.ingest(values, store, target=labels, strata=np.arange(40) // 20)
-    run_to(store, tmp_path / "s.run", Request(options(), iterations=100))
+    work_on_run(store, tmp_path / "s.run", Request(options(), iterations=100))
     assert read(tmp_path / "s.run", 120)[2] is not None
     pinned = tmp_path / "p.zarr"
     package.ingest(values, pinned, target=labels, strata=np.arange(40))
@@ -285,7 +276,7 @@ def test_permutation_runs_taken_up_again_go_on_where_they_were(table, tmp_path):
         def watch(step, countdown=countdown):
             return not step.stage.startswith("permutation run 1") or next(countdown) != 0
 
-        run_to(store, run, request, watch)
+        work_on_run(store, run, request, watch)
         first = Ledger(run / "replays" / "1", writable=False)
         done.append(first.progress().iteration)
         first.close()
@@ -296,7 +287,7 @@ def test_a_permutation_run_left_behind_is_cleared(table, tmp_path):
     store, _, _ = table
     request = Request(options(seed=8, permutations=4, fdr="0.2"), iterations=100, memory_mb=4000)
     run = tmp_path / "r.run"
-    run_to(store, run, request)
+    work_on_run(store, run, request)
     (run / "replays" / "0").mkdir(parents=True)
-    run_to(store, run, Request(iterations=150, memory_mb=4000))
+    work_on_run(store, run, Request(iterations=150, memory_mb=4000))
     assert not (run / "replays").exists()
