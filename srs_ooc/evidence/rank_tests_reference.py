@@ -9,7 +9,7 @@ scores is at least as far from its mean as it is, on either side.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from math import comb, factorial, gcd, prod
+from math import factorial, gcd, prod
 
 GRID = 64
 """Scores are whole numbers up to it."""
@@ -152,9 +152,3 @@ def _shares(count: int, left: Sequence[int]) -> Iterator[tuple[int, ...]]:
     for first in range(min(count, left[0]) + 1):
         for others in _shares(count - first, left[1:]):
             yield (first, *others)
-
-
-def hypergeometric(n_rows: int, n_ones: int, n_drawn: int, k: int) -> Fraction:
-    """Return the probability of ``k`` ones among the rows drawn."""
-    ways = comb(n_ones, k) * comb(n_rows - n_ones, n_drawn - k)
-    return Fraction(ways, comb(n_rows, n_drawn))

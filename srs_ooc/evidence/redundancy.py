@@ -64,24 +64,3 @@ def by_worth(
             taken = columns.squared(by_importance[[place]], by_importance[piece])[0]
             np.maximum(explained[piece], taken, out=explained[piece])
     return by_importance[order]
-
-
-def full_order(
-    importance: NDArray[np.float64], head: NDArray[np.integer], items: NDArray[np.integer], key: int
-) -> NDArray[np.intp]:
-    """Return the places of all features: ``head`` first, in its order, then by importance.
-
-    Parameters
-    ----------
-    importance : float64 (n,)
-        Of all features; less than 0 where it is not known.
-    head : integers (m,)
-        Places, as :func:`by_worth` orders them.
-    items : integers (n,)
-        Which features they are; equal ones are ordered by a hash of them.
-    key : int
-        Of that hash.
-    """
-    rank = np.full(len(importance), len(head), np.int64)
-    rank[head] = np.arange(len(head))
-    return np.lexsort((derive_array(key, items), -importance, rank))

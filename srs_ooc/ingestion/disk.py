@@ -9,8 +9,37 @@ from pathlib import Path
 from srs_ooc.base.atomic import SCRATCH_SUFFIX
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.sizes import describe_nbytes
+from srs_ooc.ingestion.contents import StoreForm
+from srs_ooc.store.layout import Shape
 
+_FEATURE_NBYTES = 40
+"""A feature's name, kind and place, about."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def disk_of(
+    shape: Shape, form: StoreForm, *, by_rows: bool, text_nbytes: int | None = None
+) -> tuple[int, int]:
+    """Return the bytes of scratch and, at most about, of the store that ingesting a table takes.
+
+    Parameters
+    ----------
+    shape : Shape
+        Rows and features.
+    form : StoreForm
+        How the store keeps them.
+    by_rows : bool
+        Whether the source is read by rows, which are turned into columns in scratch.
+    text_nbytes : int, optional
+        Bytes of text of a source that is text: values take no more.
+    """
+    n_cells = shape.n_rows * shape.n_features
+    values = 0 if form.values_dtype is None else 8 * n_cells
+    if text_nbytes is not None:
+        values = min(values, text_nbytes)
+    ranges = 16 * form.n_ranges(shape) * shape.n_features
+    codes = form.code_nbytes * n_cells
+    return 8 * n_cells * by_rows, codes + values + ranges + _FEATURE_NBYTES * shape.n_features
 
 
 def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:

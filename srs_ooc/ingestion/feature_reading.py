@@ -19,6 +19,7 @@ from srs_ooc.ingestion.formats.feature_rows import (
     needed_nbytes,
     open_stream,
 )
+from srs_ooc.ingestion.formats.pieces import N_DECODERS
 from srs_ooc.ingestion.formats.samples import Samples, read_samples, unmatched
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.memory import CATEGORY_NBYTES, SLACK_NBYTES, budget_of
@@ -140,7 +141,7 @@ def _check_room(
 ) -> int:
     """Return the memory left for the texts of categories, in bytes."""
     budget = budget_of(options.memory_nbytes)
-    reading = needed_nbytes(n_samples, kinds) + 2 * stream.pieces.decoder_nbytes
+    reading = needed_nbytes(n_samples, kinds) + N_DECODERS * stream.pieces.decoder_nbytes
     budget.grant(f"reading features of {n_samples} samples", reading)
     budget.check()
     check_disk(work.folder, 8 * n_samples * estimate(source, options.text, n_samples + 1).n_rows, 0)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.ingestion.disk import disk_of
 from srs_ooc.ingestion.formats.csv import CsvStream
 from srs_ooc.ingestion.formats.csv_looks import estimate, has_row_names, rows_at_most
 from srs_ooc.ingestion.formats.opening import is_other, open_file
-from srs_ooc.ingestion.formats.pieces import PieceReader
+from srs_ooc.ingestion.formats.pieces import N_DECODERS, PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.memory import budget_of, check_columns, grant_stage, load_libraries
 from srs_ooc.ingestion.options import IngestOptions
@@ -66,33 +67,31 @@ def forecast(table: Path, store: Path, options: IngestOptions) -> Forecast:
         if is_other(table):
             opened = open_file(table, Path(folder), options.memory_nbytes)
             (n_rows, n_columns), known = opened.shape, True
-            work, scratch = opened.work_nbytes, 8 if opened.by_rows else 0
+            work, by_rows, text_nbytes = opened.work_nbytes, opened.by_rows, None
             unpacked = sum(file.stat().st_size for file in Path(folder).iterdir())
         else:
             unpacked = 0
-            n_columns, n_rows, work = _look(table, options)
-            known, scratch = False, 8
+            n_columns, n_rows, work, text_nbytes = _look(table, options)
+            known, by_rows = False, True
     n_features, n_rows = (n_rows, n_columns - 1) if options.samples else (n_columns, n_rows)
     shape = Shape(max(1, n_rows), max(1, n_features))
     form = options.form()
     budget = budget_of(options.memory_nbytes, resident_nbytes() + work)
     grant_stage(budget, n_columns, shape, form)
-    cells = shape.n_rows * shape.n_features
-    per_cell = form.code_nbytes + (8 if options.keep_values else 0)
-    ranges = 16 * form.n_ranges(shape) * shape.n_features
+    scratch, stored = disk_of(shape, form, by_rows=by_rows, text_nbytes=text_nbytes)
     return Forecast(
         n_columns=n_columns,
         n_rows=n_rows,
         rows_are_known=known,
-        scratch_nbytes=scratch * cells + unpacked,
-        store_nbytes=per_cell * cells + ranges + 40 * shape.n_features,
+        scratch_nbytes=scratch + unpacked,
+        store_nbytes=stored,
         free_nbytes=shutil.disk_usage(store.parent).free,
         least_memory_nbytes=budget.needed_nbytes,
     )
 
 
-def _look(table: Path, options: IngestOptions) -> tuple[int, int, int]:
-    """Return columns, rows (about) and the memory of decompressing of a text table."""
+def _look(table: Path, options: IngestOptions) -> tuple[int, int, int, int | None]:
+    """Return columns, rows (about), memory of decompressing, and bytes of text."""
     source = SourceFile.file(table)
     n_columns = 0
 
@@ -104,8 +103,9 @@ def _look(table: Path, options: IngestOptions) -> tuple[int, int, int]:
     try:
         check_columns(options.memory_nbytes, n_columns)
     except BudgetError:  # nor does the cap hold a look at the rows
-        n_rows = rows_at_most(source, n_columns) or 1
+        n_rows, text_nbytes = rows_at_most(source, n_columns) or 1, None
     else:
         n_columns += has_row_names(source, options.text)
-        n_rows = estimate(source, options.text, n_columns).n_rows
-    return n_columns, n_rows, 2 * PieceReader(source).decoder_nbytes
+        guess = estimate(source, options.text, n_columns)
+        n_rows, text_nbytes = guess.n_rows, guess.text_nbytes
+    return n_columns, n_rows, N_DECODERS * PieceReader(source).decoder_nbytes, text_nbytes

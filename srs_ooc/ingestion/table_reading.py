@@ -14,7 +14,7 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.columns import NumbersAsTexts, TableColumns
 from srs_ooc.ingestion.contents import StoredColumns
-from srs_ooc.ingestion.disk import check_disk
+from srs_ooc.ingestion.disk import check_disk, disk_of
 from srs_ooc.ingestion.forced_kinds import FREE
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.formats.source import SourceFile
@@ -87,9 +87,8 @@ class TableReading:
     def share_memory(self, roles: Roles) -> IngestMemory:
         """Share memory out for the rows there are."""
         shape, form = Shape(self._table.shape[0], roles.n_features), self.options.form()
-        n_cells, by_rows = shape.n_rows * shape.n_features, self._table.by_rows
-        stored = (form.code_nbytes + 8 * self.options.keep_values) * n_cells
-        check_disk(self._work.folder, 8 * n_cells if by_rows else 0, stored)
+        by_rows = self._table.by_rows
+        check_disk(self._work.folder, *disk_of(shape, form, by_rows=by_rows))
         line = 3 * 8 * (roles.n_columns if by_rows else shape.n_rows)
         resident = resident_nbytes() + line + self._table.work_nbytes
         cap = self.options.memory_nbytes

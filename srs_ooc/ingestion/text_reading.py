@@ -12,7 +12,7 @@ from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.categories import FeatureKinds
-from srs_ooc.ingestion.disk import check_disk
+from srs_ooc.ingestion.disk import check_disk, disk_of
 from srs_ooc.ingestion.forced_kinds import cells_of
 from srs_ooc.ingestion.formats.csv import ROW_NAMES, CsvStream, check_utf8, fed
 from srs_ooc.ingestion.formats.csv_looks import (
@@ -24,7 +24,7 @@ from srs_ooc.ingestion.formats.csv_looks import (
 )
 from srs_ooc.ingestion.formats.dialect import name_of
 from srs_ooc.ingestion.formats.faults import raise_fault
-from srs_ooc.ingestion.formats.pieces import PieceReader
+from srs_ooc.ingestion.formats.pieces import N_DECODERS, PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.memory import IngestMemory, budget_of, check_columns, share_memory
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
@@ -37,8 +37,6 @@ from srs_ooc.ingestion.scratch import ScratchArray, TextSpool
 from srs_ooc.ingestion.spool import PanelSpool
 from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.store.layout import Shape
-
-_N_DECODERS = 2  # a look at the file is taken while another reader waits at its first row
 
 
 class TextReading:
@@ -72,7 +70,7 @@ class TextReading:
 
     def _check_decoder(self) -> None:
         """Refuse a cap that cannot hold decompression, before anything is decompressed."""
-        nbytes = _N_DECODERS * PieceReader(self.source).decoder_nbytes
+        nbytes = N_DECODERS * PieceReader(self.source).decoder_nbytes
         if nbytes > MB:
             budget = budget_of(self.options.memory_nbytes)
             budget.grant(f"decompressing {self.source}", nbytes)
@@ -82,11 +80,10 @@ class TextReading:
         """Share memory out by a bound on the rows, or their number where the bound is too high."""
         text, form = self.options.text, self.options.form()
         guess = estimate(self.source, text, roles.n_columns)
-        n_cells = guess.n_rows * roles.n_features
-        values = min(8 * n_cells, guess.text_nbytes) if self.options.keep_values else 0
-        stored = n_cells * form.code_nbytes + values + 2 * self._header.nbytes
-        check_disk(self._work.folder, 8 * n_cells, stored)
-        resident = resident_nbytes() + _N_DECODERS * self._stream.pieces.decoder_nbytes
+        guessed = Shape(guess.n_rows, roles.n_features)
+        disk = disk_of(guessed, form, by_rows=True, text_nbytes=guess.text_nbytes)
+        check_disk(self._work.folder, *disk)
+        resident = resident_nbytes() + N_DECODERS * self._stream.pieces.decoder_nbytes
 
         def share(n_rows: int) -> IngestMemory:
             shape, cap = Shape(n_rows, roles.n_features), self.options.memory_nbytes

@@ -36,7 +36,7 @@ class EdgeBook:
     """
 
     def __init__(self, ledger: Ledger, n_targets: int, n_regulators: int) -> None:
-        self._ledger, self._n_targets, self._n_regulators = ledger, n_targets, n_regulators
+        self._ledger, self._n_regulators = ledger, n_regulators
         self._shard_targets = shard_targets(n_targets, n_regulators)
         self.committed = ledger.progress()
         self.n_done = self.committed.iteration

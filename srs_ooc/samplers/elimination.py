@@ -156,11 +156,6 @@ class Elimination:
         return self.round == len(self.sizes)
 
     @property
-    def n_trees_done(self) -> int:
-        """Trees grown so far, over all rounds."""
-        return self.round * TREES + self.tree
-
-    @property
     def n_trees(self) -> int:
         """Trees of all rounds."""
         return len(self.sizes) * TREES

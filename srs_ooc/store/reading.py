@@ -118,8 +118,3 @@ class Categories:
         blob = self._bytes.bytes(ends[0], ends[-1])
         starts = [end - ends[0] for end in ends]
         return [text_of(blob[start:stop], self._bytes.file) for start, stop in pairwise(starts)]
-
-
-def read_categories(path: Path, manifest: Manifest, feature: int) -> list[str] | None:
-    """Return the categories of a stored feature, by code; None if it is not categorical."""
-    return Categories(path, manifest).of(feature)

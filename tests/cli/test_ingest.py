@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -195,6 +196,28 @@ def test_too_little_disk_is_refused_before_work(tmp_path, run, monkeypatch):
     result = run("ingest", source, tmp_path / "t.zarr", "--ignore", "id")
     assert_refused(result, "of free disk", "found 5 bytes", "scratch")
     assert listing(tmp_path) == ["t.csv"]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.npy"])
+def test_a_dry_run_says_the_disk_that_an_ingest_asks_for(tmp_path, run, monkeypatch, name):
+    values = np.random.default_rng(0).standard_normal((300, 40))
+    if name == "t.npy":
+        np.save(tmp_path / name, values)
+    else:
+        np.savetxt(tmp_path / name, values, delimiter=",", header=names(40), comments="")
+    asked = ("ingest", tmp_path / name, tmp_path / "t.zarr", "--no-target")
+    said = run(*asked, "--dry-run")[1]
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**9, 10**9, 5))
+    refused = " ".join(run(*asked)[2].split())
+    scratch, store = re.findall(
+        r"(?:scratch disk|store): (?:at most )?(?:about )?([\d.]+ kB)", said
+    )
+    assert f"({scratch} of scratch, given back at the end, and {store} for the store)" in refused
+
+
+def names(count):
+    return ",".join(f"c{i}" for i in range(count))
 
 
 def test_a_disk_that_fills_up_leaves_nothing(tmp_path, run, monkeypatch):

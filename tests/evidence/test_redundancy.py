@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from srs_ooc.evidence import correlation
 from srs_ooc.evidence.clusters import lead
 from srs_ooc.evidence.correlation import RankColumns, sampled_rows
-from srs_ooc.evidence.redundancy import by_worth, full_order
+from srs_ooc.evidence.redundancy import by_worth
 
 MISSING = 255
 
@@ -137,14 +137,6 @@ def test_the_selected_come_first_in_their_own_order(seed, n):
     places = np.flatnonzero(is_selected)
     expected = places[by_worth(importance[places], alone, places, 5)]
     assert order[:n_selected].tolist() == expected.tolist()
-
-
-def test_features_beyond_the_head_come_by_importance():
-    importance = np.array([0.1, 0.9, -1.0, 0.9, 0.5, 0.0])
-    order = full_order(importance, np.array([4, 0]), np.arange(6), 3)
-    assert order[:2].tolist() == [4, 0]
-    assert sorted(order[2:4].tolist()) == [1, 3]
-    assert order[4:].tolist() == [5, 2]
 
 
 @settings(max_examples=40)

@@ -23,7 +23,7 @@ from srs_ooc.store.kinds import BOOLEAN, INTEGER, NAMES, NUMERIC
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.names import Names
 from srs_ooc.store.reading import (
-    read_categories,
+    Categories,
     read_groups,
     read_kinds,
     read_strata,
@@ -95,9 +95,9 @@ def test_all_that_a_table_says_of_rows_and_features(tmp_path):
         "one": "constant",
     }
     assert manifest.kind_counts == dict.fromkeys(NAMES, 1) | {"categorical": 2}
-    assert read_categories(store, manifest, stored(store, "site")) == ["bone", "lung", "skin"]
-    assert read_categories(store, manifest, stored(store, "chrom")) == ["1", "X"]
-    assert read_categories(store, manifest, stored(store, "x")) is None
+    assert Categories(store, manifest).of(stored(store, "site")) == ["bone", "lung", "skin"]
+    assert Categories(store, manifest).of(stored(store, "chrom")) == ["1", "X"]
+    assert Categories(store, manifest).of(stored(store, "x")) is None
     found = {i: part for i, _, part in ValuesReader(store, manifest).columns(np.arange(6))}
     assert found[stored(store, "site")].tolist() == [1, 2, 0, 1]
 
@@ -293,7 +293,7 @@ def test_too_many_categories_and_too_little_memory(tmp_path):
     ):
         ingest(tmp_path, text)
     store, manifest = ingest(tmp_path, text, code_dtype="uint16")
-    assert read_categories(store, manifest, 0) == [f"c{i:03}" for i in range(300)]
+    assert Categories(store, manifest).of(0) == [f"c{i:03}" for i in range(300)]
     long = "a,b,y\n" + "".join(f"{'x' * 50_000}{i},p,{'uv'[i % 2]}\n" for i in range(300))
     with pytest.raises(InputError, match=r"line \d+: column 'a': .*categories whose texts fit"):
         ingest(tmp_path, long, memory_nbytes=psutil.Process().memory_info().rss + 60_000_000)
@@ -352,4 +352,4 @@ def test_a_sample_table_gives_all_of_it(tmp_path, capsys):
         "site": "categorical",
         "w": "integer",
     }
-    assert read_categories(store, manifest, stored(store, "snp")) == ["AA", "AG"]
+    assert Categories(store, manifest).of(stored(store, "snp")) == ["AA", "AG"]

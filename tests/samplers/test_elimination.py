@@ -24,16 +24,19 @@ class Saved:
     facts: None = None
 
 
+def n_done(stage):
+    return stage.round * TREES + stage.tree
+
+
 def propose(stage):
-    at = stage.round * TREES + stage.tree
-    return stage.propose(at, key_of(7, stage.round, stage.tree))
+    return stage.propose(n_done(stage), key_of(7, stage.round, stage.tree))
 
 
 def grown(stage, scores):
     """Add a tree that finds each item as important as its score, with some noise."""
     features = propose(stage).features
     noise = np.random.default_rng([stage.round, stage.tree]).integers(0, 50, len(features))
-    stage.absorb(stage.n_trees_done, Outcome(features, scores[features] + noise))
+    stage.absorb(n_done(stage), Outcome(features, scores[features] + noise))
 
 
 def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
@@ -42,13 +45,13 @@ def test_the_closing_stage_ranks_by_score_and_goes_on_where_it_stopped():
     stage = Elimination(items, 7, EVEN, 1000)
     other = Elimination(items, 7, EVEN, 1000)
     assert round_sizes(200) == [200, 100, 50]
-    while not stage.done(stage.n_trees_done):
+    while not stage.done(n_done(stage)):
         grown(stage, scores)
         grown(other, scores)
         if other.tree % 311 == 0:
             before, other = other, Elimination(items, 7, EVEN, 1000)
             other.restore(Saved(before.state().arrays))
-    assert stage.n_trees_done == stage.n_trees == 3 * TREES
+    assert n_done(stage) == stage.n_trees == 3 * TREES
     np.testing.assert_array_equal(stage.items, np.arange(200))
     assert stage.rounds.tolist() == [2] * 50 + [1] * 50 + [0] * 100
     assert (np.diff(stage.scores[:50]) < 0).all()
@@ -68,8 +71,8 @@ def test_the_version_changes_with_those_still_in():
     stage = Elimination(np.arange(60, dtype=np.uint32), 1, EVEN, 60)
     scores = np.arange(60) * 1000
     versions = []
-    while not stage.done(stage.n_trees_done):
-        versions.append((stage.version(stage.n_trees_done), stage.n_kept))
+    while not stage.done(n_done(stage)):
+        versions.append((stage.version(n_done(stage)), stage.n_kept))
         grown(stage, scores)
     assert sorted(set(versions)) == [(0, 60), (1, 30)]
 

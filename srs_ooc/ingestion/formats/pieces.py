@@ -21,6 +21,9 @@ _OTHER_KINDS = {
     b"\xfe\xff": "UTF-16 text",
 }
 
+N_DECODERS = 2
+"""Readers at work at once: one looks at the file while another waits at its first row."""
+
 
 class PieceReader:
     """Reads a file once, from start to end.

@@ -11,7 +11,7 @@ import zarr
 from srs_ooc.cli import main
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.names import Names
-from srs_ooc.store.reading import read_categories
+from srs_ooc.store.reading import Categories
 from srs_ooc.store.small_arrays import read_array
 
 MATRIX = "probe\ts1\ts2\ts3\ts4\ncg1\t0.5\t1\tNA\t4\n\ncg2\t-1\t2e3\t\t7\ncg3\t1\t2\t3\t5\n"
@@ -78,8 +78,8 @@ def test_kinds_of_rows_can_be_forced(tmp_path, ingest):
     manifest = read_manifest(store)
     assert manifest.kind_counts["categorical"] == 2
     stored = np.asarray(read_array(store, manifest, "positions")).tolist()
-    assert read_categories(store, manifest, stored.index(0)) == ["1", "X"]
-    assert read_categories(store, manifest, stored.index(2)) == ["30", "32", "33"]
+    assert Categories(store, manifest).of(stored.index(0)) == ["1", "X"]
+    assert Categories(store, manifest).of(stored.index(2)) == ["30", "32", "33"]
 
 
 def test_a_header_without_a_field_over_the_names(tmp_path, ingest):
