@@ -2,7 +2,7 @@
 
 The relevant features are r fair bits and the target is a function of them and of a hidden cell
 number. Exact tables hold every cell equally often, so what is true of the distribution is true of
-the table: trees grown on it are trees of infinite samples (see :mod:`srs_ooc.theory.trees`).
+the table: trees grown on it are trees of infinite samples.
 
 Irrelevant features of an exact table are functions of the repetition alone. The table is the
 product of cells and repetitions, so all of them *together* are independent of the relevant

@@ -2,6 +2,5 @@
 
 A pure library. Times: :class:`~srs_ooc.theory.settings.Setting` with
 :func:`~srs_ooc.theory.times.expected_time` and its neighbours; rounds in
-:mod:`~srs_ooc.theory.rounds`; soundness on small distributions in
-:mod:`~srs_ooc.theory.soundness`. See docs/theory.md and docs/errata.md.
+:mod:`~srs_ooc.theory.rounds`. See docs/theory.md and docs/errata.md.
 """

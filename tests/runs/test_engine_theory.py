@@ -5,6 +5,8 @@ benchmarks/research/theory_check.py is the same at length.
 
 import numpy as np
 import pytest
+from theory_parts import examples
+from theory_parts.real_trees import real_tree_time
 
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.contents import stored_positions
@@ -18,8 +20,6 @@ from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
-from srs_ooc.theory import examples
-from srs_ooc.theory.real_trees import real_tree_time
 
 N_RUNS = 300
 KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}

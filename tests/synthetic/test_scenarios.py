@@ -4,12 +4,12 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from theory_parts import examples
+from theory_parts.relevance import degree, strongly_relevant_features
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.synthetic.problem import rows
 from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
-from srs_ooc.theory import examples
-from srs_ooc.theory.relevance import degree, strongly_relevant_features
 from srs_ooc.trees.reference import grow_tree
 from srs_ooc.trees.tree import TreeLimits
 

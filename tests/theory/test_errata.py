@@ -5,17 +5,17 @@ from fractions import Fraction
 from itertools import combinations, product
 
 import pytest
-
-from srs_ooc.theory.examples import chain, clique, masked_by_each_other
-from srs_ooc.theory.importances import (
+from theory_parts.examples import chain, clique, masked_by_each_other
+from theory_parts.importances import (
     conditional_decrease,
     importance_by_sum,
     importance_by_trees,
 )
+from theory_parts.trees import children, decrease
+
 from srs_ooc.theory.moves import gains
 from srs_ooc.theory.settings import Setting
 from srs_ooc.theory.times import expected_time
-from srs_ooc.theory.trees import children, decrease
 
 P, Q, R = 8, 4, 4
 

@@ -4,15 +4,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from theory_parts.examples import chain, clique, marginal
+from theory_parts.real_trees import TreeLaws, real_tree_time
+from theory_parts.relevance import subsets
+from theory_parts.trees import tree_outcomes
 
 from srs_ooc.synthetic.problem import rows
 from srs_ooc.synthetic.scenarios import Clique
-from srs_ooc.theory.examples import chain, clique, marginal
-from srs_ooc.theory.real_trees import TreeLaws, real_tree_time
-from srs_ooc.theory.relevance import subsets
 from srs_ooc.theory.settings import Setting
 from srs_ooc.theory.times import expected_time
-from srs_ooc.theory.trees import tree_outcomes
 from srs_ooc.trees.reference import grow_tree
 from srs_ooc.trees.tree import TreeLimits
 

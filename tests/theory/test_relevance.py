@@ -3,10 +3,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from srs_ooc.theory.distributions import Distribution
-from srs_ooc.theory.examples import chain, clique, marginal
-from srs_ooc.theory.relevance import (
+from theory_parts.distributions import Distribution
+from theory_parts.examples import chain, clique, marginal
+from theory_parts.relevance import (
     degree,
     markov_boundaries,
     minimal_conditionings,

@@ -6,18 +6,17 @@ from itertools import combinations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from srs_ooc.theory.distributions import Distribution
-from srs_ooc.theory.examples import chain, clique, marginal, masked_by_each_other
-from srs_ooc.theory.relevance import degree, relevant_features, strongly_relevant_features
-from srs_ooc.theory.soundness import (
+from theory_parts.distributions import Distribution
+from theory_parts.examples import chain, clique, marginal, masked_by_each_other
+from theory_parts.relevance import degree, relevant_features, strongly_relevant_features
+from theory_parts.soundness import (
     check_proposition_3,
     check_proposition_4,
     check_proposition_5,
     check_theorem_2,
     final_sets,
 )
-from srs_ooc.theory.trees import decrease, possible_splits, tree_outcomes
+from theory_parts.trees import decrease, possible_splits, tree_outcomes
 
 ALPHAS = [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1)]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import combinations
 
-from srs_ooc.theory.distributions import Distribution, Features
+from theory_parts.distributions import Distribution, Features
 
 
 def subsets(features: Features) -> Iterator[Features]:

@@ -9,7 +9,7 @@ exactly when Y is independent of the feature at the node, as with Shannon entrop
 from collections import defaultdict
 from fractions import Fraction
 
-from srs_ooc.theory.distributions import Distribution, Features, Values
+from theory_parts.distributions import Distribution, Features, Values
 
 Cells = tuple[tuple[Values, int, int], ...]
 Outcomes = frozenset[Features]

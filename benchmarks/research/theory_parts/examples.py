@@ -5,7 +5,7 @@ Each is tested to have the degrees it is said to have.
 
 from itertools import product
 
-from srs_ooc.theory.distributions import Distribution, Values
+from theory_parts.distributions import Distribution, Values
 
 
 def chain(n_relevant: int) -> Distribution:

@@ -9,8 +9,8 @@ from fractions import Fraction
 from itertools import combinations
 from math import comb
 
-from srs_ooc.theory.distributions import Distribution, Features
-from srs_ooc.theory.trees import Cells, children, decrease
+from theory_parts.distributions import Distribution, Features
+from theory_parts.trees import Cells, children, decrease
 
 
 def importance_by_trees(distribution: Distribution, feature: int, subspace_size: int) -> Fraction:

@@ -12,10 +12,10 @@ from functools import reduce
 from itertools import combinations
 
 from srs_ooc.base.shares import floor_share
-from srs_ooc.theory.distributions import Distribution, Features
-from srs_ooc.theory.relevance import degree, relevant_features, strongly_relevant_features
 from srs_ooc.theory.settings import Alpha, exact_alpha
-from srs_ooc.theory.trees import Outcomes, tree_outcomes
+from theory_parts.distributions import Distribution, Features
+from theory_parts.relevance import degree, relevant_features, strongly_relevant_features
+from theory_parts.trees import Outcomes, tree_outcomes
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def check_proposition_5(
     """Hold Proposition 5 (any K: strongly relevant of degree < (1 - alpha) q) against it.
 
     It does not hold for K > 1 and r > q: see docs/errata.md and
-    :func:`srs_ooc.theory.examples.masked_by_each_other`.
+    :func:`theory_parts.examples.masked_by_each_other`.
     """
     promised = _of_low_degree(
         distribution, strongly_relevant_features(distribution), subspace_size, alpha

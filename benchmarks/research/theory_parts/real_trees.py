@@ -11,10 +11,10 @@ from itertools import combinations, product
 from math import comb
 
 from srs_ooc.base.shares import floor_share
-from srs_ooc.theory.distributions import Distribution, Features
-from srs_ooc.theory.relevance import subsets
 from srs_ooc.theory.settings import Alpha
-from srs_ooc.theory.trees import Cells, children, decrease
+from theory_parts.distributions import Distribution, Features
+from theory_parts.relevance import subsets
+from theory_parts.trees import Cells, children, decrease
 
 Law = dict[Features, Fraction]
 """Probabilities of the sets of features that may be found."""
