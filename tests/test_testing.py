@@ -80,12 +80,10 @@ def test_features_as_rows_and_covariates(tmp_path):
 
 
 def test_the_format_that_the_docs_show(tmp_path):
-    text = (Path(__file__).parents[1] / "docs" / "ingest.md").read_text()
-    section = text.partition("## Another format")[2].partition("\n## ")[0]
+    text = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
+    section = text.partition("## A format")[2].partition("\n## ")[0]
     blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    path = tmp_path / "t.json"
-    path.write_text('{"age": [30, null], "sex": ["m", "f"]}')
-    known = {"path": path}
+    path, known = tmp_path / "t.json", {}
     for block in blocks:
         exec(block, known)
     path.write_text('{"age": [30, null, 2.5], "sex": ["m", "f", "m"], "y": ["u", "v", "u"]}')

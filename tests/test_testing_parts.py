@@ -64,7 +64,7 @@ def test_the_worked_examples_pass_as_the_page_says():
     known = {}
     for block in WORKED:
         exec(block, known)
-    for kind in ("sampler", "learner", "score", "executor"):
+    for kind in ("sampler", "learner", "score", "table", "executor"):
         assert any(f"check_{kind}(" in block for block in WORKED)
 
 
@@ -183,19 +183,39 @@ def test_an_executor_that_mixes_up_outcomes_is_seen():
         check_executor(make)
 
 
-@pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """A package from outside with the worked example, as pip would leave it."""
-    site = tmp_path / "site"
+def install(site, monkeypatch, name, source, entry_point):
+    """Leave a package of one module as pip would, and have new processes find it."""
     site.mkdir()
-    (site / "dealt.py").write_text(WORKED[0])
-    facts = site / "dealt-1.0.dist-info"
+    (site / f"{name}.py").write_text(source)
+    facts = site / f"{name}-1.0.dist-info"
     facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: dealt\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[srs_ooc.samplers]\ndealt = dealt:METHOD\n")
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text(entry_point)
     paths = [str(site), environment().get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", ":".join(path for path in paths if path))
     return site
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package from outside with the worked example of a sampler."""
+    point = "[srs_ooc.samplers]\ndealt = dealt:METHOD\n"
+    return install(tmp_path / "site", monkeypatch, "dealt", WORKED[0], point)
+
+
+def test_a_format_from_outside_is_ingested_by_the_command_line(tmp_path, monkeypatch):
+    """Its files are known by their ending; one of a package that is broken is refused by name."""
+    example = "\n".join(b for b in WORKED if "class JsonTable" in b or "def open_json" in b)
+    point = "[srs_ooc.formats]\njson = json_table:open_json\ndat = json_table:gone\n"
+    install(tmp_path / "site", monkeypatch, "json_table", example, point)
+    path, store = tmp_path / "t.json", tmp_path / "t.zarr"
+    path.write_text('{"age": [30, null, 2.5], "sex": ["m", "f", "m"], "y": ["u", "v", "u"]}')
+    assert "rows: 3" in srs_ooc("ingest", path, store, "--dry-run").stdout
+    assert "3 rows x 2 features" in srs_ooc("ingest", path, store, "--target", "y").stdout
+    assert json_of("inspect", store, "--json")["n_features"] == 2
+    other = path.rename(tmp_path / "t.dat")
+    message = error_of("ingest", other, tmp_path / "d.zarr")
+    assert "files named .dat: expected a part at json_table:gone" in message
 
 
 def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):

@@ -8,13 +8,12 @@ run's identity.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.entry_points import part_at, places_of
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Params
 from srs_ooc.column_scores.base import ColumnScore
@@ -187,8 +186,8 @@ class Method:
 
 @cache
 def _places() -> dict[str, str]:
-    outside = {point.name: point.value for point in entry_points(group=GROUP)}
-    return _OWN | {name: place for name, place in outside.items() if name not in _OWN}
+    outside = places_of(GROUP).items()
+    return _OWN | {name: place for name, place in outside if name not in _OWN}
 
 
 def method_names() -> tuple[str, ...]:
@@ -208,14 +207,7 @@ def method_of(name: str) -> Method:
     places = _places()
     if name not in places:
         raise UsageError(f"--method: expected one of {', '.join(places)}, found {name!r}.")
-    module, _, attribute = places[name].partition(":")
-    try:
-        method = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(
-            f"--method {name}: expected a method at {places[name]}, could not import it: {error}. "
-            "Install the package that provides it again."
-        ) from error
+    method = part_at(places[name], f"--method {name}")
     if not isinstance(method, Method):
         raise UsageError(
             f"--method {name}: expected a srs_ooc.samplers.method.Method at {places[name]}, found "

@@ -12,6 +12,7 @@ from srs_ooc.ingestion.formats.arrays import ArrayTable, SparseTable
 from srs_ooc.ingestion.formats.arrow_files import FEATHER, PARQUET, ArrowFile
 from srs_ooc.ingestion.formats.frames import FrameTable, frame_library
 from srs_ooc.ingestion.formats.npy import NpyTable, open_npz
+from srs_ooc.ingestion.formats.outside import is_outside, opener_of
 from srs_ooc.ingestion.formats.svmlight import SvmlightTable, is_svmlight
 
 _TABLE = [name for name in dir(Table) if not name.startswith("_")]
@@ -27,13 +28,13 @@ def _start(path: Path) -> bytes:
 
 
 def is_other(path: Path) -> bool:
-    """Tell whether a file is one of :func:`open_file` rather than a text table."""
+    """Return whether a file is one of :func:`open_file` rather than a text table."""
     start = _start(path)
     if start and is_svmlight(path):
         return True
-    return start.startswith((_NPY, PARQUET, FEATHER)) or (
-        start.startswith(_ZIP) and path.suffix == ".npz"
-    )
+    if start.startswith((_NPY, PARQUET, FEATHER)):
+        return True
+    return is_outside(path) or (start.startswith(_ZIP) and path.suffix == ".npz")
 
 
 def open_file(path: Path, scratch: Path, cap: int) -> Table:
@@ -55,6 +56,8 @@ def open_file(path: Path, scratch: Path, cap: int) -> Table:
             return ArrowFile(path, str(path), cap, parquet=magic == PARQUET)
     if is_svmlight(path):
         return SvmlightTable(path, str(path), cap)
+    if is_outside(path):
+        return opener_of(path)(path, scratch, cap)
     return open_npz(path, str(path), scratch, cap)
 
 
