@@ -109,6 +109,14 @@ def same_version(sampler):
     sampler.version = lambda iteration: 0
 
 
+def no_state(sampler):
+    sampler.state = lambda: {"kept": 0}
+
+
+def never_new(sampler):
+    sampler.restore = lambda saved: saved.arrays["kept"]
+
+
 def endless(sampler):
     sampler.step = lambda: True
 
@@ -120,6 +128,8 @@ def endless(sampler):
         (not_ascending, "ascending"),
         (too_many, "capacity"),
         (forgetful, "restore"),
+        (no_state, "expected a srs_ooc.base.state.State, found dict"),
+        (never_new, "restore: expected the sampler as new where nothing was committed"),
         (same_version, "version"),
         (endless, "step"),
     ],

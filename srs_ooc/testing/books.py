@@ -57,10 +57,9 @@ class MemoryBook:
         self.saved: dict[str, SavedCopy] = {}
 
     def load(self, parts: Mapping[str, Stateful]) -> Progress:
-        """Restore parts from the last commit; leave them as new where there was none."""
+        """Restore parts from the last commit; from an empty one where there was none."""
         for name, part in parts.items():
-            if name in self.saved:
-                part.restore(self.saved[name])
+            part.restore(self.saved.get(name, SavedCopy()))
         return self.progress
 
     def commit(

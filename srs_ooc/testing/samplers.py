@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Candidates, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive, derive_array, key_of
+from srs_ooc.base.state import State
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, Sampler
@@ -96,6 +97,7 @@ def check_sampler(
     whole = _check_proposals(begun(1), n_iterations, may_be_drawn)
     again = _check_proposals(begun(1), n_iterations, may_be_drawn)
     assert _same(whole, again), "propose: another course with the same seed"
+    _check_new(begun(1), whole)
     _check_guesses(begun(1), whole)
     _check_resumed(begun, whole)
 
@@ -145,6 +147,20 @@ def _check_proposals(
         course.append(subspace)
         work.absorb(subspace)
     return course
+
+
+def _check_new(work: _Work, course: list[Subspace]) -> None:
+    """Check that a new run, of which nothing was committed yet, begins alike."""
+    found = type(work.sampler.state())
+    assert found is State, f"state: expected a srs_ooc.base.state.State, found {found.__name__}"
+    try:
+        MemoryBook().load({work.sampler.name: work.sampler})
+    except Exception as error:
+        raise AssertionError(
+            f"restore: expected the sampler as new where nothing was committed, found {error!r}"
+        ) from error
+    work.learn()
+    assert _same([work.propose(0)], course[:1]), "restore: another course where nothing was there"
 
 
 def _check_guesses(work: _Work, course: list[Subspace]) -> None:
