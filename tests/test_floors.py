@@ -84,6 +84,16 @@ def test_the_page_for_developers_has_the_same_floors() -> None:
     assert written == {floor: sorted(rooms) for floor, rooms in FLOORS.items()}
 
 
+def test_the_page_for_developers_names_files_that_are_there() -> None:
+    page = (PACKAGE.parent / "docs" / "internals.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w/]+\.(?:py|cpp|hpp))`", page))
+    there = {name for name in named if (PACKAGE / name).exists()}
+    assert {name for name in named - there if not (PACKAGE.parent / name).exists()} == set()
+    walk = page.partition("**A cell of a CSV**")[2].partition("`evidence/` and")[0]
+    table = re.findall(r"`[\w/]+\.py`", "".join(re.findall(r"^\|.*\|$", walk, re.MULTILINE)))
+    assert f" {len(set(table))} modules of Python" in walk.partition(",")[2]
+
+
 def test_the_root_imports_no_part() -> None:
     source = (PACKAGE / "__init__.py").read_text()
     found = imported_modules(source, "srs_ooc", is_package=True)
