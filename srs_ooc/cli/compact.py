@@ -5,11 +5,9 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.output import echo_json, stream_csv, stream_table
-from srs_ooc.cli.progress import RunProgress
-from srs_ooc.cli.run import work_signals
+from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, compact
 from srs_ooc.compaction.fold_runs import Site
 from srs_ooc.results.small_set import MemberRecord, SmallSet, small_set
@@ -62,18 +60,9 @@ def compact_command(
     try:
         place = find_store(ledger, store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
-        progress = RunProgress(megabytes)
-        with work_signals() as signals:
-
-            def watch(step: Step) -> bool:
-                progress.show(step)
-                return signals.received is None
-
+        with watched(RunProgress(megabytes)) as (watch, signals):
             site = Site(place, megabytes, threads, watch)
-            try:
-                found = compact(ledger, site, folds, repeats, max_features)
-            finally:
-                progress.close()
+            found = compact(ledger, site, folds, repeats, max_features)
     finally:
         ledger.close()
     if found is None:

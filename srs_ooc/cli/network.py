@@ -12,8 +12,7 @@ from srs_ooc.base.sizes import counted
 from srs_ooc.cli.config import read_config
 from srs_ooc.cli.options import FILE, option_of, with_options
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, echo_json, say
-from srs_ooc.cli.progress import RunProgress
-from srs_ooc.cli.run import work_signals
+from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.shows import progress_option
 from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
@@ -73,18 +72,10 @@ def network_command(
         out, params, regulators, targets, rows, run, top, memory_mb, threads, safe_csv
     )
     progress = RunProgress(memory_mb, shows)
-    with work_signals() as signals:
-
-        def keep_going(step: Any) -> bool:
-            progress.show(step)
-            return signals.received is None
-
-        try:
-            network = work_on_network(
-                Store.open(store), request, keep_going, lambda text: say(text, err=True)
-            )
-        finally:
-            progress.close()
+    with watched(progress) as (watch, signals):
+        network = work_on_network(
+            Store.open(store), request, watch, lambda text: say(text, err=True)
+        )
     if not network.is_done:
         say(
             f"stopped after {network.n_done} of {network.n_targets} targets; nothing is lost. The "

@@ -1,10 +1,13 @@
 """A run's progress on stderr: live on a terminal, a plain line now and then elsewhere."""
 
+import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from srs_ooc.base.budget import resident_nbytes
+from srs_ooc.base.interrupts import Signals, noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.cli.shows import NOTHING, is_live, log, seconds_between
@@ -94,3 +97,22 @@ def _live_line() -> Callable[[str | None, Step | None], None]:
             progress.update(task, description=line, completed=step.done, total=step.total)
 
     return update
+
+
+@contextmanager
+def watched(progress: RunProgress) -> Iterator[tuple[Callable[[Step], bool], Signals]]:
+    """Yield what work is to ask after each step, and the signals there were.
+
+    It shows the step, and says no once there was a SIGINT or SIGTERM: the work stops after the step
+    under way. A second one interrupts at once.
+    """
+    with noted(signal.SIGINT, signal.SIGTERM) as signals:
+
+        def keep_going(step: Step) -> bool:
+            progress.show(step)
+            return signals.received is None
+
+        try:
+            yield keep_going, signals
+        finally:
+            progress.close()

@@ -1,8 +1,6 @@
 """``srs-ooc run`` and ``srs-ooc resume``."""
 
-import signal
 import sys
-from contextlib import AbstractContextManager
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -11,15 +9,13 @@ import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.interrupts import Signals, noted
-from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.config import read_config
 from srs_ooc.cli.counts import Count
 from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import say
-from srs_ooc.cli.progress import RunProgress
+from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.shows import progress_option
 from srs_ooc.planning.expect import planned_run
 from srs_ooc.results.ranking import Reading
@@ -173,11 +169,6 @@ def only_store() -> Path:
     return stores[0]
 
 
-def work_signals() -> AbstractContextManager[Signals]:
-    """Note the first SIGINT or SIGTERM in the block: the work stops after the iteration."""
-    return noted(signal.SIGINT, signal.SIGTERM)
-
-
 def _say_notes(ledger: Ledger, store: Store) -> None:
     spec, excluded = spec_of(ledger), ledger.input("excluded", "<u4")
     n_candidates = store.n_features - (0 if excluded is None else len(excluded))
@@ -189,16 +180,8 @@ def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> 
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")), shows)
     try:
-        with work_signals() as signals:
-
-            def keep_going(step: Step) -> bool:
-                progress.show(step)
-                return signals.received is None
-
-            try:
-                work_on(ledger, store, request, keep_going)
-            finally:
-                progress.close()
+        with watched(progress) as (watch, signals):
+            work_on(ledger, store, request, watch)
         stopped_at = ledger.progress().iteration
         if stopped_at > until:
             say(f"already at {stopped_at} iterations; nothing to do", err=True)
