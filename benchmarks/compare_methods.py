@@ -24,7 +24,7 @@ from typing import Any
 
 from compare_parts.problems import METHODS, PAPERS, PEERS, SYNTH
 from measured import Measured, find_srs_ooc, measure
-from selection_parts.scores import average_precision
+from selection_parts.scores import average_precision, position_of
 
 ARRAYS = (sys.executable, str(Path(__file__).with_name("compare_parts") / "arrays.py"))
 
@@ -71,12 +71,12 @@ def rank(table: Table, method: str, given: argparse.Namespace) -> tuple[Measured
     """Run a method; return what it took, its ranking (none if out of time), and its models."""
     limit, out = 60.0 * given.limit_minutes, table.folder / "said.json"
     if method in PEERS:
-        words = [*ARRAYS, "peer", str(table.store), str(table.n_train), method]
-        done = measure(words, limit_seconds=limit, out=str(out))
+        peer = [*ARRAYS, "peer", str(table.store), str(table.n_train), method]
+        done = measure(peer, limit_seconds=limit, out=str(out))
         return done, json.loads(out.read_text()) if done.status == 0 else [], 0
     run = table.folder / f"{list(METHODS).index(method)}.run"
     errors = table.folder / "errors.txt"
-    words = [find_srs_ooc(), "run", table.store, "--out", run, "-q", *METHODS[method]]
+    words: list[object] = [find_srs_ooc(), "run", table.store, "--out", run, "-q", *METHODS[method]]
     words += ["--rows", table.folder / "train.txt", "--memory-mb", given.memory_mb]
     done = measure([*map(str, words)], limit_seconds=limit, out=str(out), errors=str(errors))
     if done.status not in {0, None}:
@@ -97,10 +97,10 @@ def one_run(table: Table, method: str, given: argparse.Namespace) -> dict[str, A
         return found
     n_best = len(table.relevant)
     words = (*ARRAYS, "score", table.store, table.n_train, n_best)
-    units = {name: i for i, name in enumerate(table.relevant)}
+    units = {position_of(name): i for i, name in enumerate(table.relevant)}
     return found | {
         "score": float(said(*words, given="\n".join(names))),
-        "ap": average_precision(units, n_best, names),
+        "ap": average_precision(units, n_best, map(position_of, names)),
     }
 
 
