@@ -1,0 +1,162 @@
+"""Every method on the same problems: score, average precision, models, seconds, peak memory.
+
+    python benchmarks/compare_methods.py --results FILE [--data FOLDER] [--problems NAME ...]
+        [--methods NAME ...] [--numbers 1 2 3] [--limit-minutes 15] [--memory-mb 512] [--report]
+
+FOLDER holds the files of the PRS paper, ``NAME_1.npz`` and so on; without it they are left out.
+``--numbers`` are those of the files, or seeds. Each run adds a line to FILE, and what is there is
+not done again. Each method learns from the same part of the rows with its defaults. The score is
+that of scikit-learn's forest on the other rows (accuracy, R2), given as many of the first features
+of the ranking as are relevant; the average precision is that of the ranking. Seconds are those of
+the processor, of all threads. Needs scikit-learn and pandas.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from compare_parts.problems import METHODS, PAPERS, PEERS, SYNTH
+from measured import Measured, find_srs_ooc, measure
+from selection_parts.scores import average_precision, position_of
+
+ARRAYS = (sys.executable, str(Path(__file__).with_name("compare_parts") / "arrays.py"))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A store in a folder, of whose rows the first ``n_train`` are learnt from."""
+
+    folder: Path
+    n_train: int
+    relevant: list[str]
+
+    @property
+    def store(self) -> Path:
+        """Where the store is."""
+        return self.folder / "table.zarr"
+
+
+def said(*words: object, given: str | None = None) -> str:
+    """Return what a command prints."""
+    texts = [str(word) for word in words]
+    done = subprocess.run(texts, input=given, stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def make_table(folder: Path, problem: str, number: int, data: Path | None) -> Table:
+    """Make the store of a problem, and the file of the rows to learn from."""
+    store = folder / "table.zarr"
+    if problem in PAPERS:
+        assert data is not None
+        path = (data / f"{problem}_{number}.npz").resolve()
+        n_train = int(said(*ARRAYS, "ingest", path, store))
+        relevant = [f"f{i}" for i in PAPERS[problem]]
+    else:
+        kind, *options = SYNTH[problem]
+        said(find_srs_ooc(), "synth", kind, store, *options, "--seed", number)
+        truth = json.loads(Path(f"{store}.truth.json").read_text())
+        n_train, relevant = truth["parameters"]["n_rows"] // 2, truth["relevant"]
+    (folder / "train.txt").write_text("".join(f"{i + 1}\n" for i in range(n_train)))
+    return Table(folder, n_train, relevant)
+
+
+def rank(table: Table, method: str, given: argparse.Namespace) -> tuple[Measured, list[str], int]:
+    """Run a method; return what it took, its ranking (none if out of time), and its models."""
+    limit, out = 60.0 * given.limit_minutes, table.folder / "said.json"
+    if method in PEERS:
+        peer = [*ARRAYS, "peer", str(table.store), str(table.n_train), method]
+        done = measure(peer, limit_seconds=limit, out=str(out))
+        return done, json.loads(out.read_text()) if done.status == 0 else [], 0
+    run = table.folder / f"{list(METHODS).index(method)}.run"
+    errors = table.folder / "errors.txt"
+    words: list[object] = [find_srs_ooc(), "run", table.store, "--out", run, "-q", *METHODS[method]]
+    words += ["--rows", table.folder / "train.txt", "--memory-mb", given.memory_mb]
+    done = measure([*map(str, words)], limit_seconds=limit, out=str(out), errors=str(errors))
+    if done.status not in {0, None}:
+        raise SystemExit(errors.read_text())
+    status = json.loads(said(find_srs_ooc(), "status", run, "--json"))
+    n_models = status["iterations"] * (status.get("candidates") or 1)
+    if done.status is None:
+        return done, [], n_models
+    ranked = json.loads(said(find_srs_ooc(), "features", run, "--json"))
+    return done, [feature["name"] for feature in ranked], n_models
+
+
+def one_run(table: Table, method: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Return what one method comes to on one table."""
+    done, names, n_models = rank(table, method, given)
+    found = {"cpu": done.cpu_seconds, "mb": done.peak_mb, "models": n_models}
+    if not names:
+        return found
+    n_best = len(table.relevant)
+    words = (*ARRAYS, "score", table.store, table.n_train, n_best)
+    units = {position_of(name): i for i, name in enumerate(table.relevant)}
+    return found | {
+        "score": float(said(*words, given="\n".join(names))),
+        "ap": average_precision(units, n_best, map(position_of, names)),
+    }
+
+
+def report(lines: list[dict[str, Any]]) -> str:
+    """Return the table of means."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for line in lines:
+        found[line["problem"], line["method"]].append(line["found"])
+    head = "| problem | method | tables | average precision | score | models | CPU s | peak MB |"
+    rows = [head, "|---" * 8 + "|"]
+    for (problem, method), runs in found.items():
+        ended = [run for run in runs if "ap" in run]
+        quality = [
+            f"{mean(run[name] for run in ended):.2f}" if ended else "" for name in ("ap", "score")
+        ]
+        cost = [f"{mean(run[name] for run in runs):,.0f}" for name in ("models", "cpu", "mb")]
+        tables = f"{len(runs)}" if len(ended) == len(runs) else f"{len(ended)} of {len(runs)}"
+        rows.append("| " + " | ".join([problem, method, tables, *quality, *cost]) + " |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Do what is left, then print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--problems", nargs="+", choices=[*PAPERS, *SYNTH])
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS, *PEERS])
+    parser.add_argument("--numbers", nargs="+", type=int, default=[1, 2, 3])
+    parser.add_argument("--limit-minutes", type=float, default=15)
+    parser.add_argument("--memory-mb", type=int, default=512)
+    parser.add_argument("--report", action="store_true")
+    given = parser.parse_args()
+    text = given.results.read_text() if given.results.exists() else ""
+    lines = [json.loads(line) for line in text.splitlines()]
+    done = {(line["problem"], line["method"], line["number"]) for line in lines}
+    problems = given.problems or [*(PAPERS if given.data else ()), *SYNTH]
+    for number in [] if given.report else given.numbers:
+        for problem in problems:
+            methods = [
+                method
+                for method in given.methods or [*METHODS, *PEERS]
+                if (problem, method, number) not in done
+            ]
+            if not methods:
+                continue
+            with TemporaryDirectory() as folder:
+                table = make_table(Path(folder), problem, number, given.data)
+                for method in methods:
+                    found = one_run(table, method, given)
+                    line = {"problem": problem, "method": method, "number": number, "found": found}
+                    lines.append(line)
+                    with given.results.open("a") as file:
+                        file.write(json.dumps(line) + "\n")
+    print(report(lines))
+
+
+if __name__ == "__main__":
+    main()
