@@ -22,6 +22,7 @@ _PUBLIC = {
     "read": "srs_ooc.api.runs",
     "resume": "srs_ooc.api.runs",
     "run": "srs_ooc.api.runs",
+    "sensitivity": "srs_ooc.api.around",
     "verify": "srs_ooc.api.around",
     "Result": "srs_ooc.report.result",
     "SRSClassifier": "srs_ooc.estimators",

@@ -1,4 +1,4 @@
-"""What is asked before and after a run: ``srs_ooc.plan``, ``verify``, ``compact``."""
+"""Before and after a run: ``srs_ooc.plan``, ``verify``, ``compact``, ``sensitivity``."""
 
 from contextlib import closing
 from pathlib import Path
@@ -11,10 +11,13 @@ from srs_ooc.base.spelling import python_spelling
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS
 from srs_ooc.compaction.compact import compact as compacted
 from srs_ooc.compaction.fold_runs import Site
+from srs_ooc.ensemble.altered import AUTO
+from srs_ooc.ensemble.sensitivity import REPEATS
 from srs_ooc.planning.plan import make_plan, plan_values
 from srs_ooc.planning.subject import Numbers, subject_asked
 from srs_ooc.results.progress import Progress, interruptible
-from srs_ooc.results.result import Result
+from srs_ooc.results.result import READING_MB, Result
+from srs_ooc.results.sensitivity import Sensitivity
 from srs_ooc.results.small_set import SmallSet, small_set
 from srs_ooc.results.verification import Verification
 from srs_ooc.results.verification import verify as verified
@@ -132,7 +135,7 @@ def compact(
     KeyboardInterrupt
         Once all that is done is kept, if there was a Ctrl-C.
     """
-    folder = run.run if isinstance(run, Result) else Path(run)
+    folder = _folder(run)
     with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
         place = find_store(ledger, None if store is None else store_of(store).path)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
@@ -141,3 +144,67 @@ def compact(
             found = compacted(ledger, site, folds, repeats, max_features)
         assert found is not None, "it was not stopped"
         return small_set(found, place, max_features)
+
+
+def sensitivity(
+    run: Result | str | Path,
+    *,
+    rows: NamesOrFile = None,
+    flip: str = AUTO,
+    repeats: int = REPEATS,
+    store: StoreOrPath | None = None,
+    memory_mb: int = READING_MB,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Sensitivity:
+    """Rank features by what altering them does to what a run's trees say (RFEST).
+
+    All features that the trees use are scored in one pass over rows and trees, on rows that trees
+    were not grown on.
+
+    Parameters
+    ----------
+    run : Result or path
+        The run, made with ``save_trees``, and with ``bootstrap`` or rows held out by ``rows``.
+    rows : path or iterable of str, optional
+        Ids of the rows to ask about; those out of bag, if not given.
+    flip : {'auto', 'mirror', 'permute'}
+        How a feature is altered; ``auto`` flips those of two values and permutes all others.
+    repeats : int
+        Permutations, of which the mean is taken.
+    store : Store or path, optional
+        Its store, if it was moved.
+    memory_mb : int
+        Cap on growth, in MB of 10^6 bytes.
+    threads, progress
+        As for :func:`srs_ooc.run`.
+
+    Returns
+    -------
+    Sensitivity
+        ``features()`` is a frame with the columns of ``srs-ooc sensitivity --csv``; ``facts`` has
+        the further keys of its ``--json``.
+
+    Raises
+    ------
+    RunError, StoreError
+        If the run keeps no trees, or the store is another.
+    UsageError
+        If rows are unknown or were trained on, or a feature cannot be altered so.
+    BudgetError
+        If the cap is too small.
+    """
+    place = None if store is None else store_of(store).path
+    result = run if isinstance(run, Result) and place is None else Result(_folder(run), place)
+    return result.sensitivity(
+        rows=rows,
+        flip=flip,
+        repeats=repeats,
+        memory_mb=memory_mb,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _folder(run: Result | str | Path) -> Path:
+    return run.run if isinstance(run, Result) else Path(run)

@@ -49,6 +49,7 @@ class Purpose(IntEnum):
     JUDGED_SUBSETS = 36
     JUDGED_ROWS = 37
     EDGES = 41
+    ALTERED = 51
 
 
 def mix64(x: int) -> int:

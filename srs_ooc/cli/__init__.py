@@ -31,6 +31,7 @@ COMMANDS = {
     "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
     "export": ("srs_ooc.cli.export", "Write the selected columns to a file."),
     "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),
+    "sensitivity": ("srs_ooc.cli.sensitivity", "Rank features by what altering them does."),
     "runs": ("srs_ooc.cli.runs", "List the runs and stores of a folder."),
     "remove": ("srs_ooc.cli.remove", "Remove a run; its store stays."),
     "network": ("srs_ooc.cli.network", "Rank the regulators of each target as edges."),

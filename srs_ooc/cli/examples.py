@@ -38,6 +38,11 @@ EXAMPLES = {
         "srs-ooc export data.zarr data.run best.parquet --top 100",
     ],
     "predict": ["srs-ooc predict data.run new.csv predictions.csv"],
+    "sensitivity": [
+        "srs-ooc run data.zarr --save-trees --bootstrap",
+        "srs-ooc sensitivity data.run",
+        "srs-ooc sensitivity data.run --rows unseen.txt --flip permute --csv",
+    ],
     "runs": ["srs-ooc runs", "srs-ooc runs results --json"],
     "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
     "network": [

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from srs_ooc.runs.ledger.splits import CODE_BITS, SPLIT_NBYTES, SplitTable, has_threshold
 from srs_ooc.runs.ledger.tree_records import BATCH_NBYTES
 from srs_ooc.runs.ledger.trees import TreeReader
-from srs_ooc.trees.forest import Trees, add_shares
+from srs_ooc.trees.forest import PROBE_SPLIT, Trees, add_shares
 
 NODE_NBYTES = 160
 """Allowance for a decoded node, its copies and what is looked up for it."""
@@ -72,22 +72,32 @@ def probabilities(
     n_trees = 0
     for batch in trees.batches():
         n_trees += len(batch.root)
-        slot = batch.feature.copy()
+        slot = _without_decoys(batch.feature, facts.get("n_features"))
         at_split = np.flatnonzero(slot >= 0)
         slot[at_split] = np.searchsorted(splits.features, slot[at_split])
-        threshold = _thresholds(batch, splits, as_codes=as_codes)
+        threshold = _thresholds(batch, slot, splits, as_codes=as_codes)
         add_shares(batch, slot, threshold, values, shares, facts["code_nbytes"])
     shares /= n_trees
     return shares if facts["scale"] is None else facts["center"] + shares / facts["scale"]
 
 
-def _thresholds(trees: Trees, splits: SplitTable, *, as_codes: bool) -> NDArray[np.float64]:
+def _without_decoys(feature: NDArray[np.int64], n_features: int | None) -> NDArray[np.int64]:
+    """Return the features of splits; those on decoys, which other rows lack, are as on a probe."""
+    out = feature.copy()
+    if n_features is not None:
+        out[feature >= n_features] = PROBE_SPLIT
+    return out
+
+
+def _thresholds(
+    trees: Trees, slot: NDArray[np.int64], splits: SplitTable, *, as_codes: bool
+) -> NDArray[np.float64]:
     """Return the threshold of each node; infinite where all values that are there go one way."""
     threshold = trees.code.astype(np.float64)
     if as_codes:
         return threshold
     threshold = np.where(trees.code < 0, -np.inf, np.inf)
-    looked_up = has_threshold(trees)
+    looked_up = has_threshold(trees) & (slot >= 0)
     keys = trees.feature[looked_up] << CODE_BITS | trees.code[looked_up]
     threshold[looked_up] = splits.thresholds[np.searchsorted(splits.keys, keys)]
     return threshold

@@ -32,6 +32,7 @@ class Parameters(BaseEstimator):
         permutations: int | None = None,
         replays: int | None = None,
         keep: int | None = None,
+        closing: str | None = None,
         probe_min_draws: int | None = None,
         probe_min_wins: float | None = None,
         max_features: int | float | str | None = None,
@@ -66,6 +67,7 @@ class Parameters(BaseEstimator):
         self.permutations = permutations
         self.replays = replays
         self.keep = keep
+        self.closing = closing
         self.probe_min_draws = probe_min_draws
         self.probe_min_wins = probe_min_wins
         self.max_features = max_features

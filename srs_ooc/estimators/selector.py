@@ -44,6 +44,8 @@ class SRSSelector(SelectorMixin, Parameters):
         With the judge ``decoy``: bound on the expected share of false features.
     decoys, permutations, keep : int, optional
         Families of decoys, permutation runs, leading items held; with the judge ``decoy``.
+    closing : {'impurity', 'sensitivity'}, optional
+        What its closing stage scores by.
     probe_min_draws, probe_min_wins : int, float, optional
         The test of the judge ``probe``.
     max_features : int, float or str, optional

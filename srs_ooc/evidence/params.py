@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Params, Share, Whole, option
+from srs_ooc.base.params import Choice, Params, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 
 MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
@@ -28,6 +28,8 @@ tree on 20%; an item's score is its best of the two kinds.
 """
 FIRST_STAGES, SECOND_STAGES = 1, 2
 """The first is that of the runs that note none."""
+IMPURITY, SENSITIVITY = "impurity", "sensitivity"
+"""What a closing stage scores by."""
 FAMILIES, WIDE = 7, 200_000
 """Families of decoys by default, up to so many features; one beyond."""
 
@@ -88,6 +90,17 @@ class DecoyParams(Params):
         default=10,
         metavar="N",
     )
+    closing: str = option(
+        Choice((IMPURITY, SENSITIVITY)),
+        "What the closing stage scores by: the impurity that splits decrease, or what altering a "
+        "feature costs on rows that a tree was not grown on (docs/methods/rfest.md).",
+        default=IMPURITY,
+    )
+
+    def values(self) -> dict[str, Any]:
+        """Return the settled values by name; those of runs by impurity as they always were."""
+        values = super().values()
+        return {k: v for k, v in values.items() if k != "closing" or v != IMPURITY}
 
     @classmethod
     def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
@@ -110,3 +123,8 @@ class DecoyParams(Params):
                 f"found {permutations}: the best of so few cannot certify anything at that level."
             )
         return params
+
+
+def closes_by_sensitivity(judging: Params) -> bool:
+    """Return whether a judge's closing stage scores by what altering items costs."""
+    return isinstance(judging, DecoyParams) and judging.closing == SENSITIVITY

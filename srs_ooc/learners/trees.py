@@ -199,10 +199,23 @@ class TreeLearner:
         columns = Columns(features, features)
         return self._grow(block, columns, self.rows, tree_key, record=self.records)
 
-    def _grow(
-        self, block: Block, columns: Columns, rows: TrainingRows, tree_key: int, *, record: bool
+    def grow_on(
+        self, block: Block, columns: Columns, rows: TrainingRows, tree_key: int
     ) -> GrownTree:
-        rows = rows.resampled(tree_key) if self.bootstrap else rows
+        """Grow a tree on ``rows`` of the first columns of ``block``, and record it."""
+        return self._grow(block, columns, rows, tree_key, record=True, resample=False)
+
+    def _grow(
+        self,
+        block: Block,
+        columns: Columns,
+        rows: TrainingRows,
+        tree_key: int,
+        *,
+        record: bool,
+        resample: bool = True,
+    ) -> GrownTree:
+        rows = rows.resampled(tree_key) if self.bootstrap and resample else rows
         return grow_tree(
             block,
             columns.features,

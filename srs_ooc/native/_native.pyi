@@ -73,6 +73,42 @@ def add_shares(
     panel: NDArray[np.float64],
     shares: NDArray[np.float64],
 ) -> None: ...
+def add_effects(
+    root: NDArray[np.int32],
+    slot: NDArray[np.int64],
+    code: NDArray[np.int32],
+    right: NDArray[np.int32],
+    n_rows: NDArray[np.int64],
+    how: NDArray[np.int32],
+    hashes: NDArray[np.uint32],
+    pair_class: NDArray[np.int32],
+    pair_count: NDArray[np.int64],
+    code_nbytes: int,
+    codes: NDArray[np.uint8],
+    altered: NDArray[np.uint8],
+    votes: NDArray[np.uint8],
+    bits: int,
+    base: NDArray[np.int64],
+    effects: NDArray[np.int64],
+    n_threads: int,
+) -> None: ...
+def tally_classes(
+    base: NDArray[np.int64],
+    effects: NDArray[np.int64],
+    n_votes: NDArray[np.int64],
+    truth: NDArray[np.int64],
+    tally: NDArray[np.int64],
+    n_threads: int,
+) -> None: ...
+def tally_targets(
+    base: NDArray[np.int64],
+    effects: NDArray[np.int64],
+    n_votes: NDArray[np.int64],
+    truth: NDArray[np.float64],
+    unit: float,
+    tally: NDArray[np.int64],
+    n_threads: int,
+) -> None: ...
 def scratch_nbytes(
     n_root_rows: int,
     n_columns: int,

@@ -11,6 +11,7 @@ void bind_code(nb::module_ &module);
 void bind_forest(nb::module_ &module);
 void bind_tests(nb::module_ &module);
 void bind_subsets(nb::module_ &module);
+void bind_sensitivity(nb::module_ &module);
 
 NB_MODULE(_native, module) {
     bind_trees(module);
@@ -21,4 +22,5 @@ NB_MODULE(_native, module) {
     bind_forest(module);
     bind_tests(module);
     bind_subsets(module);
+    bind_sensitivity(module);
 }

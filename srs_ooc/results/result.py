@@ -13,14 +13,19 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
+from srs_ooc.ensemble.altered import AUTO
 from srs_ooc.ensemble.model import Model
+from srs_ooc.ensemble.sensitivity import REPEATS
 from srs_ooc.results.comparison import Comparison, compare, side_of
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.results.html import page_of
 from srs_ooc.results.inventory import remove_run
+from srs_ooc.results.progress import Progress
 from srs_ooc.results.ranking import Reading
+from srs_ooc.results.sensitivity import Sensitivity, measured
 from srs_ooc.results.status import Status, status_of
+from srs_ooc.runs.given import NamesOrFile
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 from srs_ooc.store.store import Store
@@ -235,6 +240,21 @@ class Result:
         for i, label in enumerate(classes):
             columns[f"probability_{label}"] = shares[:, i].tolist()
         return frame_of_columns(kind, columns)
+
+    def sensitivity(
+        self,
+        *,
+        rows: NamesOrFile = None,
+        flip: str = AUTO,
+        repeats: int = REPEATS,
+        memory_mb: int = READING_MB,
+        threads: int | None = None,
+        progress: Progress = None,
+    ) -> Sensitivity:
+        """Rank features by what altering them does; as :func:`srs_ooc.sensitivity`."""
+        asked = (rows, flip, repeats, memory_mb, threads)
+        with python_spelling(), growth_counted():
+            return measured(self.run, self._given, *asked, progress)
 
     def __repr__(self) -> str:
         status = self.status

@@ -3,6 +3,7 @@
 import os
 
 from srs_ooc.base.budget import Budget, Lease
+from srs_ooc.evidence.params import closes_by_sensitivity
 from srs_ooc.learners.decoding import decoded_nbytes
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
@@ -119,6 +120,7 @@ def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
         bootstrap=spec.learner.bootstrap,
         saves_trees=saves,
         splits_rows=spec.method.splits_rows,
+        by_sensitivity=closes_by_sensitivity(spec.judging),
     )
     if not spec.model.is_tree:
         published = decoded_nbytes(shape.n_rows, n_columns, shape.code_nbytes)

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.params import FIRST_STAGES
+from srs_ooc.evidence.params import FIRST_STAGES, closes_by_sensitivity
 from srs_ooc.learners.base import Learner
 from srs_ooc.learners.estimators import EstimatorLearner
 from srs_ooc.learners.import_paths import load
 from srs_ooc.learners.pinned import one_thread
+from srs_ooc.learners.sensitive import SensitiveLearner
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.base_models import check_cluster, model_learner
 from srs_ooc.runs.cluster.orders import Closing, Cluster, Remote
@@ -260,11 +261,14 @@ def learner_of(
     )
 
 
-def closing_learner(learner: TreeLearner, spec: RunSpec, closing: Closing) -> TreeLearner:
+def closing_learner(
+    learner: TreeLearner, spec: RunSpec, closing: Closing
+) -> TreeLearner | SensitiveLearner:
     """Return the learner of a closing stage, from that of the main loop."""
     leaf = max(spec.learner.min_samples_leaf, closing.min_samples_leaf)
     limits = replace(spec.limits, max_features=closing.most, min_samples_leaf=leaf)
-    return learner.with_limits(limits, closing.most)
+    trees = learner.with_limits(limits, closing.most)
+    return SensitiveLearner(trees) if closes_by_sensitivity(spec.judging) else trees
 
 
 def blocks_of(n_workers: int, spec: RunSpec, shape: TrainingShape, *, tiled: bool) -> list[Block]:

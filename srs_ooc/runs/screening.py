@@ -7,7 +7,7 @@ from math import floor
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.params import FIRST_STAGES, SECOND_STAGES
+from srs_ooc.evidence.params import FIRST_STAGES, SECOND_STAGES, closes_by_sensitivity
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.engine import Engine
@@ -27,6 +27,7 @@ from srs_ooc.samplers.elimination import (
     Elimination,
     Manner,
 )
+from srs_ooc.samplers.recursive import BY_SENSITIVITY, SensitivityElimination
 from srs_ooc.store.store import Store
 
 Watch = Callable[[Step], bool]
@@ -75,13 +76,16 @@ def screen_and_close(
     survivors = best_items(search.tally, min(SURVIVORS, resources.n_candidates), key)
     del search  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
-    sampler = Elimination(survivors, key, _manner_of(spec), most)
+    kind = SensitivityElimination if closes_by_sensitivity(spec.judging) else Elimination
+    sampler = kind(survivors, key, _manner_of(spec), most)
     _close(resources, sampler, StageBook(ledger, n_iterations), key, watch, f"{stage}, closing")
     return (sampler, n_iterations) if sampler.is_over else None
 
 
 def _manner_of(spec: RunSpec) -> Manner:
     """Return how the closing stage of a run is grown, by the version that it was begun under."""
+    if closes_by_sensitivity(spec.judging):
+        return BY_SENSITIVITY
     if spec.stages > SECOND_STAGES:
         return MIXED
     return EVEN if spec.decoys and spec.stages == FIRST_STAGES else RISING

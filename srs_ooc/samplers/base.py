@@ -7,6 +7,8 @@ from srs_ooc.base.state import Saved, State
 
 IMPORTANCE, LOSS, PREDICTIONS = "importance", "loss", "predictions"
 """What a sampler may need to learn of a subspace, and a learner provide."""
+SENSITIVITY = "sensitivity"
+"""The same, in place of importances: what altering an item costs on rows not grown on."""
 
 
 class Sampler(Protocol):

@@ -8,10 +8,15 @@ import numpy as np
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, key_of, scale_below
 from srs_ooc.learners.base import Columns, Learner
-from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, SENSITIVITY
 from srs_ooc.trees.block import Block
 
-_FIELDS = {IMPORTANCE: "importance", LOSS: "losses", PREDICTIONS: "predictions"}
+_FIELDS = {
+    IMPORTANCE: "importance",
+    SENSITIVITY: "importance",
+    LOSS: "losses",
+    PREDICTIONS: "predictions",
+}
 
 
 def check_learner(
@@ -103,7 +108,7 @@ def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> Non
     for what in promised:
         found = getattr(outcome, _FIELDS[what])
         assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"
-    if IMPORTANCE in learner.provides:
+    if {IMPORTANCE, SENSITIVITY} & learner.provides:
         assert outcome.importance.dtype == np.int64, "importance: expected int64"
         assert len(outcome.importance) == len(features), "importance: expected one a feature"
     if split is not None and outcome.predictions is not None:

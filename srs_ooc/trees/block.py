@@ -81,6 +81,36 @@ class Block:
         tiles = codes.reshape(-1, self.n_rows, _native.TILE)
         return tiles.transpose(0, 2, 1).reshape(-1, self.n_rows)[:n_columns].copy()
 
+    def _by_column(self) -> NDArray[Any]:
+        """Return a view of the codes as (n_columns, n_rows), or of tiles as (tile, row, column)."""
+        codes: NDArray[Any] = self.codes.view(f"u{self.code_nbytes}")
+        if self.tiled:
+            return codes.reshape(-1, self.n_rows, _native.TILE)
+        whole: NDArray[Any] = codes[: len(codes) // self.n_rows * self.n_rows]
+        return whole.reshape(-1, self.n_rows)
+
+    def codes_at(
+        self, columns: NDArray[np.integer[Any]], rows: NDArray[np.integer[Any]]
+    ) -> NDArray[Any]:
+        """Return a copy of the codes of some columns at some rows; (n_columns, n_rows)."""
+        codes, tiles, within = self._by_column(), columns // _native.TILE, columns % _native.TILE
+        found: NDArray[Any]
+        if self.tiled:
+            found = codes[tiles[:, None], rows[None, :], within[:, None]]
+        else:
+            found = codes[columns[:, None], rows[None, :]]
+        return found
+
+    def largest_codes(self, columns: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+        """Return the largest code of each column, missing values not counted; 0 if all are."""
+        codes, missing = self._by_column(), (1 << (8 * self.code_nbytes)) - 1
+        out = np.zeros(len(columns), np.int64)
+        for i, column in enumerate(columns.tolist()):
+            tile, within = divmod(column, _native.TILE)
+            own = codes[tile, :, within] if self.tiled else codes[column]
+            out[i] = own.max(where=own != missing, initial=0)
+        return out
+
     def only(self, columns: NDArray[np.int32]) -> "Block":
         """Return a copy of some columns, laid out as plain columns."""
         n_values = 0 if self.values is None else self.values.shape[1]

@@ -51,9 +51,7 @@ class TrainingRows:
         Draw i is the ``scale_below(derive(derive(key, BOOTSTRAP), i), n)``-th of the rows in their
         order; the sample keeps that order.
         """
-        n = len(self.order)
-        hashes = derive_array(derive(key, Purpose.BOOTSTRAP), np.arange(n, dtype=np.uint64))
-        times = np.bincount(scale_below(hashes, n).astype(np.int64), minlength=n)
+        times = times_drawn(key, len(self.order))
         order = np.repeat(self.order, times)
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
@@ -69,6 +67,12 @@ class TrainingRows:
     def nbytes(n_rows: int, impurity: str, n_channels: int = 0) -> int:
         """Return the bytes needed, the temporaries of construction included."""
         return n_rows * (4 + 8 + (48 if impurity == "entropy" else 0) + 40 * n_channels)
+
+
+def times_drawn(key: int, n: int) -> NDArray[np.int64]:
+    """Return how often each of ``n`` rows is drawn with replacement by ``key``; int64 (n,)."""
+    hashes = derive_array(derive(key, Purpose.BOOTSTRAP), np.arange(n, dtype=np.uint64))
+    return np.bincount(scale_below(hashes, n).astype(np.int64), minlength=n)
 
 
 def root_of(response: Response, order: NDArray[np.integer]) -> tuple[NDArray[np.int64], float]:

@@ -15,6 +15,8 @@ WAYS = {
     "permutations": ("--permutations", 9),
     "trees": ("--save-trees",),
     "permutations-and-trees": ("--permutations", 9, "--save-trees"),
+    "decoys-and-trees": ("--judge", "decoy", "--save-trees"),
+    "by-sensitivity": ("--closing", "sensitivity"),
     "files": ("--rows", "rows.txt", "--exclude", "excluded.txt"),
 }
 QUICK = {("narrow", "decoys"), ("wide", "files")}

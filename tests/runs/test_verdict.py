@@ -239,7 +239,6 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
         (("--judge", "decoy", "--decoys", 0), "decoys or permutation runs"),
         (("--judge", "decoy", "--permutations", 8), "at least 9 for --fdr 0.1"),
         (("--judge", "decoy", "--fdr", 0), "between 0 and 1"),
-        (("--judge", "decoy", "--save-trees"), "split on decoys too"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(table, tmp_path, given, message):

@@ -59,7 +59,7 @@ class SplitTable:
         ``classes``, ``target_name``, ``row_id_name`` and ``code_nbytes`` of the training store;
         ``categories``, for each of ``features`` its categories by code, or None; ``center`` and
         ``scale`` of targets, else None; ``n_trees``, ``trees_nbytes`` and ``largest`` (most nodes
-        decoded at a time) of the trees.
+        decoded at a time) of the trees; ``n_features`` of the store, where trees split on decoys.
     """
 
     features: NDArray[np.int64]
@@ -147,7 +147,7 @@ def make_splits(
     RunError, StoreError
         If trees or store are damaged, or the store was replaced meanwhile.
     """
-    keys, features, facts = _used_keys(trees)
+    keys, features, facts = _used_keys(trees, store.n_features)
     thresholds = store.boundaries(keys >> CODE_BITS, keys & ((1 << CODE_BITS) - 1))
     positions, names = store.array("positions"), store.names
     categories, manifest = store.categories(), store.manifest
@@ -184,6 +184,12 @@ def making_nbytes(n_keys: int, n_used: int) -> int:
     return 6 * 8 * n_keys + _NAME_NBYTES * n_used + _WORK_NBYTES
 
 
+def is_decoy(trees: Trees, n_features: int) -> NDArray[np.bool_]:
+    """Return which nodes split on decoys, items after the features; bool (n_nodes,)."""
+    found: NDArray[np.bool_] = trees.feature >= n_features
+    return found
+
+
 def has_threshold(trees: Trees) -> NDArray[np.bool_]:
     """Return which nodes split values at a threshold between two codes; bool (n_nodes,).
 
@@ -195,14 +201,16 @@ def has_threshold(trees: Trees) -> NDArray[np.bool_]:
 
 
 def _used_keys(
-    trees: TreeReader,
+    trees: TreeReader, n_features: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], dict[str, Any]]:
     keys = features = np.zeros(0, np.int64)
     waiting: list[NDArray[np.int64]] = []
-    n_trees = n_waiting = largest = 0
+    n_trees = n_waiting = largest = n_decoys = 0
     for batch in trees.batches():
-        features = np.union1d(features, batch.feature[batch.feature >= 0])
-        splits = has_threshold(batch)
+        of_decoys = is_decoy(batch, n_features)
+        n_decoys += int(np.count_nonzero(of_decoys))
+        features = np.union1d(features, batch.feature[(batch.feature >= 0) & ~of_decoys])
+        splits = has_threshold(batch) & ~of_decoys
         waiting.append(np.unique(batch.feature[splits] << CODE_BITS | batch.code[splits]))
         n_waiting += len(waiting[-1])
         n_trees += len(batch.root)
@@ -210,7 +218,8 @@ def _used_keys(
         if n_waiting > max(_MERGE_ITEMS, len(keys)):
             keys, waiting, n_waiting = np.unique(np.concatenate([keys, *waiting])), [], 0
     keys = np.unique(np.concatenate([keys, *waiting]))
-    return keys, features, {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
+    facts: dict[str, Any] = {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
+    return keys, features, facts | ({"n_features": n_features} if n_decoys else {})
 
 
 def _write(file: Path, table: SplitTable) -> None:

@@ -6,6 +6,7 @@ from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.learners.decoding import decoded_nbytes
+from srs_ooc.learners.sensitive import WORK_NBYTES
 from srs_ooc.learners.trees import learner_nbytes, searching_nbytes
 from srs_ooc.learners.trial import LIBRARY_NBYTES
 from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
@@ -25,6 +26,8 @@ COLUMN_NBYTES = 192
 """Bytes of drawing, tallying and judging one column of a subspace, per worker."""
 BOOTSTRAP_NBYTES = 48
 """Bytes of drawing a row, per worker."""
+ASKING_NBYTES = 64
+"""Bytes of a row that trees of a closing stage are asked about, per worker."""
 PREDICTION_NBYTES = 64
 """Bytes of choosing the rows of a split and walking down them, per worker."""
 CONCLUSION_NBYTES = 12 * MB
@@ -82,15 +85,20 @@ def extra_nbytes(
     bootstrap: bool,
     saves_trees: bool,
     splits_rows: bool = False,
+    by_sensitivity: bool = False,
 ) -> int:
     """Return what a worker needs for keeping trees, for best splits and for drawing rows.
 
-    ``splits_rows``: trees are recorded to predict the rows that they were not grown on.
+    ``splits_rows``: trees are recorded to predict the rows that they were not grown on;
+    ``by_sensitivity``: closing trees are, to be asked about these with items altered.
     """
     predicting = (PREDICTION_NBYTES + 20 * shape.n_classes) * shape.n_rows if splits_rows else 0
+    records = saves_trees or splits_rows or by_sensitivity
+    asking = 2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + ASKING_NBYTES) * shape.n_rows
     return (
-        recording_nbytes(shape, limits, n_trees, saves_trees=saves_trees or splits_rows)
+        recording_nbytes(shape, limits, n_trees, saves_trees=records)
         + predicting
+        + (asking if by_sensitivity else 0)
         + searching_nbytes(shape.n_rows, shape.n_classes, shape.n_channels, limits.splitter)
         + (BOOTSTRAP_NBYTES * shape.n_rows if bootstrap else 0)
     )

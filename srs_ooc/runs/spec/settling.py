@@ -1,11 +1,12 @@
 """How options become the identity of a run, and how they are compared with one that is."""
 
+from dataclasses import asdict
 from math import ceil
 from typing import Any
 
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import Option, Params, Whole
-from srs_ooc.evidence.params import DecoyParams
+from srs_ooc.evidence.params import DecoyParams, closes_by_sensitivity
 from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
 from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
@@ -73,11 +74,6 @@ def settle(
     _check_validation(options, run, method.params)
     learner = TreeParams.settle({**method.learner, **given}, shape)
     judging = JUDGES[run.judge].settle(given, shape)
-    if saves_trees and isinstance(judging, DecoyParams) and judging.decoys:
-        raise UsageError(
-            "--save-trees: expected trees of features only, found --judge decoy, whose trees split "
-            "on decoys too. Use --permutations, or another judge, or leave it out."
-        )
     sampler = method.params.settle(given, shape)
     if saves_trees and method.splits_rows:
         raise UsageError(
@@ -127,6 +123,7 @@ def _largest(
         bootstrap=learner.bootstrap,
         saves_trees=saves_trees,
         splits_rows=method.splits_rows,
+        by_sensitivity=closes_by_sensitivity(judging),
     )
     n_families = judging.decoys if isinstance(judging, DecoyParams) else 0
     n_items = (1 + n_families) * shape.n_features
@@ -208,7 +205,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     RunError
         Naming every field that differs.
     """
-    held, known = spec.model.values() | spec.facts(), declared()
+    held, known = spec.model.values() | asdict(spec.judging) | spec.facts(), declared()
     differences = []
     for name, value in options.items():
         given = value if name in INPUTS else _canonical(name, value, known[name], spec)
