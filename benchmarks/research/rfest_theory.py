@@ -98,7 +98,7 @@ def chain(bits: Bits, hidden: Bits) -> Bits:
 
 def consensus(bits: Bits, _: Bits) -> Bits:
     """Return whether all bits agree."""
-    return ((bits == bits[:, :1]).all(axis=1)).astype(np.int64)
+    return np.asarray((bits == bits[:, :1]).all(axis=1), np.int64)
 
 
 def conjunction(bits: Bits, _: Bits) -> Bits:
