@@ -148,6 +148,7 @@ def status_of_run(run):
     return {
         pinned.get(name, name): rounded(value)
         for name, value in status.items()
+        if name != "closing" or value not in (None, "impurity")  # came after the pins
         if name not in machine
     }
 
