@@ -12,6 +12,7 @@ from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_m
 from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
 from srs_ooc.runs.spec.needs import TrainingShape, extra_nbytes, largest_subspace
 from srs_ooc.runs.spec.options import Options
+from srs_ooc.runs.spec.reading import with_draw_block
 from srs_ooc.samplers.method import Method, method_of, methods
 
 
@@ -92,6 +93,8 @@ def settle(
         # As large a part of the items as of one family: features must meet one another as often.
         default = max(default, ceil(default * (1 + judging.decoys) / 2))
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
+    if given.get("draw_block") is None:
+        sampler = with_draw_block(sampler, shape, size, cap_nbytes)
     _check_draw_block(sampler, size if largest else None)
     if largest:
         method.check(sampler, shape.n_rows, shape.n_candidates, size)
