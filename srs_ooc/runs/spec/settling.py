@@ -93,9 +93,7 @@ def settle(
         # As large a part of the items as of one family: features must meet one another as often.
         default = max(default, ceil(default * (1 + judging.decoys) / 2))
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
-    if given.get("draw_block") is None:
-        sampler = with_draw_block(sampler, shape, size, cap_nbytes)
-    _check_draw_block(sampler, size if largest else None)
+    sampler = _with_draw_block(sampler, given, shape, size if largest else None, cap_nbytes)
     if largest:
         method.check(sampler, shape.n_rows, shape.n_candidates, size)
         check_subspaces(model, shape.n_candidates, size)
@@ -256,10 +254,21 @@ def _settle_subspace(
     return Whole(1, p, " (the features there are)").canonical("subspace_size", int(text))
 
 
-def _check_draw_block(sampler: Params, subspace_size: int | None) -> None:
+def _with_draw_block(
+    sampler: Params,
+    given: dict[str, Any],
+    shape: TrainingShape,
+    subspace_size: int | None,
+    cap_nbytes: int,
+) -> Params:
+    """Return the sampler's options with the block that was given, checked, or a store's own."""
+    if subspace_size is None:  # the budget refuses
+        return sampler
+    if given.get("draw_block") is None:
+        return with_draw_block(sampler, shape, subspace_size, cap_nbytes)
     block = getattr(sampler, "draw_block", 1)
-    if subspace_size is not None:
-        Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+    Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+    return sampler
 
 
 def _flag(name: str) -> str:
