@@ -7,6 +7,7 @@ from typing import Any
 
 from srs_ooc.api.runs import StoreOrPath, store_of
 from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.places import place_of
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS
 from srs_ooc.compaction.compact import compact as compacted
@@ -94,7 +95,7 @@ def verify(path: str | Path) -> Verification:
         Naming the first file that is damaged.
     """
     with python_spelling(), growth_counted():
-        return verified(Path(path))
+        return verified(place_of(path))
 
 
 def compact(
@@ -137,7 +138,7 @@ def compact(
     """
     folder = _folder(run)
     with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
-        place = find_store(ledger, None if store is None else store_of(store).path)
+        place = find_store(ledger, None if store is None else store_of(store).place)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         with interruptible(progress) as watch:
             site = Site(place, megabytes, threads, watch)

@@ -12,6 +12,7 @@ from typing import Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.places import Url
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.planning.expect import planned_run
 from srs_ooc.report.result import Result
@@ -25,25 +26,29 @@ from srs_ooc.runs.place import find_store
 from srs_ooc.runs.request import Request, default_run_path
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, declared
+from srs_ooc.store.opening import open_store as opened_at
+from srs_ooc.store.remote.cache import CacheOptions
 from srs_ooc.store.store import Store
 
-StoreOrPath = Store | str | Path
+StoreOrPath = Store | str | Path | Url
 
 
-def open_store(path: str | Path) -> Store:
+def open_store(path: str | Path | Url, cache: CacheOptions | None = None) -> Store:
     """Open a store: its names, row ids, target and values, each read when asked for.
 
     Parameters
     ----------
-    path : path
+    path : path or URL
         Its folder.
+    cache : CacheOptions, optional
+        Where and how much is kept on this disk of a store at a URL.
 
     Raises
     ------
     StoreError
         If there is none, or its manifest is damaged.
     """
-    return Store.open(Path(path))
+    return opened_at(path, cache=cache)
 
 
 def run(
@@ -74,10 +79,11 @@ def run(
 
     Parameters
     ----------
-    store : Store or path
+    store : Store, path or URL
         The store.
     out : path, optional
-        Folder of the run; the store's stem with ``.run``, beside it, if not given.
+        Folder of the run; the store's stem with ``.run``, beside it, if not given; of a
+        store at a URL, in the current folder.
     method, judge : str, optional
         How subspaces are chosen, and the test of relevance.
     iterations : int, optional
@@ -138,7 +144,7 @@ def run(
             names_file(validation_rows, Path(scratch) / "validation", "validation_rows"),
             cluster_given(client, worker_memory_mb),
         )
-        folder = default_run_path(opened.path) if out is None else Path(out)
+        folder = default_run_path(opened.place) if out is None else Path(out)
         with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
             _work(ledger, opened, request, progress)
     return Result(folder)
@@ -190,7 +196,7 @@ def resume(
             cluster=cluster_given(client, worker_memory_mb),
         )
         with closing(Ledger(folder, writable=True, accept_loss=accept_loss)) as ledger:
-            found = find_store(ledger, None if store is None else store_of(store).path)
+            found = find_store(ledger, None if store is None else store_of(store).place)
             _work(ledger, found, request, progress)
     return Result(folder)
 
@@ -210,7 +216,7 @@ def open_run(path: str | Path, store: StoreOrPath | None = None) -> Result:
     RunError
         If there is no run, or it is damaged.
     """
-    return Result(path, store.path if isinstance(store, Store) else store)
+    return Result(path, store.place if isinstance(store, Store) else store)
 
 
 def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
@@ -238,7 +244,7 @@ def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
         absent = [name for name, place in zip(wanted, places.tolist(), strict=True) if place < 0]
         if absent:
             raise UsageError(
-                f"names: expected features of {opened.path}, found {absent[0]!r}, which is none."
+                f"names: expected features of {opened.place}, found {absent[0]!r}, which is none."
             )
         with opened.unchanged():
             values = values_of(opened, places)

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import click
 
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.output import echo_json, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress, watched
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, compact
 from srs_ooc.compaction.fold_runs import Site
 from srs_ooc.results.small_set import MemberRecord, SmallSet, small_set
@@ -22,7 +24,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 
 @click.command("compact")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--store", type=click.Path(path_type=Path), help="The run's store, if it was moved.")
+@click.option("--store", type=STORE, help="The run's store, if it was moved.")
 @click.option("--max-features", type=click.IntRange(1), metavar="K",
               help="The best set of exactly K features, or of all there are.  [default: as few as "
               "are within one standard error of the best]")  # fmt: skip
@@ -40,7 +42,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 def compact_command(
     run: Path,
-    store: Path | None,
+    store: Place | None,
     max_features: int | None,
     folds: int,
     repeats: int,

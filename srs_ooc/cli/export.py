@@ -8,19 +8,21 @@ import numpy as np
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import RunError
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.export_formats import writer_of
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.store.store import Store
+from srs_ooc.store.opening import open_store
 
 _FILE = click.Path(path_type=Path)
 
 
 @click.command("export")
-@click.argument("store", type=_FILE)
+@click.argument("store", type=STORE)
 @click.argument("run", type=_FILE)
 @click.argument("out", type=_FILE)
 @click.option("--top", type=click.IntRange(1), metavar="N",
@@ -28,7 +30,7 @@ _FILE = click.Path(path_type=Path)
 @SAFE_OPTION
 @MEMORY_OPTION
 def export_command(
-    store: Path,
+    store: Place,
     run: Path,
     out: Path,
     top: int | None,
@@ -49,7 +51,7 @@ def export_command(
     writer_of(out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
-    opened = Store.open(store)
+    opened = open_store(store)
     reading = Reading(ledger, opened, memory_mb * MB)
     ledger.close()
     stored = reading.top(top) if top else reading.selected()

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.output import (
     MEMORY_OPTION,
@@ -15,6 +16,7 @@ from srs_ooc.cli.output import (
     stream_json,
     stream_table,
 )
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
@@ -39,7 +41,7 @@ _VERDICT_COLUMNS = {
 
 @click.command("features")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--store", type=click.Path(path_type=Path), help="The run's store, if it was moved.")
+@click.option("--store", type=STORE, help="The run's store, if it was moved.")
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="Only the N best.  [default: 50 in a table, all in CSV and JSON]")  # fmt: skip
@@ -50,7 +52,7 @@ _VERDICT_COLUMNS = {
 @click.option("--why", metavar="NAME", help="Say why this feature is in or out.")
 def features_command(
     run: Path,
-    store: Path | None,
+    store: Place | None,
     only_selected: bool,
     top: int | None,
     as_csv: bool,

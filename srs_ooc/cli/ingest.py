@@ -1,25 +1,31 @@
 """``srs-ooc ingest``: a table into a store."""
 
 import csv
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
 from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.cli.ingest_report import report_forecast, report_store
+from srs_ooc.cli.ingest_sources import Sources, with_workers
 from srs_ooc.cli.shows import progress_option
+from srs_ooc.cli.store_type import STORE
+from srs_ooc.ingestion.destination import made_first_at, make_at
 from srs_ooc.ingestion.forced_kinds import ForcedKinds, pair_of
 from srs_ooc.ingestion.forecast import forecast
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
-from srs_ooc.ingestion.pipeline import ingest_table
 
 
 @click.command("ingest")
-@click.argument("source", type=click.Path(path_type=Path))
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("tables", metavar="SOURCE...", nargs=-1, required=True,
+                type=click.Path(path_type=Path))  # fmt: skip
+@click.argument("store", type=STORE)
 @click.option("--target", metavar="NAME", help="Column of the target. [default: the last one]")
 @click.option(
     "--no-target",
@@ -139,10 +145,11 @@ from srs_ooc.ingestion.pipeline import ingest_table
 @click.option("--overwrite", is_flag=True, help="Replace STORE, once the new one is complete.")
 @progress_option
 @click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write nothing.")
+@with_workers
 def ingest_command(
     *,
-    source: Path,
-    store: Path,
+    tables: tuple[Path, ...],
+    store: Place,
     target: str | None,
     no_target: bool,
     task: str,
@@ -171,18 +178,23 @@ def ingest_command(
     overwrite: bool,
     shows: str | None,
     dry_run: bool,
+    **workers: Any,
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
+
+    Several SOURCEs are pieces of one table: the same rows, other columns. The first has the target.
+    They are coded one by one, or by the workers of --dask, and put together; the same command again
+    does those that are missing.
 
     Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
     SciPy's sparse matrices), Parquet, Feather and svmlight files are read as they are. All columns
     but those named otherwise are features: numbers, or texts, which are categories. Missing values
-    are stored as such. STORE appears complete or not at all.
+    are stored as such. STORE appears complete or not at all; at a URL
+    (s3://, gs://, az://) it is made in $SRS_OOC_CACHE_DIR first, then copied.
     """
-    _check_source(source)
+    _check_sources(tables)
     sample_table = _sample_table(orient, samples, id_name, target, covariates)
     side = _side_columns(sample_table, names, target, target_file)
-    text = TextForm(separator, comment, decimal, missing or None, header=not no_header)
     options = IngestOptions(
         target=target,
         task=task,
@@ -196,24 +208,38 @@ def ingest_command(
         memory_nbytes=memory_mb * MB,
         code_dtype=code_dtype,
         keep_values=not no_values,
-        text=text,
+        text=TextForm(separator, comment, decimal, missing or None, header=not no_header),
         samples=sample_table,
         overwrite=overwrite,
         no_target=no_target,
     )
+    sources = Sources(tables, side, **workers)
     if dry_run:
-        report_forecast(forecast(source, store, options), options.memory_nbytes)
-        return
+        _foretell(sources, store, options)
+    else:
+        _ingest(sources, store, options, shows)
+
+
+def _foretell(sources: Sources, store: Place, options: IngestOptions) -> None:
+    sources.check_single("--dry-run")
+    found = forecast(sources.tables[0], made_first_at(store), options)
+    report_forecast(found, options.memory_nbytes)
+
+
+def _ingest(sources: Sources, store: Place, options: IngestOptions, shows: str | None) -> None:
     with byte_progress(shows) as progress:
-        report_store(store, ingest_table(source, store, options, progress, side=side))
+        make = partial(sources.ingest, options=options, progress=progress)
+        manifest = make_at(store, make, overwrite=options.overwrite, progress=progress)
+    report_store(store, manifest)
 
 
-def _check_source(source: Path) -> None:
-    if source.is_fifo() or source.is_char_device():
-        raise InputError(
-            f"{source}: expected a file, which is read more than once, found a pipe or a device. "
-            "Give a text table on standard input with `-` as SOURCE."
-        )
+def _check_sources(tables: tuple[Path, ...]) -> None:
+    for source in tables:
+        if source.is_fifo() or source.is_char_device():
+            raise InputError(
+                f"{source}: expected a file, which is read more than once, found a pipe or a "
+                "device. Give a text table on standard input with `-` as SOURCE."
+            )
 
 
 def _side_columns(

@@ -1,8 +1,7 @@
 """What `ingest` prints: what an ingest would take, and what was found out about a table."""
 
-from pathlib import Path
-
 from srs_ooc.base.budget import cap_to_name
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import say
 from srs_ooc.ingestion.forecast import Forecast
@@ -24,7 +23,7 @@ def report_forecast(found: Forecast, cap: int) -> None:
     say(f"memory: --memory-mb {least} or more; {cap // MB} is {words}")
 
 
-def report_store(store: Path, manifest: Manifest) -> None:
+def report_store(store: Place, manifest: Manifest) -> None:
     """Say what is in a new store, and what of it was found rather than said."""
     inferred = manifest.inferred
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")

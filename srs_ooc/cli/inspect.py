@@ -1,16 +1,18 @@
 """``srs-ooc inspect``: what a store says of itself."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
 from srs_ooc.base.budget import Budget
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, say
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.store.kinds import describe_counts
+from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 READING_NBYTES = 8 * MB
@@ -19,11 +21,11 @@ _FIRST_CLASSES = 20
 
 
 @click.command("inspect")
-@click.argument("store", type=click.Path(path_type=Path))
+@click.argument("store", type=STORE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @click.option("--verify", is_flag=True, help="Read all of it, as `srs-ooc verify` does.")
 @MEMORY_OPTION
-def inspect_command(store: Path, as_json: bool, verify: bool, memory_mb: int) -> None:
+def inspect_command(store: Place, as_json: bool, verify: bool, memory_mb: int) -> None:
     """Say what is in STORE: shape, target, classes, missing values, sizes, first names.
 
     \b
@@ -39,7 +41,7 @@ def inspect_command(store: Path, as_json: bool, verify: bool, memory_mb: int) ->
       row_ids                   name of the column of row ids, or null
       n_missing_cells, n_missing_features
       code_dtype, values_dtype  values_dtype is null where only codes are kept
-      codes_nbytes, store_nbytes
+      codes_nbytes, store_nbytes   the latter null at a URL whose server lists no files
       format, fingerprint       version of the layout; identity of the store
       source, inferred          where the table came from; what was inferred
       first_names               of the first features, in the order of the source
@@ -48,7 +50,7 @@ def inspect_command(store: Path, as_json: bool, verify: bool, memory_mb: int) ->
     budget = Budget(memory_mb * MB)
     budget.grant("reading a store in pieces", READING_NBYTES)
     budget.check()
-    opened = Store.open(store)
+    opened = open_store(store)
     if verify:
         opened.verify()
     opened.check_files()
@@ -78,9 +80,7 @@ def _facts(store: Store, verified: bool) -> dict[str, Any]:
         "code_dtype": manifest.code_dtype,
         "values_dtype": manifest.values_dtype,
         "codes_nbytes": manifest.codes_nbytes,
-        "store_nbytes": sum(
-            file.stat().st_size for file in store.path.rglob("*") if file.is_file()
-        ),
+        "store_nbytes": store.stored_nbytes(),
         "format": manifest.format,
         "fingerprint": store.fingerprint,
         "source": manifest.source,
@@ -98,7 +98,7 @@ def _target_range(store: Store) -> list[float] | None:
     return [float(ends.min()), float(ends.max())]
 
 
-def _show(store: Path, facts: dict[str, Any]) -> None:
+def _show(store: Place, facts: dict[str, Any]) -> None:
     counts = [
         f"{label} ({count})"
         for label, count in zip(facts["classes"], facts["class_counts"], strict=True)
@@ -106,7 +106,7 @@ def _show(store: Path, facts: dict[str, Any]) -> None:
     more = f", ... {len(counts)} in all" if len(counts) > _FIRST_CLASSES else ""
     names = ", ".join(facts["first_names"])
     low_high = facts["target_range"]
-    dropped = facts["n_dropped_rows"]
+    dropped, on_disk = facts["n_dropped_rows"], facts["store_nbytes"]
     lines = {
         "store": str(store),
         "rows": f"{facts['n_rows']}" + (f" ({dropped} without a target left out)" * bool(dropped)),
@@ -121,7 +121,7 @@ def _show(store: Path, facts: dict[str, Any]) -> None:
         "missing": f"{facts['n_missing_cells']} cells in {facts['n_missing_features']} features",
         "codes": f"{facts['code_dtype']}, {describe_nbytes(facts['codes_nbytes'])}",
         "values": facts["values_dtype"] or "not kept",
-        "on disk": describe_nbytes(facts["store_nbytes"]),
+        "on disk": "" if on_disk is None else describe_nbytes(on_disk),
         "names": names + (", ..." if facts["n_features"] > len(facts["first_names"]) else ""),
         "source": facts["source"].get("name", "not recorded"),
         "fingerprint": facts["fingerprint"],

@@ -8,20 +8,22 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.config import read_config
 from srs_ooc.cli.options import FILE, option_of, with_options
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, echo_json, say
 from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.shows import progress_option
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.request import Network, NetworkRequest
-from srs_ooc.store.store import Store
+from srs_ooc.store.opening import open_store
 
 
 @click.command("network")
-@click.argument("store", type=FILE)
+@click.argument("store", type=STORE)
 @click.option("--regulators", type=FILE, metavar="FILE",
               help="Features that may regulate, one name a line.  [default: all]")  # fmt: skip
 @click.option("--targets", type=FILE, metavar="FILE",
@@ -43,7 +45,7 @@ from srs_ooc.store.store import Store
 @MEMORY_OPTION
 @progress_option
 def network_command(
-    store: Path,
+    store: Place,
     regulators: Path | None,
     targets: Path | None,
     rows: Path | None,
@@ -74,7 +76,7 @@ def network_command(
     progress = RunProgress(memory_mb, shows)
     with watched(progress) as (watch, signals):
         network = work_on_network(
-            Store.open(store), request, watch, lambda text: say(text, err=True)
+            open_store(store), request, watch, lambda text: say(text, err=True)
         )
     if not network.is_done:
         say(

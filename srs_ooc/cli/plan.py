@@ -6,20 +6,22 @@ from typing import Any
 
 import click
 
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import echo_json, say
-from srs_ooc.cli.run import only_store
+from srs_ooc.cli.store_option import only_store
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.planning.degrees import DegreeTime
 from srs_ooc.planning.plan import Plan, make_plan, plan_values
 from srs_ooc.planning.subject import Numbers, subject_asked
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.store.store import Store
+from srs_ooc.store.opening import open_store
 
 
 @click.command("plan")
-@click.argument("store", required=False, type=click.Path(path_type=Path))
+@click.argument("store", required=False, type=STORE)
 @click.option("--n-rows", type=click.IntRange(2), metavar="N", help="Without a store: rows.")
 @click.option("--n-features", type=click.IntRange(1), metavar="P", help="... features.")
 @click.option("--n-classes", type=click.IntRange(2), metavar="C",
@@ -32,7 +34,7 @@ from srs_ooc.store.store import Store
 @with_options(identity_options() + INPUT_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def plan_command(
-    store: Path | None,
+    store: Place | None,
     n_rows: int | None,
     n_features: int | None,
     n_classes: int | None,
@@ -60,7 +62,7 @@ def plan_command(
         validation_file=validation_file,
     )
     found = store is not None or numbers == Numbers()
-    place = (lambda: Store.open(only_store() if store is None else store)) if found else None
+    place = (lambda: open_store(only_store() if store is None else store)) if found else None
     plan = make_plan(subject_asked(place, numbers, request), request.options)
     if as_json:
         echo_json(plan_values(plan))
@@ -85,7 +87,7 @@ def _table_lines(plan: Plan) -> list[str]:
     subject = plan.subject
     shape, counts = subject.shape, ", ".join(f"{count:,}" for count in subject.class_counts)
     target = f"classes of {counts}" if counts else "a target of numbers"
-    where = "numbers alone" if subject.store is None else str(subject.store.path)
+    where = "numbers alone" if subject.store is None else str(subject.store.place)
     equal = ", taken as equal" if subject.store is None else ""
     return [f"{where}: {shape.n_rows:,} rows ({target}{equal}), {shape.n_candidates:,} features"]
 
@@ -115,11 +117,17 @@ _WEIGHED = [
 ]
 
 
+def _where(plan: Plan) -> str:
+    if plan.subject.is_remote:
+        return "the server, until what is asked for is kept here,"
+    return "a cold disk"
+
+
 def _time_lines(plan: Plan) -> list[str]:
     kind = "measured" if plan.speed.measured else "an ESTIMATE"
     draws, alpha = plan.draws, plan.subject.spec.alpha
     cold = "" if plan.memory.mapped else (
-        f"\n  from a cold disk add about {_seconds(plan.cold_seconds)} each"
+        f"\n  from {_where(plan)} add about {_seconds(plan.cold_seconds)} each"
     )  # fmt: skip
     never = "never: R fills the subspace"
     one = f"{draws.one:,}" if draws.one is not None else never

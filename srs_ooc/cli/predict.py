@@ -4,8 +4,10 @@ from pathlib import Path
 
 import click
 
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.output import echo_json, say
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.ensemble.predict import predict
 
 _FILE = click.Path(path_type=Path)
@@ -21,7 +23,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--memory-mb", type=click.IntRange(1), default=512, show_default=True, metavar="MB",
               help="Cap on the peak resident memory of the whole process, in MB of 10^6 "
               "bytes.")  # fmt: skip
-@click.option("--store", type=_FILE, help="The run's store, if it was moved.")
+@click.option("--store", type=STORE, help="The run's store, if it was moved.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 def predict_command(
     run: Path,
@@ -29,7 +31,7 @@ def predict_command(
     out: Path,
     row_ids: str | None,
     memory_mb: int,
-    store: Path | None,
+    store: Place | None,
     as_json: bool,
 ) -> None:
     """Predict the class or number of each row of DATA by the trees of RUN into the CSV file OUT.

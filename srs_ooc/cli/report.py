@@ -6,8 +6,10 @@ import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import say
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.report.drawing import FIGURES
 from srs_ooc.report.facts import facts_of
 from srs_ooc.report.writing import KINDS, default_path, opened, text_of, write_figure, write_report
@@ -26,7 +28,7 @@ _FILE = click.Path(path_type=Path)
                    "file, else html]")  # fmt: skip
 @click.option("--figure", type=click.Choice(list(FIGURES)),
               help="One figure alone, to a file .svg, .png or .pdf.")  # fmt: skip
-@click.option("--store", type=_FILE, help="The run's store, if it was moved.")
+@click.option("--store", type=STORE, help="The run's store, if it was moved.")
 @click.option("--overwrite", is_flag=True, help="Replace a report that is there.")
 @click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
               help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "
@@ -36,7 +38,7 @@ def report_command(
     out: Path | None,
     kind: str | None,
     figure: str | None,
-    store: Path | None,
+    store: Place | None,
     overwrite: bool,
     memory_mb: int | None,
 ) -> None:

@@ -9,6 +9,7 @@ import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.places import Place, Url
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.config import read_config
@@ -17,6 +18,8 @@ from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_opti
 from srs_ooc.cli.output import say
 from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.shows import progress_option
+from srs_ooc.cli.store_option import only_store, with_cache
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.planning.expect import planned_run
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import Status, status_of
@@ -27,6 +30,8 @@ from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.request import Request, default_run_path, fresh_run_path
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options, RunSpec
+from srs_ooc.store.opening import open_store
+from srs_ooc.store.remote.cache import CacheOptions
 from srs_ooc.store.store import Store
 
 SHOWN = 20
@@ -50,9 +55,10 @@ WORK_OPTIONS = [
 
 
 @click.command("run")
-@click.argument("store", required=False, type=FILE)
+@click.argument("store", required=False, type=STORE)
 @with_options(WORK_OPTIONS + identity_options() + INPUT_OPTIONS)
 @with_cluster
+@with_cache
 @click.option("--save-trees/--no-save-trees", default=None,
               help="Keep every tree in the run's folder, for `srs-ooc predict`; settled when the "
               "run is created.  [default: no]")  # fmt: skip
@@ -64,10 +70,11 @@ WORK_OPTIONS = [
     "--out",
     type=FILE,
     metavar="RUN",
-    help="Folder of the run.  [default: the store's stem with .run, beside it]",
+    help="Folder of the run.  [default: the store's stem with .run, beside it; of a store at a "
+    "URL, in the current folder]",
 )
 def run_command(
-    store: Path | None,
+    store: Place | None,
     iterations: int | None,
     memory_mb: int | None,
     until_stable: bool,
@@ -81,6 +88,7 @@ def run_command(
     fresh: bool,
     out: Path | None,
     cluster: Cluster | None,
+    cache: CacheOptions,
     **identity: Any,
 ) -> None:
     """Select features of STORE, or of the only store in the current folder.
@@ -88,7 +96,7 @@ def run_command(
     The same command again goes on with the run where it was interrupted, or prints its result.
     """
     process_nbytes()  # of the program alone, before there is work
-    opened = Store.open(only_store() if store is None else store)
+    opened = open_store(only_store() if store is None else store, cache=cache)
     request = Request(
         Options(**identity),
         exclude_file,
@@ -102,7 +110,7 @@ def run_command(
         validation_file,
         cluster,
     )
-    run = _folder(opened.path, out, fresh=fresh)
+    run = _folder(opened.place, out, fresh=fresh)
     is_new = not run.exists()
     ledger = open_or_create(opened, run, request, planned_run)
     if is_new and iterations is None:
@@ -113,8 +121,8 @@ def run_command(
             err=True,
         )
     if is_new:
-        _say_notes(ledger, opened)
-        if fresh:
+        _say_notes(ledger, opened, is_given=identity.get("draw_block") is not None)
+        if fresh or isinstance(opened.place, Url):
             say(f"a run of its own: {run}", err=True)
     _work(ledger, opened, request, shows)
 
@@ -123,6 +131,7 @@ def run_command(
 @click.argument("run", type=FILE)
 @with_options(WORK_OPTIONS)
 @with_cluster
+@with_cache
 @click.option("--accept-loss", is_flag=True,
               help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
 def resume_command(
@@ -134,6 +143,7 @@ def resume_command(
     shows: str | None,
     accept_loss: bool,
     cluster: Cluster | None,
+    cache: CacheOptions,
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     process_nbytes()
@@ -145,10 +155,10 @@ def resume_command(
         until_stable=until_stable,
         cluster=cluster,
     )
-    _work(ledger, find_store(ledger), request, shows)
+    _work(ledger, find_store(ledger, cache=cache), request, shows)
 
 
-def _folder(store: Path, out: Path | None, *, fresh: bool) -> Path:
+def _folder(store: Place, out: Path | None, *, fresh: bool) -> Path:
     """Return the folder of the run that is asked for."""
     if fresh and out is not None:
         raise UsageError("expected --fresh or --out, found both. --out FOLDER alone is enough.")
@@ -157,23 +167,14 @@ def _folder(store: Path, out: Path | None, *, fresh: bool) -> Path:
     return default_run_path(store) if out is None else out
 
 
-def only_store() -> Path:
-    """Return the only store in the current folder, or say what was found."""
-    stores = sorted(path.parent for path in Path().glob("*.zarr/zarr.json"))
-    if len(stores) != 1:
-        found = "none" if not stores else ", ".join(path.name for path in stores)
-        raise UsageError(
-            f"expected one store (*.zarr) in the current folder, found {found}. "
-            "Name one: `srs-ooc run STORE`."
-        )
-    return stores[0]
-
-
-def _say_notes(ledger: Ledger, store: Store) -> None:
+def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
     spec, excluded = spec_of(ledger), ledger.input("excluded", "<u4")
     n_candidates = store.n_features - (0 if excluded is None else len(excluded))
     for note in spec.method.notes(spec.sampler, n_candidates):
         say(note, err=True)
+    if spec.draw_block > 1 and not is_given:
+        why = "the store is larger than the cap; `--draw-block 1` is the paper's way"
+        say(f"--draw-block not given: {spec.draw_block} ({why}).", err=True)
 
 
 def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> None:

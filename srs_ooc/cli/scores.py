@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Whole
+from srs_ooc.base.places import Place
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB, counted
-from srs_ooc.cli.options import FILE, TABLE_OPTIONS, option_of, with_options
+from srs_ooc.cli.options import TABLE_OPTIONS, option_of, with_options
 from srs_ooc.cli.output import (
     MEMORY_OPTION,
     SAFE_OPTION,
@@ -25,12 +26,14 @@ from srs_ooc.cli.output import (
     stream_table,
 )
 from srs_ooc.cli.progress import RunProgress
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.column_scores.base import ColumnScore
 from srs_ooc.runs.inputs import InputFiles, Inputs, resolve
 from srs_ooc.runs.item_weights import STAGE, Scoring, scan_of, scoring_leases
 from srs_ooc.runs.memory import check_stages
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.samplers.method import ScoreGround
+from srs_ooc.store.opening import open_store
 from srs_ooc.store.scan import Scan
 from srs_ooc.store.store import Store
 
@@ -51,7 +54,7 @@ class ScoreRecord:
 
 
 @click.command("scores")
-@click.argument("store", type=FILE)
+@click.argument("store", type=STORE)
 @with_options([option_of(name, option) for name, option in ScoreParams.options().items()])
 @click.option(
     "--seed",
@@ -72,7 +75,7 @@ class ScoreRecord:
 @SAFE_OPTION
 @MEMORY_OPTION
 def scores_command(
-    store: Path,
+    store: Place,
     seed: int,
     exclude_file: Path | None,
     exclude_missing: bool,
@@ -96,7 +99,7 @@ def scores_command(
     process_nbytes()  # of the program alone, before there is work
     params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
-    opened = Store.open(store)
+    opened = open_store(store)
     with opened.unchanged():
         opened.check_files()
         files = InputFiles.of(opened, exclude_file, rows_file, exclude_missing=exclude_missing)

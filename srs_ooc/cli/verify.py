@@ -1,18 +1,18 @@
 """``srs-ooc verify``: read a store, or a run, and find damage."""
 
-from pathlib import Path
-
 import click
 
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import counted, describe_nbytes
 from srs_ooc.cli.output import echo_json, say
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.verification import Verification, verify
 
 
 @click.command("verify")
-@click.argument("path", metavar="STORE|RUN", type=click.Path(path_type=Path))
+@click.argument("path", metavar="STORE|RUN", type=STORE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-def verify_command(path: Path, as_json: bool) -> None:
+def verify_command(path: Place, as_json: bool) -> None:
     """Read every byte of a store or a run that any command could use, and compare.
 
     Says what was read; the first damage ends it, with the file named and exit status 2.

@@ -86,7 +86,7 @@ def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: S
         spec = replace(spec, rows=str(digest(rows, "rows")))
         meta = {
             "spec": spec.to_json(),
-            PLACES: places_of(site.store.path, folder),
+            PLACES: places_of(site.store.place, folder),
             "memory_mb": site.memory_mb,
             "iterations": ledger.progress().iteration,
             UNTIL_STABLE: False,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.ensemble.csv_panels import CsvPanels
 from srs_ooc.ensemble.ensemble import probabilities
@@ -51,7 +52,7 @@ class Model:
     store: str
 
     @classmethod
-    def of(cls, run: Path, store: Path | None = None) -> "Model":
+    def of(cls, run: Path, store: Place | None = None) -> "Model":
         """Return the ensemble of a run, as of its last commit.
 
         Raises

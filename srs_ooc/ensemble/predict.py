@@ -8,6 +8,7 @@ from pathlib import Path
 from srs_ooc.base.atomic import published_file
 from srs_ooc.base.budget import Budget, process_nbytes
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.ensemble.csv_panels import CsvPanels, most_csv_nbytes
 from srs_ooc.ensemble.ensemble import ensemble_nbytes, most_ensemble_nbytes, probabilities
@@ -27,6 +28,7 @@ from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.task import Task
 from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import block_nbytes
 from srs_ooc.trees.response import TARGET_BITS
@@ -59,7 +61,7 @@ def predict(
     *,
     row_ids: str | None = None,
     memory_nbytes: int = 512 * MB,
-    store: Path | None = None,
+    store: Place | None = None,
 ) -> Report:
     """Predict the class or target of each row of a table by a run's trees, as of its last commit.
 
@@ -90,7 +92,7 @@ def predict(
     ledger = Ledger(run, writable=False)
     try:
         trees = TreeReader(ledger)
-        opened = Store.open(data) if data.is_dir() else None
+        opened = open_store(data) if data.is_dir() else None
         splits = load_splits(run, trees)
         if splits is None:
             training = find_store(ledger, store)
@@ -123,13 +125,13 @@ def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) ->
     if store is not None:
         if row_ids is not None:
             raise UsageError(
-                f"--row-ids: expected with a CSV file, found the store {store.path}, which has "
+                f"--row-ids: expected with a CSV file, found the store {store.place}, which has "
                 "row ids of its own. Leave it out."
             )
         same_target = store.manifest.target_name == splits.facts["target_name"]
         if same_target and splits.facts["classes"] and store.manifest.task == "regression":
             raise UsageError(
-                f"{store.path}: expected a target of classes, as in training, found one of "
+                f"{store.place}: expected a target of classes, as in training, found one of "
                 "numbers. Ingest the table with --task classification."
             )
     elif row_ids in splits.names:

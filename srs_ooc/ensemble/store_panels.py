@@ -36,7 +36,7 @@ class StorePanels:
         absent = [n for n, source in zip(splits.names, found.tolist(), strict=True) if source < 0]
         if absent:
             raise InputError(
-                f"{store.path}: expected the {len(splits.names)} features that the trees use, "
+                f"{store.place}: expected the {len(splits.names)} features that the trees use, "
                 f"found {len(absent)} of them missing: {shown(absent)}. Features are found by "
                 "name; ingest a table that has them."
             )
@@ -54,7 +54,7 @@ class StorePanels:
             if (texts is None) != (known is None):
                 kinds = ("numbers", "categories") if texts is None else ("categories", "numbers")
                 raise InputError(
-                    f"{self._store.path}: expected {kinds[1]} in feature "
+                    f"{self._store.place}: expected {kinds[1]} in feature "
                     f"{self._splits.names[i]!r}, as in training, found {kinds[0]}. "
                     "Ingest the table with --kind."
                 )
@@ -134,7 +134,7 @@ def row_facts(store: Store, n_rows: int) -> Iterator[tuple[int, list[str], list[
         some = list(islice(ids, n_rows))
         codes = target[first : first + n_rows].tolist()
         if len(some) != len(codes):
-            raise StoreError(f"{store.path}: expected {manifest.n_rows} row ids, found fewer.")
+            raise StoreError(f"{store.place}: expected {manifest.n_rows} row ids, found fewer.")
         if manifest.task == "regression":
             yield first, some, [repr(value) for value in codes]
         else:

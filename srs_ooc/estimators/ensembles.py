@@ -25,7 +25,7 @@ class _Ensemble(SRSSelector):
 
     def _take_result(self, result: Result) -> None:
         super()._take_result(result)
-        self.ensemble_ = Model.of(result.run, result.store.path)
+        self.ensemble_ = Model.of(result.run, result.store.place)
 
     def _shares(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
@@ -74,7 +74,7 @@ class SRSClassifier(ClassifierMixin, _Ensemble):
 
     def _take_names(self, store: Store) -> None:
         if not store.manifest.classes:
-            raise ValueError(f"{store.path}: expected a target of classes, found numbers.")
+            raise ValueError(f"{store.place}: expected a target of classes, found numbers.")
         super()._take_names(store)
         self._is_coded = False
         self.classes_ = np.array(store.manifest.classes)
@@ -113,7 +113,7 @@ class SRSRegressor(RegressorMixin, _Ensemble):
 
     def _take_names(self, store: Store) -> None:
         if store.manifest.classes:
-            raise ValueError(f"{store.path}: expected a target of numbers, found classes.")
+            raise ValueError(f"{store.place}: expected a target of numbers, found classes.")
         super()._take_names(store)
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -238,7 +238,7 @@ trees_per_subspace : optional
             differ = any(a != b for a, b in zip(store.names, names, strict=True))
         if differ:
             raise ValueError(
-                f"{store.path}: expected a store with the {self.n_features_in_} features of the "
+                f"{store.place}: expected a store with the {self.n_features_in_} features of the "
                 f"fit, in their order, found {store.n_features}, or others. Ingest a table that "
                 "has them."
             )

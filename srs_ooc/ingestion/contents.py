@@ -101,10 +101,14 @@ class StoreForm:
         return 0 if self.values_dtype else min(max_codes(self.code_dtype), shape.n_rows)
 
 
-def stored_positions(n_features: int) -> NDArray[np.uint32]:
-    """Return the source position of each stored feature: a fixed keyed permutation."""
+def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
+    """Return the source position of each stored feature: a fixed keyed permutation.
+
+    Of a piece of a table, whose features begin at position ``first`` there, they are counted from
+    the piece's own first one. Its order is that of the whole table, with the others left out.
+    """
     keys = np.empty(n_features, np.uint64)
     for start in range(0, n_features, _BLOCK):
         stop = min(start + _BLOCK, n_features)
-        keys[start:stop] = derive_array(ORDER_KEY, np.arange(start, stop))
+        keys[start:stop] = derive_array(ORDER_KEY, np.arange(first + start, first + stop))
     return np.argsort(keys, kind="stable").astype(np.uint32)

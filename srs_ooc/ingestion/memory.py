@@ -1,5 +1,7 @@
 """The memory of an ingest: what each stage leases of the budget, and what the cap leaves."""
 
+import gc
+import sys
 from dataclasses import dataclass
 
 from srs_ooc.base.budget import Budget, cap_to_name, resident_nbytes
@@ -56,6 +58,13 @@ def budget_of(cap: int, resident: int | None = None) -> Budget:
     budget = Budget(cap, resident_nbytes() if resident is None else resident)
     budget.grant("working room", SLACK_NBYTES)
     return budget
+
+
+def release() -> None:
+    """Give back what an ingest has let go of, before another one counts what there is."""
+    gc.collect()
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,8 @@ class IngestOptions:
         Says what samples are where a row of a text table is a feature.
     overwrite : bool
         Replace a store that is there, once the new one is complete.
+    first_feature : int
+        Place of the first feature in the table that this one is a piece of.
     """
 
     target: str | None = None
@@ -86,6 +88,7 @@ class IngestOptions:
     samples: SampleTable | None = None
     overwrite: bool = False
     no_target: bool = False
+    first_feature: int = 0
 
     def form(self, values_dtype: str = "float64") -> StoreForm:
         """Return how the store keeps values of a dtype."""

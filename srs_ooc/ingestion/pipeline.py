@@ -9,11 +9,13 @@ from typing import Any
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.places import Place, place_of
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ingestion.choosing import open_reading
 from srs_ooc.ingestion.columns import kept_columns
 from srs_ooc.ingestion.contents import ByteProgress
+from srs_ooc.ingestion.destination import make_at
 from srs_ooc.ingestion.disk import check_replaceable, disk_errors
 from srs_ooc.ingestion.forced_kinds import ForcedKinds
 from srs_ooc.ingestion.memory import check_columns, load_libraries
@@ -31,7 +33,7 @@ from srs_ooc.store.manifest import NO_TARGET, Manifest
 @growth_counted()
 def ingest(
     table: Any,
-    store: str | Path,
+    store: str | Place,
     *,
     target: Any = None,
     names: Any = None,
@@ -57,8 +59,9 @@ def ingest(
     table : path, ndarray, DataFrame, pyarrow.Table, or sparse matrix, (n_rows, n_columns)
         A file of any format ``srs-ooc ingest`` reads, or an object of NumPy, pandas, polars,
         PyArrow or SciPy. NaN and nulls are missing values. Sparse matrices stay sparse.
-    store : path
-        The store to make; it appears complete or not at all.
+    store : path or URL
+        The store to make; it appears complete or not at all. One for a URL is made on this disk
+        first.
     target : str or sequence (n_rows,), optional
         Name of the column of class labels or numbers, or those; the last column if not given.
     names : path or sequence of str (n_columns,), optional
@@ -137,7 +140,12 @@ def ingest(
             if item is not None and not isinstance(item, str)
         },
     )
-    return ingest_table(table, Path(store), options, progress, side=side)
+    return make_at(
+        place_of(store),
+        lambda path: ingest_table(table, path, options, progress, side=side),
+        overwrite=overwrite,
+        progress=progress,
+    )
 
 
 def ingest_table(
@@ -227,6 +235,7 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
         batch_features=batch,
         n_threads=n_threads,
         progress=work.tell,
+        first_feature=options.first_feature,
     )
     reading.check_unchanged()
     return manifest

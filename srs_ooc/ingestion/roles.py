@@ -32,6 +32,8 @@ class Roles:
         Columns left out.
     others : tuple of (str, int)
         Columns of weights, strata and groups, each with what it is.
+    first_feature : int
+        Place of the first feature in the table that the source is a piece of.
     """
 
     n_columns: int
@@ -39,6 +41,7 @@ class Roles:
     row_ids: int | None
     ignored: frozenset[int]
     others: tuple[tuple[str, int], ...] = ()
+    first_feature: int = 0
 
     @property
     def special(self) -> frozenset[int]:
@@ -63,7 +66,7 @@ class Roles:
         is_feature = np.ones(self.n_columns, np.bool_)
         is_feature[list(self.special)] = False
         columns = np.flatnonzero(is_feature)
-        return columns[stored_positions(self.n_features)]
+        return columns[stored_positions(self.n_features, self.first_feature)]
 
     def slots(self) -> NDArray[np.int32]:
         """Return for each column where its cells go, for a ``TableReader``."""
@@ -71,7 +74,9 @@ class Roles:
         is_feature = np.ones(self.n_columns, np.bool_)
         is_feature[list(self.special)] = False
         place = np.empty(self.n_features, np.int32)
-        place[stored_positions(self.n_features)] = np.arange(self.n_features, dtype=np.int32)
+        place[stored_positions(self.n_features, self.first_feature)] = np.arange(
+            self.n_features, dtype=np.int32
+        )
         slots[is_feature] = place
         slots[list(self.ignored)] = IGNORED
         for _, column, slot in self.texts():
@@ -111,7 +116,7 @@ def choose_roles(
     single = {what: column for _, what, column in named}
     others = tuple((what, column) for _, what, column in named if what in ROW_COLUMNS)
     target, row_ids = single.get("target"), single.get("row_ids")
-    roles = Roles(len(header), target, row_ids, ignored, others)
+    roles = Roles(len(header), target, row_ids, ignored, others, options.first_feature)
     if roles.n_features < 1:
         raise InputError(
             f"{source}: expected at least one feature besides the target, found "

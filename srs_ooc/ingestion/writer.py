@@ -49,6 +49,7 @@ def write_store(
     batch_features: int | None = None,
     n_threads: int = 2,
     progress: ByteProgress | None = None,
+    first_feature: int = 0,
 ) -> Manifest:
     """Write a complete store into an empty folder; to be published by the caller.
 
@@ -79,6 +80,8 @@ def write_store(
         Threads that code and compress.
     progress : ByteProgress, optional
         Told of the bytes of codes written.
+    first_feature : int
+        Place of the first feature in the table that this one is a piece of.
 
     Raises
     ------
@@ -94,9 +97,8 @@ def write_store(
         _write_columns(work, columns, batch, n_threads, progress)
     _native.return_large_blocks()
     checksums = work.checksums
-    ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
-    text_sums, lengths = _write_texts(folder, shape, names, ids)
-    positions = stored_positions(shape.n_features)
+    text_sums, lengths = _write_texts(folder, shape, names, row_ids)
+    positions = stored_positions(shape.n_features, first_feature)
     checksums |= write_small(folder, "positions", [positions]) | text_sums
     checksums |= write_coordinate(folder, "feature", "names", positions)
     checksums |= write_coordinate(folder, "row", "row_ids")
@@ -165,13 +167,14 @@ def _write_columns(
 
 
 def _write_texts(
-    folder: Path, shape: Shape, names: TextBlocks, row_ids: TextBlocks
+    folder: Path, shape: Shape, names: TextBlocks, row_ids: TextBlocks | None
 ) -> tuple[dict[str, int], dict[str, int]]:
+    ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
     checksums: dict[str, int] = {}
     nbytes: dict[str, int] = {}
     for name, blocks, expected in (
         ("names", names, shape.n_features),
-        ("row_ids", row_ids, shape.n_rows),
+        ("row_ids", ids, shape.n_rows),
     ):
         sums, n_texts, nbytes[f"{name}_bytes"] = write_texts(folder, name, blocks)
         checksums |= sums

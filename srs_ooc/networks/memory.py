@@ -58,6 +58,7 @@ def grant(
     n_values: int,
     cap_nbytes: int,
     threads: int,
+    reading_nbytes: int = 0,
 ) -> Grant:
     """Share the cap out: one worker first, then more, then the store mapped; then edges.
 
@@ -75,6 +76,8 @@ def grant(
         Cap on the memory of the whole process.
     threads : int
         Workers wanted.
+    reading_nbytes : int
+        Memory of requests under way, of a store at a URL.
 
     Raises
     ------
@@ -82,6 +85,8 @@ def grant(
         If the cap cannot hold one worker; it names the smallest that would do.
     """
     budget = Budget(cap_nbytes)
+    if reading_nbytes:
+        budget.grant("requests under way", reading_nbytes)
     n_regulators, n_targets = len(genes.regulators), len(genes.targets)
     budget.leases += work_leases(manifest, n_regulators, n_targets, params, n_rows, n_values)
     budget.check()
@@ -90,7 +95,7 @@ def grant(
     while n_workers < min(threads, len(genes.targets)) and budget.fits(work):
         budget.grant("another worker", work)
         n_workers += 1
-    mapped = budget.fits(manifest.codes_nbytes)
+    mapped = not reading_nbytes and budget.fits(manifest.codes_nbytes)
     if mapped:
         budget.grant("the store, mapped", manifest.codes_nbytes)
     # Edges are put in order once the workers have gone.

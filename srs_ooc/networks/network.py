@@ -130,6 +130,7 @@ class _Work:
             self.n_values,
             request.memory_mb * MB,
             request.threads or n_cores(),
+            self.store.reading_nbytes,
         )
 
     def identity(self) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.store.boundaries import code_ranges
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
@@ -48,7 +47,7 @@ def _by_code(store: Store, targets: NDArray[np.int64]) -> NDArray[np.float64]:
         columns.gather(targets.astype(np.uint32), block)
     codes = block.as_columns()
     missing = np.iinfo(codes.dtype).max
-    for i, lows, highs in code_ranges(store.path, manifest, targets):
+    for i, lows, highs in store.code_ranges(targets):
         known = codes[i] != missing
         out[i] = np.nan
         out[i, known] = (lows / 2 + highs / 2)[codes[i, known]]

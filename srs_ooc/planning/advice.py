@@ -6,19 +6,13 @@ from srs_ooc.evidence.params import FAMILIES
 from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.planning.memory import MemoryPlan
-from srs_ooc.planning.speed import cold_seconds
+from srs_ooc.planning.speed import cold_seconds, fetching_seconds
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.spec.reading import block_for
 from srs_ooc.samplers.methods import SrsParams
 from srs_ooc.theory.settings import Setting
 from srs_ooc.theory.times import expected_time
-
-LONG_READ_NBYTES = 1 << 16
-MOST_BLOCK = 64
-"""Longer reads gain little (docs/benchmarks.md)."""
-FEWEST_BLOCKS = 32
-"""With fewer blocks in a subspace, features of different ones meet noticeably less often."""
-
 
 LEVEL = 0.1
 """What is said of counting is said at the default level."""
@@ -80,21 +74,22 @@ def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
     planned = str(spec.draw_block)
     if memory.mapped:
         return Advice("draw_block", "1", planned, "the store stays in memory: reading costs little")
-    # The first power of two with reads long enough, or the last with blocks enough.
-    size, largest = 1, min(MOST_BLOCK, spec.subspace_size // FEWEST_BLOCKS)
-    while 2 * size <= largest and size * subject.column_nbytes < LONG_READ_NBYTES:
-        size *= 2
+    if subject.is_remote and subject.codes_nbytes <= subject.cap_nbytes:
+        return Advice("draw_block", "1", planned, "the store is soon kept on this disk whole")
+    size = block_for(spec.subspace_size, subject.column_nbytes)
     if size == 1:
         reason = "single features are long reads already, or the subspace is too small for blocks"
         return Advice("draw_block", "1", planned, reason)
+    seconds = fetching_seconds if subject.is_remote else cold_seconds
+    where = "a server" if subject.is_remote else "a cold disk"
     single, blocks = (
-        1000 * cold_seconds(spec.subspace_size, g, subject.column_nbytes) for g in (1, size)
+        1000 * seconds(spec.subspace_size, g, subject.column_nbytes) for g in (1, size)
     )
     return Advice(
         "draw_block",
         str(size),
         planned,
-        f"the store does not fit the cap: from a cold disk single features take about "
+        f"the store does not fit the cap: from {where} single features take about "
         f"{single:,.0f} ms an iteration, blocks of {size} about {blocks:,.0f} ms, and each feature "
         "is drawn as often (docs/theory.md, Blocks)",
     )

@@ -43,13 +43,15 @@ def memory_plan(subject: Subject) -> MemoryPlan:
     """
     spec, shape = subject.spec, subject.shape
     # As published: the process that plans is not the one that runs.
-    budget = plan_memory(spec, shape, subject.cap_nbytes, PROCESS_NBYTES)
+    budget = plan_memory(
+        spec, shape, subject.cap_nbytes, PROCESS_NBYTES, beside_nbytes=subject.reading_nbytes
+    )
     n_columns = spec.n_columns
     one = work_nbytes(shape, n_columns)
     if not spec.model.is_tree:
         one = worker_nbytes(spec, shape, saves=False)
     n_workers = grant_workers(budget, one, subject.threads)
-    mapped = budget.fits(subject.codes_nbytes)
+    mapped = not subject.is_remote and budget.fits(subject.codes_nbytes)
     if mapped:
         budget.grant("the store, mapped", subject.codes_nbytes)
     return MemoryPlan(

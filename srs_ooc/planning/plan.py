@@ -12,7 +12,14 @@ from srs_ooc.planning.draws import DrawTimes
 from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.memory import MemoryPlan, memory_plan
 from srs_ooc.planning.power import Power, power_of
-from srs_ooc.planning.speed import Speed, cold_seconds, estimated_speed, measured_speed, n_reads
+from srs_ooc.planning.speed import (
+    Speed,
+    cold_seconds,
+    estimated_speed,
+    fetching_seconds,
+    measured_speed,
+    n_reads,
+)
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.spec import Options, settle
 
@@ -71,8 +78,9 @@ class Plan:
 
     @property
     def cold_seconds(self) -> float:
-        """Seconds of an iteration's reads from a cold disk, at published rates."""
-        return cold_seconds(
+        """Seconds of an iteration's reads from a cold disk, or a server, at published rates."""
+        seconds = fetching_seconds if self.subject.is_remote else cold_seconds
+        return seconds(
             self.subject.spec.subspace_size,
             self.subject.spec.draw_block,
             self.subject.column_nbytes,
@@ -169,7 +177,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "n_rows": shape.n_rows,
         "n_features": shape.n_candidates,
         "class_counts": list(subject.class_counts),
-        "store": None if subject.store is None else str(subject.store.path),
+        "store": None if subject.store is None else str(subject.store.place),
         "memory_mb": subject.cap_nbytes // MB,
         "leases": [{"purpose": what, "mb": n / MB} for what, n in memory.leases],
         "free_mb": memory.free_nbytes / MB,

@@ -17,6 +17,7 @@ from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.memory import trial_of
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.spec.reading import LONG_READ_NBYTES
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
@@ -33,6 +34,10 @@ BOOKKEEPING_SECONDS = 7e-8
 COLD_READS_PER_SECOND = 30_000
 """Published allowance for random reads from a cold solid-state disk."""
 COLD_NBYTES_PER_SECOND = 5e8
+"""Published allowance for the bytes they bring."""
+REQUESTS_PER_SECOND = 500
+"""Published allowance for range requests to a server: 16 at a time, of 32 ms each."""
+REQUEST_NBYTES_PER_SECOND = 6e7
 """Published allowance for the bytes they bring."""
 _PIECE = 1 << 13
 
@@ -65,6 +70,17 @@ def cold_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> flo
     """Return the seconds of an iteration's reads from a cold disk, at published rates."""
     n_reads = ceil_div(subspace_size, draw_block)
     return n_reads / COLD_READS_PER_SECOND + subspace_size * column_nbytes / COLD_NBYTES_PER_SECOND
+
+
+def fetching_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> float:
+    """Return the seconds of an iteration's requests to a server, at published rates.
+
+    A request brings a block of neighbouring columns (:mod:`srs_ooc.store.remote.blocks`), whether
+    all of them are wanted or not.
+    """
+    n_requests = ceil_div(subspace_size, draw_block)
+    nbytes = n_requests * max(draw_block * column_nbytes, LONG_READ_NBYTES)
+    return max(n_requests / REQUESTS_PER_SECOND, nbytes / REQUEST_NBYTES_PER_SECOND)
 
 
 def measured_speed(subject: Subject) -> Speed:

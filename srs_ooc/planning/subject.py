@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.places import Url
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK
@@ -73,6 +74,16 @@ class Subject:
     def codes_nbytes(self) -> int:
         """Bytes of all codes on disk."""
         return self.shape.n_features * self.column_nbytes
+
+    @property
+    def reading_nbytes(self) -> int:
+        """Memory of requests under way; 0 unless the store is at a URL."""
+        return 0 if self.store is None else self.store.reading_nbytes
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the store is at a URL."""
+        return self.store is not None and isinstance(self.store.place, Url)
 
     @property
     def column_nbytes(self) -> int:

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from srs_ooc.report.profiles import MOST_BINS
 from srs_ooc.report.source import Source
-from srs_ooc.store.boundaries import code_ranges
 
 NAMED = 200
 """Features whose values are looked up: each may take a chunk of the store to be unpacked."""
@@ -46,7 +45,7 @@ def ends_of(source: Source, features: NDArray[np.integer[Any]]) -> list[Ends]:
     places = numbers[np.argsort(first[numbers], kind="stable")]
     stored = first[places].astype(np.int64)
     with source.store.unchanged():
-        for i, lows, highs in code_ranges(source.store.path, source.manifest, stored):
+        for i, lows, highs in source.store.code_ranges(stored):
             if np.isfinite(lows).any():
                 low, high = float(np.nanmin(lows)), float(np.nanmax(highs))
                 found[int(places[i])] = [float(f"{low:.4g}"), float(f"{high:.4g}")]

@@ -36,7 +36,7 @@ class Repeat:
 
 def repeat_of(source: Source) -> Repeat:
     """Return how to repeat a run."""
-    store, run = quote(str(source.store.path)), quote(str(source.ledger.run.absolute()))
+    store, run = quote(str(source.store.place)), quote(str(source.ledger.run.absolute()))
     name = source.manifest.source.get("name")
     table = f"the table {name}" if name else "a table in memory"
     again = quote(f"{source.ledger.run.name.removesuffix('.run')}-again.run")

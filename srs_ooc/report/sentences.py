@@ -19,7 +19,7 @@ def _asked(source: Source) -> str:
     return (
         f"Asked was which of {source.n_candidates:,} features are informative about "
         f"{manifest.target_name} ({kind}), alone or beside other features, in {task.n_rows:,} rows "
-        f"of {manifest.source.get('name') or source.store.path.name}; method {spec.run.method} "
+        f"of {manifest.source.get('name') or source.store.place.name}; method {spec.run.method} "
         f"looked at {spec.subspace_size:,} features at a time, "
         f"{source.reading.n_iterations:,} times."
     )

@@ -1,11 +1,11 @@
 """Two runs side by side: what both select, how alike their rankings are, and what differs."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
@@ -69,7 +69,7 @@ class Comparison:
     is_provisional: bool
 
 
-def side_of(ledger: Ledger, store: Path | None = None, cap_nbytes: int | None = None) -> Side:
+def side_of(ledger: Ledger, store: Place | None = None, cap_nbytes: int | None = None) -> Side:
     """Read one side of a comparison, in bounded memory.
 
     Raises

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.places import Place, Url, place_of
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ensemble.altered import AUTO
@@ -28,6 +29,7 @@ from srs_ooc.results.status import Status, status_of
 from srs_ooc.runs.given import NamesOrFile
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
+from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 READING_MB = 512
@@ -43,7 +45,7 @@ class Result:
     ----------
     run : path
         The run's folder.
-    store : path, optional
+    store : path or URL, optional
         The run's store, if it was moved.
 
     Raises
@@ -52,9 +54,9 @@ class Result:
         If there is no run, or it is damaged.
     """
 
-    def __init__(self, run: str | Path, store: str | Path | None = None) -> None:
+    def __init__(self, run: str | Path, store: str | Place | None = None) -> None:
         self.run = Path(run).absolute()  # wherever the program goes meanwhile
-        self._given = None if store is None else Path(store)
+        self._given = None if store is None else place_of(store)
         self._read: tuple[int | None, Reading] | None = None
         self.status  # noqa: B018 (there is a run, and it can be read)
 
@@ -272,5 +274,6 @@ def _table_of(data: Any) -> Any:
     """Return what a path stands for: a store opened, or the path of a file."""
     if not isinstance(data, str | Path):
         return data
-    path = Path(data)
-    return Store.open(path) if path.is_dir() else path
+    path = place_of(data)
+    is_store = isinstance(path, Url) or path.is_dir()
+    return open_store(path) if is_store else path

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from srs_ooc.base.places import Place
 from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.runs.ledger.records import FILE
 from srs_ooc.runs.ledger.verify import verify_run
-from srs_ooc.store.store import Store
+from srs_ooc.store.opening import open_store
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Verification:
 
     Attributes
     ----------
-    path : Path
+    path : Path or Url
         The store or run.
     is_run : bool
         Which of the two it is.
@@ -27,14 +28,14 @@ class Verification:
         Of a store, False in format 2: two chunks of values that have traded places are not found.
     """
 
-    path: Path
+    path: Place
     is_run: bool
     files: dict[str, int]
     nbytes: int
     knows_places: bool = True
 
 
-def verify(path: Path) -> Verification:
+def verify(path: Place) -> Verification:
     """Read every byte of a store or a run that any command could use, and compare.
 
     Raises
@@ -42,9 +43,9 @@ def verify(path: Path) -> Verification:
     StoreError, RunError
         Naming the first file that is damaged.
     """
-    if (path / FILE).is_file():
+    if isinstance(path, Path) and (path / FILE).is_file():
         checked = [*verify_run(path), *verify_compactions(path)]
         nbytes = sum(part.nbytes for part in checked)
         return Verification(path, True, {part.what: part.count for part in checked}, nbytes)
-    found = Store.open(path).verify()
+    found = open_store(path).verify()
     return Verification(path, False, found.files, found.nbytes, found.knows_places)

@@ -31,7 +31,7 @@ def check_table(spec: RunSpec, store: Store, inputs: Inputs) -> None:
     named = f"--model {spec.model.model}: expected"
     if "weights" in store.manifest.row_columns:
         raise UsageError(
-            f"{named} rows without weights, found {store.path} with them; many estimators take "
+            f"{named} rows without weights, found {store.place} with them; many estimators take "
             "none. Ingest the table without --weights, or leave --model out."
         )
     if store.manifest.kind_counts.get("categorical"):

@@ -179,7 +179,7 @@ def scan_of(store: Store, inputs: Inputs, matrix: str) -> Scan:
     """
     if matrix == VALUES and store.manifest.values_dtype is None:
         raise UsageError(
-            f"--matrix values: expected a store that keeps the values, found {store.path}, which "
+            f"--matrix values: expected a store that keeps the values, found {store.place}, which "
             "keeps only codes. Score the codes with --matrix codes, or ingest without --no-values."
         )
     n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)

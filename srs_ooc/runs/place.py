@@ -5,8 +5,11 @@ from pathlib import Path
 from shlex import quote
 
 from srs_ooc.base.errors import RunError, StoreError
+from srs_ooc.base.places import Place, Url, place_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.store.opening import open_store
+from srs_ooc.store.remote.cache import CacheOptions
 from srs_ooc.store.store import Store
 
 PLACES = "store"
@@ -32,13 +35,19 @@ def spec_of(ledger: Ledger) -> RunSpec:
     return RunSpec.from_json(ledger.meta("spec"))
 
 
-def places_of(store: Path, run: Path) -> list[str]:
+def places_of(store: Place, run: Path) -> list[str]:
     """Return what a ledger keeps of where a store is."""
+    if isinstance(store, Url):
+        return [str(store), str(store)]
     return [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())]
 
 
-def find_store(ledger: Ledger, given: Path | None = None) -> Store:
+def find_store(
+    ledger: Ledger, given: Place | None = None, cache: CacheOptions | None = None
+) -> Store:
     """Open the store a run was made on: ``given``, or where it was, or at its place by the run.
+
+    ``cache`` is what is kept here of one at a URL.
 
     Raises
     ------
@@ -48,8 +57,11 @@ def find_store(ledger: Ledger, given: Path | None = None) -> Store:
         If what is there cannot be read.
     """
     if given is not None:
-        return _opened(ledger, given)
+        return _opened(ledger, given, cache)
     absolute, relative = ledger.meta(PLACES)
+    noted = place_of(absolute)
+    if isinstance(noted, Url):
+        return _opened(ledger, noted, cache)
     places = [Path(absolute), Path(os.path.normpath(ledger.run.absolute() / relative))]
     there = [place for place in places if _is_there(place)]
     for place in there:
@@ -74,13 +86,13 @@ def _is_there(place: Path) -> bool:
 
 def _store_of(ledger: Ledger, place: Path) -> Store | None:
     try:
-        return Store.open(place, spec_of(ledger).store)
+        return open_store(place, spec_of(ledger).store)
     except StoreError:
         return None
 
 
-def _opened(ledger: Ledger, place: Path) -> Store:
-    store = Store.open(place)
+def _opened(ledger: Ledger, place: Place, cache: CacheOptions | None = None) -> Store:
+    store = open_store(place, cache=cache)
     check_store(ledger, store)
     return store
 
@@ -96,7 +108,7 @@ def check_store(ledger: Ledger, store: Store) -> None:
     expected = spec_of(ledger).store
     if expected != store.fingerprint:
         raise RunError(
-            f"{ledger.run} is a run on another store than {store.path}: expected fingerprint "
+            f"{ledger.run} is a run on another store than {store.place}: expected fingerprint "
             f"{expected[:16]}, found {store.fingerprint[:16]}. Put the run's own store back or "
             "name its place, name another run, or begin one with `srs-ooc run STORE --fresh`."
         )

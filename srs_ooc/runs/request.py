@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
+from srs_ooc.base.places import Place, Url
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.spec import Options
 
@@ -71,13 +72,17 @@ class Planned:
     reason: str
 
 
-def fresh_run_path(store: Path) -> Path:
+def fresh_run_path(store: Place) -> Path:
     """Return a folder for another run of ``store``: the default, or with -2, -3, ... if taken."""
     first = default_run_path(store)
     numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
     return next(path for path in chain([first], numbered) if not path.exists())
 
 
-def default_run_path(store: Path) -> Path:
-    """Return the folder a run of ``store`` has unless another is given: its stem with ``.run``."""
-    return store.with_suffix(".run")
+def default_run_path(store: Place) -> Path:
+    """Return the folder a run of ``store`` has unless another is given: its stem with ``.run``.
+
+    It is beside the store, or, of one at a URL, in the current folder.
+    """
+    path = Path(store.name) if isinstance(store, Url) else store
+    return path.with_suffix(".run")

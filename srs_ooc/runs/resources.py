@@ -188,7 +188,7 @@ def resources_of(
         If the model cannot be fitted, or not on a cluster.
     """
     store.check_is(spec.store)
-    remote = None
+    remote, beside_nbytes = None, beside_nbytes + store.reading_nbytes
     if cluster is not None:
         check_cluster(spec)
         remote = Remote.of(cluster, spec, store, task, records=saves)

@@ -67,7 +67,7 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
     meta = {
         "planned": None if planned is None else vars(planned),
         "spec": spec.to_json(),
-        PLACES: places_of(store.path, run),
+        PLACES: places_of(store.place, run),
         "memory_mb": memory_mb,
         "iterations": default if request.iterations is None else request.iterations,
         UNTIL_STABLE: request.until_stable,
@@ -178,6 +178,7 @@ def _stages(
     """Return what the stages of a new run need besides the process."""
     scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
     orders = 0 if request.cluster is None else request.cluster.orders_nbytes
+    orders += store.reading_nbytes
     saves = bool(request.save_trees)
     running = run_leases(spec, shape, saves=saves, beside_nbytes=orders)
     return [running, scoring] if scoring else [running]
@@ -187,7 +188,7 @@ def _check_target(store: Store) -> None:
     """Refuse a store of a table without a target: the numbers of its rows are none."""
     if store.manifest.inferred.get("target") == NO_TARGET:
         raise UsageError(
-            f"{store.path}: expected a store with a target, found one that was ingested with "
+            f"{store.place}: expected a store with a target, found one that was ingested with "
             "--no-target, for `srs-ooc network`. Ingest the table again and name its --target."
         )
 
@@ -197,7 +198,7 @@ def _check_rows_split(spec: RunSpec, store: Store) -> None:
     if spec.method.splits_rows and "groups" in store.manifest.row_columns:
         raise UsageError(
             f"--method {spec.run.method}: expected a store without groups of rows, found "
-            f"{store.path} with groups. Rows are held out one by one, so others of the same group "
+            f"{store.place} with groups. Rows are held out one by one, so others of the same group "
             "would show what is held out. Ingest the table without --groups (one row a group, or "
             "the column under --ignore), or choose another method."
         )
@@ -229,7 +230,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     """
     check_store(ledger, store)
     _check_iterations(ledger, request)
-    places = places_of(store.path, ledger.run)
+    places = places_of(store.place, ledger.run)
     if places != ledger.meta(PLACES):
         ledger.set_meta(PLACES, places)
     for name in ("iterations", "memory_mb"):

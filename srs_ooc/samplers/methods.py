@@ -22,6 +22,7 @@ class RandomSubspaceParams(Params):
         "Draw new features by blocks of G neighbours on disk: as often each, in fewer and longer "
         "reads; for a store larger than memory. 1 is the paper's.",
         default=1,
+        default_text="1; of a store larger than the cap, blocks of 64 KB",
         metavar="G",
     )
 

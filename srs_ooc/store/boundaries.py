@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError
 from srs_ooc.store.coding import code_columns, max_codes
+from srs_ooc.store.files import LOCAL, Files
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.values import ValuesReader
 
@@ -27,7 +28,11 @@ def midpoints(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray
 
 
 def boundaries(
-    path: Path, manifest: Manifest, features: NDArray[np.int64], codes: NDArray[np.int64]
+    path: Path,
+    manifest: Manifest,
+    features: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    files: Files = LOCAL,
 ) -> NDArray[np.float64]:
     """Return the value that separates ``codes[i]`` of ``features[i]`` from the next code.
 
@@ -41,6 +46,8 @@ def boundaries(
         Stored features, ascending; repeated for each of their codes.
     codes : int64 (k,)
         Codes, not the highest of their feature.
+    files : Files
+        Has the chunks of values be there.
 
     Raises
     ------
@@ -50,7 +57,7 @@ def boundaries(
     used, first, counts = np.unique(features, return_index=True, return_counts=True)
     out = np.empty(len(features))
     with np.errstate(invalid="ignore"):
-        for i, lows, highs in code_ranges(path, manifest, used):
+        for i, lows, highs in code_ranges(path, manifest, used, files):
             place = slice(first[i], first[i] + counts[i])
             wanted = codes[place]
             if wanted[-1] + 1 >= len(lows):
@@ -67,17 +74,18 @@ def boundaries(
 
 
 def code_ranges(
-    path: Path, manifest: Manifest, used: NDArray[np.int64]
+    path: Path, manifest: Manifest, used: NDArray[np.int64], files: Files = LOCAL
 ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
     """Yield (i, lowest, highest value of each code) of each of ``used``."""
     if manifest.values_dtype is None:
-        lows, highs = (ValuesReader(path, manifest, name) for name in ("code_lows", "code_highs"))
+        names = ("code_lows", "code_highs")
+        lows, highs = (ValuesReader(path, manifest, name, files) for name in names)
         pairs = zip(_whole(lows, used), _whole(highs, used), strict=True)
         yield from ((i, low, high) for (i, low), (_, high) in pairs)
         return
     width = min(max_codes(manifest.code_dtype), manifest.n_rows)
     codes = np.empty((1, manifest.n_rows), manifest.code_dtype)
-    for i, column in _whole(ValuesReader(path, manifest), used):
+    for i, column in _whole(ValuesReader(path, manifest, files=files), used):
         facts = code_columns(column[None], codes, ranges=width)
         yield i, facts.lows[0], facts.highs[0]
 

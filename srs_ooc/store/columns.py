@@ -15,8 +15,8 @@ from srs_ooc.store.layout import cannot_read, chunk_file
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.trees.block import Block
 
-_ALL_ROWS = np.zeros(0, dtype=np.int32)
-_NO_FAMILIES = np.zeros(0, dtype=np.int32)
+ALL_ROWS = np.zeros(0, dtype=np.int32)
+NO_FAMILIES = np.zeros(0, dtype=np.int32)
 
 
 class ColumnStore(Closing):
@@ -39,6 +39,9 @@ class ColumnStore(Closing):
         If a chunk file is missing or has the wrong size. All sizes are checked here: an access past
         the end of a mapped file would kill the process.
     """
+
+    n_ahead = 2
+    """Subspaces to ask for beyond those being paged in and grown."""
 
     def __init__(self, path: Path, manifest: Manifest, *, mapped: bool) -> None:
         self.path = path
@@ -112,8 +115,8 @@ class ColumnStore(Closing):
             If a chunk file cannot be read to its expected end.
         """
         manifest = self.manifest
-        pairs = _NO_FAMILIES if families is None else families.reshape(-1)
-        kept = _ALL_ROWS if rows is None else rows
+        pairs = NO_FAMILIES if families is None else families.reshape(-1)
+        kept = ALL_ROWS if rows is None else rows
         shape = (manifest.n_features, pairs, manifest.chunk_features, manifest.n_rows, kept)
         layout = (block.code_nbytes, block.tiled, block.codes)
         try:

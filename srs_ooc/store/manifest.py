@@ -64,6 +64,7 @@ from shlex import quote
 from typing import Any
 
 from srs_ooc.base.errors import StoreError
+from srs_ooc.base.places import Place
 from srs_ooc.store.layout import (
     SMALL_ARRAYS,
     Shape,
@@ -193,9 +194,7 @@ def read_manifest(path: Path) -> Manifest:
     """
     metadata = path / "zarr.json"
     try:
-        attributes = parse(metadata.read_bytes())["attributes"]
-        record = attributes[ATTRIBUTE]
-        version = record["format"]
+        text = metadata.read_bytes()
     except FileNotFoundError:
         found = "a folder without zarr.json" if path.is_dir() else "nothing there"
         raise StoreError(
@@ -209,6 +208,22 @@ def read_manifest(path: Path) -> Manifest:
         ) from None
     except OSError as error:
         raise cannot_read(metadata, error) from error
+    return manifest_of(text, path)
+
+
+def manifest_of(text: bytes, place: Place) -> Manifest:
+    """Return the manifest in the metadata of the store at ``place``, checked.
+
+    Raises
+    ------
+    StoreError
+        As :func:`read_manifest`.
+    """
+    metadata = f"{place}/zarr.json"
+    try:
+        attributes = parse(text)["attributes"]
+        record = attributes[ATTRIBUTE]
+        version = record["format"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise StoreError(
             f"{metadata}: expected the manifest of a store, could not read it ({error!r}). "
@@ -216,7 +231,7 @@ def read_manifest(path: Path) -> Manifest:
         ) from error
     if type(version) is not int or version not in READABLE:
         raise StoreError(
-            f"{path}: expected store format {FORMAT}, found {version!r}. "
+            f"{place}: expected store format {FORMAT}, found {version!r}. "
             "Use the srs-ooc version that wrote it, or ingest the table again."
         )
     try:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from srs_ooc.base.closing import Closing
 from srs_ooc.store.columns import ColumnStore
 
-DEPTH = 2
-"""Subspaces to ask for beyond those being paged in and grown."""
 CACHED_SECONDS = 3e-6
 """A request answered faster than this, on average, found its columns in memory already."""
 SAMPLE = 16
@@ -39,7 +37,7 @@ class ReadAhead(Closing):
     """
 
     def __init__(self, store: ColumnStore) -> None:
-        self.depth = 0 if store.mapped else DEPTH
+        self.depth = 0 if store.mapped else store.n_ahead
         self._store = store
         self._thread = None if store.mapped else ThreadPoolExecutor(1, "read")
         self._cached = False

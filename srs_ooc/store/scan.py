@@ -103,7 +103,7 @@ class Scan:
             fill_with_means(some, np.isnan(some))
             if not np.abs(some).max() <= LARGEST:
                 raise UsageError(
-                    f"{self._store.path}: expected values of at most {LARGEST:g}, found larger "
+                    f"{self._store.place}: expected values of at most {LARGEST:g}, found larger "
                     "ones, whose squares cannot be summed. Use the codes: --matrix codes."
                 )
             yield int(positions[0]), some

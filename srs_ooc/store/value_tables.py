@@ -18,6 +18,7 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.native import _native
 from srs_ooc.store.boundaries import code_ranges
 from srs_ooc.store.coding import max_codes
+from srs_ooc.store.files import LOCAL, Files
 from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.reading import read_kinds
@@ -48,6 +49,8 @@ class ValueTables(Closing):
         The store.
     manifest : Manifest
         Its manifest.
+    files : Files
+        Has the chunks of values be there.
 
     Raises
     ------
@@ -55,12 +58,12 @@ class ValueTables(Closing):
         If the store is damaged, or there is no room for the file.
     """
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
+    def __init__(self, path: Path, manifest: Manifest, files: Files = LOCAL) -> None:
         self._column_nbytes = 8 * n_values_of(manifest)
         self._n_features = manifest.n_features
         self._file = _unnamed_file(path.parent)
         try:
-            self._fill(path, manifest)
+            self._fill(path, manifest, files)
         except OSError as error:
             self.close()
             n_bytes = self._n_features * self._column_nbytes
@@ -72,11 +75,11 @@ class ValueTables(Closing):
             self.close()
             raise
 
-    def _fill(self, path: Path, manifest: Manifest) -> None:
+    def _fill(self, path: Path, manifest: Manifest, files: Files) -> None:
         handle, size = self._file.fileno(), self._column_nbytes
         os.truncate(handle, self._n_features * size)
         features = np.flatnonzero(read_kinds(path, manifest) != CATEGORICAL)
-        for i, lows, highs in code_ranges(path, manifest, features):
+        for i, lows, highs in code_ranges(path, manifest, features, files):
             middles = np.where(lows == highs, lows, lows / 2 + highs / 2)
             values = np.clip(np.nan_to_num(middles, nan=0.0), -_LARGEST, _LARGEST)
             os.pwrite(handle, values.tobytes(), int(features[i]) * size)

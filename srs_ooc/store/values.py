@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.sizes import ceil_div
 from srs_ooc.store.codec import crc_of, decode, packed_bound
+from srs_ooc.store.files import LOCAL, Files
 from srs_ooc.store.layout import cannot_read, values_file
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.small_arrays import read_array
@@ -30,6 +31,8 @@ class ValuesReader:
         Its manifest.
     array : {'values', 'code_lows', 'code_highs'}
         Which one; the ranges of codes are there where the values are not.
+    files : Files
+        Has the chunks be there.
 
     Attributes
     ----------
@@ -42,13 +45,15 @@ class ValuesReader:
         If the store keeps no values.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, array: str = "values") -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, array: str = "values", files: Files = LOCAL
+    ) -> None:
         if array == "values" and manifest.values_dtype is None:
             raise StoreError(
                 f"{path}: expected a store that keeps the values, found one that keeps only codes. "
                 "Ingest the table again without --no-values."
             )
-        self._path = path
+        self._path, self._files = path, files
         self._array = array
         self._dtype = np.dtype(manifest.float_dtype)
         self.n_items = manifest.float_arrays[array]
@@ -118,6 +123,10 @@ class ValuesReader:
             If it is missing or damaged, is another chunk, or cannot be read.
         """
         file = values_file(self._path, self._array, *divmod(index, self._n_across))
+        with self._files.borrowed(file):
+            return self._read(file, index)
+
+    def _read(self, file: Path, index: int) -> tuple[NDArray[Any], int]:
         n_items = self._chunk[0] * self._chunk[1]
         most = packed_bound(n_items * self._dtype.itemsize)
         try:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.store.check import check_files
+from srs_ooc.store.files import LOCAL, Files
 from srs_ooc.store.layout import COORDINATES, cannot_read, verify_file
 from srs_ooc.store.manifest import Manifest, canonical, parse
 from srs_ooc.store.metadata import documents
@@ -33,40 +33,43 @@ class Verified:
     knows_places: bool
 
 
-def verify_store(path: Path, manifest: Manifest) -> Verified:
+def verify_store(path: Path, manifest: Manifest, files: Files = LOCAL) -> Verified:
     """Read a whole store and compare it with its checksums, and its parts with each other.
+
+    ``files`` has its files be there, whose sizes have been checked.
 
     Raises
     ------
     StoreError
         Naming the first file that differs.
     """
-    check_files(path, manifest)
-    files = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
-    files["metadata"], nbytes = _verify_documents(path, manifest)
+    counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
+    counts["metadata"], nbytes = _verify_documents(path, manifest, files)
     for name, crc in manifest.checksums.items():
         array = name.split("/")[0]
-        if array in manifest.small_arrays:
-            files["small arrays"] += 1
-            nbytes += verify_array(path, manifest, array)
-        else:
-            files["coordinates" if array in COORDINATES else "codes"] += 1
-            nbytes += verify_file(path, name, crc)
+        with files.borrowed(path / name):
+            if array in manifest.small_arrays:
+                counts["small arrays"] += 1
+                nbytes += verify_array(path, manifest, array)
+            else:
+                counts["coordinates" if array in COORDINATES else "codes"] += 1
+                nbytes += verify_file(path, name, crc)
     _verify_texts(path, manifest)
     for name in manifest.float_arrays:
-        reader = ValuesReader(path, manifest, name)
-        files["values"] += reader.n_chunks
+        reader = ValuesReader(path, manifest, name, files)
+        counts["values"] += reader.n_chunks
         nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
-    return Verified(nbytes, files, manifest.format >= 3)
+    return Verified(nbytes, counts, manifest.format >= 3)
 
 
-def _verify_documents(path: Path, manifest: Manifest) -> tuple[int, int]:
+def _verify_documents(path: Path, manifest: Manifest, files: Files) -> tuple[int, int]:
     """Compare the metadata that Zarr clients read; return its files and bytes."""
     lengths = {name: length_of(path, manifest, name) for name in manifest.small_arrays}
     expected, nbytes = documents(manifest, lengths), 0
     for name, document in expected.items():
         file = path / name / "zarr.json"
-        text = _read(file)
+        with files.borrowed(file):
+            text = _read(file)
         nbytes += len(text)
         try:
             same = canonical(parse(text)) == canonical(document)

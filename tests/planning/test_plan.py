@@ -144,7 +144,8 @@ def test_blocks_are_advised_where_the_store_does_not_fit_the_cap():
         )
         return made, {item.name: item for item in made.advice}
 
-    single, advice = planned(subspace_size="2500")
+    assert planned(subspace_size="2500")[0].subject.spec.draw_block == 64
+    single, advice = planned(subspace_size="2500", draw_block=1)
     assert not single.memory.mapped
     assert (advice["draw_block"].value, advice["draw_block"].planned) == ("64", "1")
     blocks, advice = planned(subspace_size="2500", draw_block=64, trees_per_subspace=2)

@@ -52,7 +52,7 @@ def test_columns_less_than_a_page_apart_share_a_request(tmp_path):
 class Columns:
     """Stands for a store: notes what it is asked for, and takes its time."""
 
-    mapped = False
+    mapped, n_ahead = False, 2
     manifest = SimpleNamespace(n_features=2000)
 
     def __init__(self, seconds):

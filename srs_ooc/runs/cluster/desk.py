@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
 
@@ -23,6 +22,7 @@ from srs_ooc.runs.resources import blocks_of, closing_learner, decoy_families, l
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task
+from srs_ooc.store.opening import open_store
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.store import Store
 from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
@@ -58,6 +58,8 @@ def _room_of(job: Job, spec: RunSpec, store: Store, shape: TrainingShape, n_thre
         budget.grant("decoys", decoys_nbytes)
     if shape.n_values:
         budget.grant("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * store.n_rows)
+    if store.reading_nbytes:
+        budget.grant("requests under way", store.reading_nbytes)
     each = worker_nbytes(spec, shape, saves=job.records) + BATCH_NBYTES
     budget.grant(f"a block of {spec.n_columns} columns and its tree", each)
     try:
@@ -97,7 +99,7 @@ class Desk:
 
     def _prepare(self, n_threads: int) -> None:
         job, spec = self.job, RunSpec.from_json(self.job.spec)
-        self._store = store = Store.open(Path(job.store), job.fingerprint)
+        self._store = store = open_store(job.store, job.fingerprint, job.cache)
         with store.unchanged():
             inputs = Inputs(rows=job.rows)
             task = replace(Task.of_run(spec, store, inputs), target=job.target)

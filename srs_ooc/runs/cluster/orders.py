@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -14,6 +15,8 @@ from srs_ooc.runs.executors import Executor
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import TREES
+from srs_ooc.store.remote.cache import CacheOptions
+from srs_ooc.store.remote.store import RemoteStore
 from srs_ooc.store.store import Store
 
 DEFAULT_WORKER_MEMORY_MB = 512
@@ -38,7 +41,7 @@ class Job:
     token : str
         Unlike that of any other job.
     store : str
-        Where the store is: the same path on all machines.
+        Where the store is: a URL, or the same path on all machines.
     fingerprint : str
         Of the store.
     spec : dict
@@ -53,6 +56,8 @@ class Job:
         Limits of a closing stage; None for the main loop.
     memory_mb : int
         What a worker may grow by, in MB of 10**6 bytes.
+    cache : CacheOptions or None
+        Of a store at a URL, what each worker keeps of it.
     """
 
     token: str
@@ -64,6 +69,7 @@ class Job:
     records: bool
     closing: Closing | None
     memory_mb: int
+    cache: CacheOptions | None = None
 
     @property
     def round_size(self) -> int:
@@ -106,7 +112,11 @@ class Remote:
         cls, cluster: Cluster, spec: RunSpec, store: Store, task: Task, *, records: bool
     ) -> "Remote":
         """Return the work of a run on a cluster."""
-        place = str(store.path.absolute())
+        place, cache = str(store.place), None
+        if isinstance(store.place, Path):
+            place = str(store.place.absolute())
+        elif isinstance(store, RemoteStore):
+            cache = store.cache
         job = Job(
             "",
             place,
@@ -117,6 +127,7 @@ class Remote:
             records,
             None,
             cluster.worker_memory_mb,
+            cache,
         )
         return cls(cluster, job)
 

@@ -13,6 +13,7 @@ from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_m
 from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
 from srs_ooc.runs.spec.needs import TrainingShape, extra_nbytes, largest_subspace
 from srs_ooc.runs.spec.options import Options
+from srs_ooc.runs.spec.reading import with_draw_block
 from srs_ooc.samplers.method import Method, method_of, methods
 
 
@@ -88,7 +89,7 @@ def settle(
         # As large a part of the items as of one family: features must meet one another as often.
         default = max(default, ceil(default * (1 + judging.decoys) / 2))
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
-    _check_draw_block(sampler, size if largest else None)
+    sampler = _with_draw_block(sampler, given, shape, size if largest else None, cap_nbytes)
     if largest:
         method.check(sampler, shape.n_rows, shape.n_candidates, size)
         check_subspaces(model, shape.n_candidates, size)
@@ -250,10 +251,21 @@ def _settle_subspace(
     return Whole(1, p, " (the features there are)").canonical("subspace_size", int(text))
 
 
-def _check_draw_block(sampler: Params, subspace_size: int | None) -> None:
+def _with_draw_block(
+    sampler: Params,
+    given: dict[str, Any],
+    shape: TrainingShape,
+    subspace_size: int | None,
+    cap_nbytes: int,
+) -> Params:
+    """Return the sampler's options with the block that was given, checked, or a store's own."""
+    if subspace_size is None:  # the budget refuses
+        return sampler
+    if given.get("draw_block") is None:
+        return with_draw_block(sampler, shape, subspace_size, cap_nbytes)
     block = getattr(sampler, "draw_block", 1)
-    if subspace_size is not None:
-        Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+    Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+    return sampler
 
 
 def _flag(name: str) -> str:

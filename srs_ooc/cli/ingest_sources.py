@@ -1,0 +1,84 @@
+"""What is ingested: a table, or its pieces, here or on the workers of a Dask cluster."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.ingestion.contents import ByteProgress
+from srs_ooc.ingestion.options import IngestOptions, SideColumns
+from srs_ooc.ingestion.piece_workers import on_workers
+from srs_ooc.ingestion.pieces import ingest_pieces
+from srs_ooc.ingestion.pipeline import ingest_table
+from srs_ooc.store.manifest import Manifest
+
+
+def with_workers(command: Any) -> Any:
+    """Add the options that name workers to a command."""
+    command = click.option(
+        "--dask-scheduler-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The same, of the scheduler that wrote FILE.",
+    )(command)
+    return click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Code pieces on the workers of a Dask scheduler, as tcp://HOST:PORT, or local:N for N "
+        "processes of this machine, each under --memory-mb.",
+    )(command)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files of an ingest.
+
+    Attributes
+    ----------
+    tables : tuple of Path
+        One, or the pieces.
+    side : SideColumns
+        What stands beside the table.
+    dask, dask_scheduler_file : str, Path or None
+        Workers, where there are some.
+    """
+
+    tables: tuple[Path, ...]
+    side: SideColumns
+    dask: str | None
+    dask_scheduler_file: Path | None
+
+    def check_single(self, option: str) -> None:
+        """Refuse what pieces cannot have.
+
+        Raises
+        ------
+        UsageError
+            If there are several tables.
+        """
+        if len(self.tables) > 1:
+            raise UsageError(
+                f"{option}: expected one table, found {len(self.tables)} pieces. Leave it out."
+            )
+
+    def ingest(self, store: Path, options: IngestOptions, progress: ByteProgress) -> Manifest:
+        """Make the store at a path; errors as of :func:`ingest_table` and :func:`ingest_pieces`."""
+        has_workers = self.dask is not None or self.dask_scheduler_file is not None
+        if len(self.tables) == 1 and not has_workers:
+            return ingest_table(self.tables[0], store, options, progress, side=self.side)
+        if self.side:
+            self.check_single("--names or --target-file")
+        if any(str(table) == "-" for table in self.tables):
+            self.check_single("standard input")
+        with ExitStack() as stack:
+            workers = None
+            if has_workers:
+                from srs_ooc.runs.cluster.dask_clients import dask_cluster  # loads Dask
+
+                megabytes = options.memory_nbytes // 10**6
+                cluster = dask_cluster(self.dask, self.dask_scheduler_file, megabytes)
+                workers = on_workers(stack.enter_context(cluster).client, megabytes)
+            return ingest_pieces(list(self.tables), store, options, progress, workers=workers)

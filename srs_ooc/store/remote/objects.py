@@ -1,0 +1,231 @@
+"""The objects below a URL: read in ranges and written, with patience for what fails now and then.
+
+The library is obstore: one wheel without dependencies, 8 MB resident, that reads S3, Google Cloud
+Storage, Azure and HTTP by blocking calls that release the GIL. fsspec with s3fs brings aiohttp and
+botocore, several times that, and an event loop of its own.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.base.places import WRITABLE, Url
+from srs_ooc.base.sizes import MB
+
+PIECE_NBYTES = 4 * MB
+"""Bytes of an object that are asked for at a time where all of it is read."""
+PART_NBYTES = 5 * 1024 * 1024
+"""Bytes of a part of an object as it is written: the least that S3 takes."""
+_Found = TypeVar("_Found")
+_memories: dict[str, Any] = {}
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often a request is made again, and how long each may take.
+
+    Attributes
+    ----------
+    attempts : int
+        Times that a request is made in all.
+    first_wait, longest_wait : float
+        Seconds before the second attempt, which double with each further one, and at most.
+    timeout : float
+        Seconds until a request that has not been answered in full has failed.
+    """
+
+    attempts: int = 6
+    first_wait: float = 0.25
+    longest_wait: float = 8.0
+    timeout: float = 30.0
+
+
+PATIENCE = Patience()
+
+
+class Objects:
+    """The objects below a URL, by their names relative to it.
+
+    All methods may be called by several threads at once.
+
+    Parameters
+    ----------
+    url : Url
+        The folder.
+    patience : Patience, optional
+        For failures that may pass: timeouts, errors of the server, connections that were cut.
+
+    Raises
+    ------
+    UsageError
+        If the library is missing, or the URL cannot be one.
+    """
+
+    def __init__(self, url: Url, patience: Patience | None = None) -> None:
+        self.url, self._patience = url, patience or PATIENCE
+        self._api, self._errors = _library(url)
+        self._prefix = ""  # of a process's own objects; other stores begin at their URL
+        if url.scheme == "memory":
+            bucket, _, self._prefix = url.text.removeprefix("memory://").partition("/")
+            self._store = _memories.setdefault(bucket, self._api.store.MemoryStore())
+        else:
+            self._store = _opened(self._api, url, self._patience)
+
+    def nbytes(self, name: str) -> int:
+        """Return the size of an object.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is none.
+        StoreError
+            If it cannot be asked for.
+        """
+        return int(self._tried(name, lambda: self._api.head(self._store, self._at(name)))["size"])
+
+    def range(self, name: str, start: int, nbytes: int) -> memoryview:
+        """Return ``nbytes`` bytes of an object from ``start`` on; errors as of :meth:`nbytes`."""
+
+        def get() -> memoryview:
+            found = self._api.get_range(self._store, self._at(name), start=start, length=nbytes)
+            data = memoryview(found)
+            if len(data) != nbytes:
+                raise EOFError(f"{len(data)} bytes instead of {nbytes}")
+            return data
+
+        return self._tried(name, get)
+
+    def pieces(self, name: str) -> Iterator[memoryview]:
+        """Yield the bytes of an object, some at a time; errors as of :meth:`nbytes`."""
+        size = self.nbytes(name)
+        for start in range(0, size, PIECE_NBYTES):
+            yield self.range(name, start, min(PIECE_NBYTES, size - start))
+
+    def read(self, name: str) -> bytes:
+        """Return a small object, in one request; errors as of :meth:`nbytes`."""
+        return self._tried(name, lambda: bytes(self._api.get(self._store, self._at(name)).bytes()))
+
+    def write(self, name: str, data: Path | bytes) -> None:
+        """Write an object, from a file or bytes: it is there complete, or not at all.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written.
+        """
+        self._tried(
+            name,
+            lambda: self._api.put(
+                self._store, self._at(name), data, chunk_size=PART_NBYTES, max_concurrency=1
+            ),
+        )
+
+    def names(self) -> list[str]:
+        """Return the names of all objects; errors as of :meth:`write`."""
+        return [name for name, _ in self.sizes()]
+
+    def sizes(self) -> list[tuple[str, int]]:
+        """Return the names and sizes of all objects; errors as of :meth:`write`."""
+        below = self._prefix or None
+        listed = self._tried("", lambda: self._api.list(self._store, below).collect())
+        first = len(self._at(""))
+        return [(str(one["path"])[first:], int(one["size"])) for one in listed]
+
+    def remove(self, names: list[str]) -> None:
+        """Remove objects; errors as of :meth:`write`."""
+        for name in names:
+            self._tried(name, partial(self._api.delete, self._store, self._at(name)))
+
+    def check_writable(self) -> None:
+        """Check that objects can be written below the URL at all.
+
+        Raises
+        ------
+        UsageError
+            If it is a web server's.
+        """
+        if self.url.scheme not in WRITABLE:
+            raise UsageError(
+                f"{self.url}: expected a place that can be written, "
+                f"{', '.join(f'{name}://' for name in WRITABLE)} or a folder, found a web "
+                "server's. Write to a folder, and have the server's owner copy it there."
+            )
+
+    def _at(self, name: str) -> str:
+        return f"{self._prefix}/{name}" if self._prefix else name
+
+    def _tried(self, name: str, call: Callable[[], _Found]) -> _Found:
+        """Return what ``call`` does, trying again while its failures may pass."""
+        patience, wait = self._patience, self._patience.first_wait
+        for attempt in range(1, patience.attempts + 1):
+            try:
+                return call()
+            except FileNotFoundError:
+                raise FileNotFoundError(f"{self.url}/{name}") from None
+            except self._errors.NotSupportedError as error:
+                raise self._failed(
+                    name, f"an answer that is none to a request for a range ({_said(error)})",
+                    "The server must answer range requests; S3 and most web servers do.",
+                ) from error  # fmt: skip
+            except (
+                self._errors.PermissionDeniedError,
+                self._errors.UnauthenticatedError,
+            ) as error:
+                raise self._failed(
+                    name, f"that access is refused ({_said(error)})",
+                    "Check the credentials in the environment (docs/remote.md).",
+                ) from error  # fmt: skip
+            except (self._errors.BaseError, OSError, EOFError) as error:
+                if attempt == patience.attempts:
+                    raise self._failed(
+                        name, f"{attempt} failures, the last one: {_said(error)}",
+                        "This is the network's or the server's error, and need not be damage: try "
+                        "again; what was committed is kept.",
+                    ) from error  # fmt: skip
+                time.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311 (spreads requests)
+                wait = min(2 * wait, patience.longest_wait)
+        raise AssertionError("a request is made at least once")
+
+    def _failed(self, name: str, found: str, remedy: str) -> StoreError:
+        place = f"{self.url}/{name}".rstrip("/")
+        return StoreError(f"{place}: expected an answer of the server, found {found}. {remedy}")
+
+
+def _said(error: BaseException) -> str:
+    """Return what an error says, without the library's account of its insides."""
+    return (str(error) or type(error).__name__).split("\n", 1)[0].strip()[:300]
+
+
+def _library(url: Url) -> tuple[Any, Any]:
+    try:
+        import obstore
+        import obstore.exceptions
+    except ImportError:
+        raise UsageError(
+            f"{url}: expected the package obstore, which reads and writes stores at a URL, found "
+            "none. Install it: pip install 'srs-ooc[remote]'."
+        ) from None
+    return obstore, obstore.exceptions
+
+
+def _opened(api: Any, url: Url, patience: Patience) -> Any:
+    seconds = timedelta(seconds=patience.timeout)
+    client = {"timeout": seconds, "connect_timeout": min(seconds, timedelta(seconds=10))}
+    # One layer of patience: ours, which also knows of answers that are cut.
+    try:
+        return api.store.from_url(
+            url.text,
+            client_options=client | {"allow_http": True},
+            retry_config={"max_retries": 0, "retry_timeout": seconds},
+        )
+    except (api.exceptions.BaseError, ValueError) as error:
+        raise UsageError(
+            f"{url}: expected a URL that can be opened, found: {_said(error)}. Check it, and the "
+            "settings in the environment (docs/remote.md)."
+        ) from error
