@@ -137,7 +137,7 @@ inline double classes_log_p(const LogFactorials &log_factorial, const std::vecto
     for (std::size_t j = 0; j + 1 < order.size(); ++j) {
         std::vector<Crossed> parts;
         for (const Crossed &all : strata) {
-            Crossed part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0)};
+            Crossed part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0), all.scores};
             for (std::size_t l = 0; l < all.n_levels; ++l) {
                 const std::int32_t *cells = all.cells.data() + l * all.n_targets;
                 part.cells[2 * l + 1] = cells[order[j]];
