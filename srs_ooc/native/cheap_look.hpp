@@ -11,7 +11,7 @@ namespace srs {
 // One contrast: sums of scores by class, or of products of scores, less their means, and their variances.
 struct Asymptotic {
     std::vector<double> sums, variances;
-    bool can_show = false; // anything, with these margins
+    bool is_there = false; // by the column's margins alone
     double log_p = 0;
 
     explicit Asymptotic(std::size_t n_sums) : sums(n_sums, 0.0), variances(n_sums, 0.0) {}
@@ -22,7 +22,7 @@ struct Asymptotic {
             present += nominal && drawn[k] > 0;
             if (!(variances[k] > 1e-14)) continue;
             const double share = nominal && sums.size() > 2 ? 1 - drawn[k] / std::max(n_rows, 1.0) : nominal ? 0.5 : 1;
-            statistic += share * sums[k] * sums[k] / variances[k], can_show = true;
+            statistic += share * sums[k] * sums[k] / variances[k];
         }
         log_p = log_chi_squared(statistic, nominal ? present - 1 : 1);
     }
@@ -76,12 +76,14 @@ class CheapLook {
                 at_target[y] += cell, by_target[y] += cell * rank, by_distance[y] += cell * distance;
             }
         }
+        location.is_there |= crossed.n_levels > 1;
         n_rows += n, others_ += n - common, commonest += common;
         for (std::size_t y = 0; y < n_targets; ++y) drawn_[y] += at_target[y];
         const double own = 1 / (n + 1), mean = by_rank ? middle : sum / n;
         add_to(location, by_target, at_target, nominal, n, mean, square - n * mean * mean, by_rank ? own : 1);
         if (!with_spread || !has_spread(crossed.n_levels, nearest, even)) return;
         const double nearness = distances / n;
+        spread.is_there = true;
         add_to(spread, by_distance, at_target, nominal, n, nearness, squares - n * nearness * nearness, own);
     }
 

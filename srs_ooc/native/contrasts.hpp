@@ -49,15 +49,6 @@ inline bool fold(const Crossed &crossed, bool in_strata, Crossed &out) {
     return true;
 }
 
-inline std::vector<Crossed> folded(const std::vector<Crossed> &strata, bool in_strata) {
-    std::vector<Crossed> out;
-    for (const Crossed &crossed : strata) {
-        Crossed one;
-        if (fold(crossed, in_strata, one)) out.push_back(std::move(one));
-    }
-    return out;
-}
-
 // Rows with a value and rows without, by stratum; ``absent`` [stratum][target].
 inline std::vector<Crossed> by_absence(const std::vector<Crossed> &strata, const std::vector<std::int32_t> &absent) {
     std::vector<Crossed> out;
@@ -81,7 +72,7 @@ struct Shown {
 };
 
 // The smallest p-value by its share (Bonferroni's inequality with weights): whatever the contrasts have to do with
-// one another. What is there follows from the margins, which all is given.
+// one another. Which are there follows from the column's margins, which all is given: not from what goes with what.
 class Joined {
   public:
     void add(Contrast contrast, double log_p) { log_p_[contrast] = log_p, there_[contrast] = true; }

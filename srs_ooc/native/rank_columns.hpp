@@ -91,39 +91,35 @@ template <class Code> class Crossing {
     std::int64_t n_absent = 0;
 };
 
-// The natural logarithm of a contrast's p-value: where the cheap look shows anything, or ``exactly``, the test itself;
-// ``crossed()`` is what is tested.
-template <class Crossed_>
-inline double contrast_log_p(const LogFactorials &log_factorial, const Crossed_ &crossed, double cheap, double gate,
-                             const Target &target, bool exactly) {
-    if (!(cheap < 0) || (!exactly && cheap > gate)) return std::min(cheap, 0.0);
+// The natural logarithm of a contrast's p-value: where the cheap look shows anything, or ``exactly``, the test itself.
+inline double contrast_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, double cheap, double gate,
+                             const Target &target, bool exactly, bool by_spread) {
+    if (!exactly && cheap > gate) return cheap;
     const bool in_strata = target.n_strata > 1;
-    const auto &strata = crossed();
     if (!target.nominal || target.two_classes())
-        return linear_log_p(log_factorial, strata, in_strata, target.two_classes());
-    return classes_log_p(log_factorial, strata, in_strata, target.order);
+        return linear_log_p(log_factorial, strata, in_strata, target.two_classes(), by_spread);
+    return classes_log_p(log_factorial, strata, in_strata, target.order, by_spread);
 }
 
 // What a column shows, by one p-value; ``only``: by that contrast alone, if not by all of them.
 template <class Code>
 inline Shown column_shows(const LogFactorials &log_factorial, const Crossing<Code> &crossing, const Target &target,
                           bool exactly, std::size_t only) {
-    using Tables = std::vector<Crossed>;
     Joined joined;
     const auto is_asked = [&](Contrast contrast) { return only == contrast || only == N_CONTRASTS; };
-    const auto test = [&](Contrast contrast, const Asymptotic &found, double gate, const auto &crossed) {
-        if (found.can_show && is_asked(contrast))
-            joined.add(contrast, contrast_log_p(log_factorial, crossed, found.log_p, gate, target, exactly));
+    const auto test = [&](Contrast contrast, const std::vector<Crossed> &strata, const Asymptotic &found, double gate) {
+        if (!found.is_there || !is_asked(contrast)) return;
+        joined.add(contrast, contrast_log_p(log_factorial, strata, found.log_p, gate, target, exactly, contrast == SPREAD));
     };
     const bool with_spread = is_asked(SPREAD) && !crossing.tiny_strata;
     const CheapLook look(crossing.strata, target.nominal, target.n_targets, with_spread);
     const double bar = gate(look, target.nominal);
-    test(LOCATION, look.location, bar, [&]() -> const Tables & { return crossing.strata; });
-    test(SPREAD, look.spread, bar, [&] { return folded(crossing.strata, target.n_strata > 1); });
+    test(LOCATION, crossing.strata, look.location, bar);
+    test(SPREAD, crossing.strata, look.spread, bar);
     if (!crossing.n_absent || !is_asked(ABSENCE)) return joined.shown();
-    const Tables two = by_absence(crossing.strata, crossing.absent);
+    const std::vector<Crossed> two = by_absence(crossing.strata, crossing.absent);
     const CheapLook other(two, target.nominal, target.n_targets, false);
-    test(ABSENCE, other.location, gate(other, target.nominal), [&]() -> const Tables & { return two; });
+    test(ABSENCE, two, other.location, gate(other, target.nominal));
     return joined.shown();
 }
 

@@ -10,10 +10,12 @@ from rank_tables import (
     crossed,
     joined_p_values,
     location_p,
+    location_scores,
     null_tables,
     p_values,
     small_tables,
     strata_of,
+    weights_of_sums,
 )
 from scipy import stats
 
@@ -34,7 +36,7 @@ def spread_p(column, target, *, two_classes):
         return None
     found = [reference.fold(table, in_strata=several) for table in crossed(column, target)[0]]
     tables = [fold[0] for fold in found if fold]
-    if not any(can_show(table) for table in tables):
+    if not tables:
         return None
     scores = [fold[1] for fold in found if fold]
     return reference.linear_p_value(
@@ -49,14 +51,14 @@ def absence_p(column, target, *, two_classes):
         table = np.zeros((2, target.n_targets), int)
         np.add.at(table, ((own == MISSING).astype(int), to), 1)
         tables.append(table.tolist())
-    if not any(can_show(table) for table in tables):
+    if not any(map(varies, tables)):
         return None
     several = len(target.starts) > 2
     return reference.linear_p_value(tables, two_classes=two_classes, in_strata=several)
 
 
-def can_show(table):
-    return sum(map(any, table)) > 1 and sum(map(any, zip(*table, strict=True))) > 1
+def varies(table):
+    return sum(map(any, table)) > 1
 
 
 @settings(max_examples=150)
@@ -71,7 +73,7 @@ def test_contrasts_of_two_classes_and_what_they_are_joined_to_are_exact(given_ta
     found = p_values(column, target, only=Contrast.ABSENCE)[0]
     assert found == pytest.approx(1.0 if absence is None else float(absence), rel=1e-9)
     location = Fraction(location_p(column, target, two_classes=True))
-    has_location = any(map(can_show, crossed(column, target)[0]))
+    has_location = any(map(varies, crossed(column, target)[0]))
     joined = reference.joined([location if has_location else None, spread, absence])
     assert joined_p_values(column, target)[0] == pytest.approx(float(joined), rel=1e-9)
 
@@ -84,6 +86,61 @@ def test_spread_is_tested_exactly_in_a_regression_on_two_values(given_table):
     expected = spread_p(column, target, two_classes=False)
     found = p_values(column, target, only=Contrast.SPREAD)[0]
     assert found == pytest.approx(1.0 if expected is None else float(expected), rel=1e-9)
+
+
+def far_tail(counts, scores, n_drawn, observed):
+    """The p-value of a sum by convolution."""
+    law = weights_of_sums(counts, scores, n_drawn)
+    mean = np.dot(counts, scores) * n_drawn / sum(counts)
+    extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-9
+    return law[extreme].sum()
+
+
+@pytest.mark.parametrize(("n", "n_first"), [(100, 50), (240, 24)])
+@pytest.mark.parametrize("n_levels", [0, 4, 7, 20])
+def test_errors_of_spread_are_at_most_five_percent_in_the_far_tail(n, n_first, n_levels):
+    rng, errors = np.random.default_rng(n + n_levels), []
+    labels = (np.arange(n) < n_first).astype(int)
+    target = RankTarget.of_classes(labels, 2)
+    for scale in np.linspace(1.3, 9, 12):
+        values = rng.standard_normal(n) * np.where(labels == 1, scale, 1)
+        if n_levels:
+            values = np.searchsorted(np.quantile(values, np.sort(rng.random(n_levels - 1))), values)
+        column = np.unique(values, return_inverse=True)[1]
+        fold = reference.fold(crossed(column, target)[0][0], in_strata=False)
+        if fold is None:
+            continue
+        table, scores = fold
+        observed = sum(score * row[1] for score, row in zip(scores, table, strict=True))
+        expected = far_tail([sum(row) for row in table], scores, n_first, observed)
+        if 1e-13 < expected < 0.3:
+            found = p_values(column, target, only=Contrast.SPREAD)[0]
+            errors.append(found / expected - 1)
+    assert len(errors) >= 3
+    assert np.abs(errors).max() < 0.05
+
+
+@pytest.mark.parametrize(("n_strata", "n_each"), [(40, 2), (300, 2), (30, 6)])
+def test_errors_of_aligned_ranks_are_at_most_five_percent_in_the_far_tail(n_strata, n_each):
+    rng, errors = np.random.default_rng(n_strata), []
+    strata = np.repeat(np.arange(n_strata), n_each)
+    labels = (np.arange(len(strata)) % n_each < n_each // 2).astype(int)
+    target = RankTarget.of_classes(labels, 2, strata)
+    for shift in np.linspace(0.2, 8, 10) / n_strata**0.5:
+        values = rng.standard_normal(n_strata)[strata] + rng.standard_normal(len(strata))
+        column = (values + shift * labels).argsort().argsort() * 254 // len(strata)
+        tables, law, observed, mean = crossed(column, target)[0], np.ones(1), 0, 0.0
+        for table, scores in zip(tables, location_scores(column, target), strict=True):
+            counts, n_first = [sum(row) for row in table], sum(row[1] for row in table)
+            law = np.convolve(law, weights_of_sums(counts, scores, n_first))
+            observed += sum(score * row[1] for score, row in zip(scores, table, strict=True))
+            mean += np.dot(counts, scores) * n_first / sum(counts)
+        extreme = np.abs(np.arange(len(law)) - mean) >= abs(observed - mean) - 1e-6
+        expected = law[extreme].sum()
+        if 1e-13 < expected < 0.3:
+            errors.append(p_values(column, target)[0] / expected - 1)
+    assert len(errors) >= 3
+    assert np.abs(errors).max() < 0.05
 
 
 def test_without_ties_spread_is_ansari_and_bradleys_test():
@@ -192,3 +249,15 @@ def test_in_pairs_it_is_nearly_wilcoxons_signed_rank_test():
         expected = stats.wilcoxon(column[1::2] - column[::2]).pvalue
         found = joined_p_values(column, target)[0]
         assert np.log10(found) == pytest.approx(np.log10(expected), abs=0.4)
+
+
+def test_the_shares_do_not_depend_on_whose_values_are_missing():
+    """Where one class has no value location is charged all the same: it is part of the chance."""
+    labels = np.arange(60) % 2
+    column = np.where(labels == 1, MISSING, np.arange(60) % 3)
+    target = RankTarget.of_classes(labels, 2)
+    alone = p_values(column, target, only=Contrast.ABSENCE)[0]
+    share = reference.SHARES[Contrast.ABSENCE] / sum(reference.SHARES)
+    has_spread = reference.fold(crossed(column, target)[0][0], in_strata=False) is not None
+    assert has_spread
+    assert joined_p_values(column, target)[0] == pytest.approx(alone / float(share), rel=1e-9)

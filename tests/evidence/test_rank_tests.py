@@ -15,6 +15,7 @@ from rank_tables import (
     null_tables,
     p_values,
     small_tables,
+    weights_of_sums,
 )
 from scipy import stats
 
@@ -127,17 +128,6 @@ def test_rare_ones_are_fishers_test_by_the_distance_from_the_mean(n_ones):
         assert found == pytest.approx(law.pmf(k[extreme]).sum(), rel=1e-8)
     if n_ones == 1:
         assert p_values(column, RankTarget.of_classes(labels, 2))[0] > 0.09
-
-
-def weights_of_sums(counts, scores, n_drawn):
-    """Weights of the sums of ``n_drawn`` rows: a convolution of positive numbers, row by row."""
-    weights = np.zeros((n_drawn + 1, max(scores) * n_drawn + 1))
-    weights[0, 0] = 1
-    for count, score in zip(counts, scores, strict=True):
-        for _ in range(count):
-            weights[1:, score:] += weights[:-1, : weights.shape[1] - score].copy()
-        weights /= weights.max()
-    return weights[n_drawn] / weights[n_drawn].sum()
 
 
 def worst_errors(make_column, n, n_first, shifts):

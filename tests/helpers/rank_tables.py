@@ -92,3 +92,14 @@ def null_tables(name, rng):
     target = rng.integers(0, 40, 400).astype(float)
     share = rng.uniform(0.01, 0.3, 20_000)[:, None]
     return rng.binomial(2, share, (20_000, 400)), RankTarget.of_values(target, strata)
+
+
+def weights_of_sums(counts, scores, n_drawn):
+    """Weights of the sums of ``n_drawn`` rows: a convolution of positive numbers, row by row."""
+    weights = np.zeros((n_drawn + 1, max(scores) * n_drawn + 1))
+    weights[0, 0] = 1
+    for count, score in zip(counts, scores, strict=True):
+        for _ in range(count):
+            weights[1:, score:] += weights[:-1, : weights.shape[1] - score].copy()
+        weights /= weights.max()
+    return weights[n_drawn] / weights[n_drawn].sum()
