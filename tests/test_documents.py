@@ -114,7 +114,7 @@ def expressed(folder):
 BEFORE = {
     "docs/methods/networks.md": expressed,
     "docs/methods/rfest.md": lambda folder: table(folder / "data.csv"),
-    "README.md": lambda folder: table(folder / "data.csv", rows=40, features=30),
+    "README.md": lambda folder: table(folder / "data.csv", rows=60, features=30),
     "docs/ingest.md": objects,
     "docs/index.md": lambda folder: table(folder / "data.csv"),
     "docs/ensemble.md": parted,

@@ -35,7 +35,8 @@ _SCORE_COLUMNS = {
 _VERDICT_COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "q_value": 8, "importance": 10, "score": 8,
     "stability": 9,
-    "cluster": 5, "n_drawn": 8, "p_value": 9, "passes_alone": 12,
+    "cluster": 5, "n_drawn": 8, "p_value": 9, "differs_in": 15,
+    "passes_alone": 12,
 }  # fmt: skip
 
 
@@ -80,6 +81,7 @@ def features_command(
                               of trees that agree
     cluster                   number of its cluster of rank-correlated features
     p_value, passes_alone     marginal test; Benjamini and Hochberg at the level
+    differs_in                what that test saw: location, spread, what is missing
     With --model other than tree:
     importance                how much less the models of its subspaces lose than no
                               model; or, by permutation, the score

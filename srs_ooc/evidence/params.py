@@ -10,12 +10,13 @@ from srs_ooc.base.params import Choice, Params, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 
 MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
-EVIDENCE = 3
+EVIDENCE = 4
 """Version of how a final verdict is computed from the closing stage and the table.
 
 Part of a run's identity. 1: rank tests by normal and chi-squared tails, taken at face value. 2:
 exact or by saddlepoint, and decoys count among marginally significant items beyond chance. 3:
-counting begins with a feature; dependent decoys are found by average linkage.
+counting begins with a feature; dependent decoys are found by average linkage. 4: tests see spread
+and what is missing beside location, and rank within tiny strata after aligning these.
 """
 FIRST_EVIDENCE = 1
 """Version of the runs that note none."""

@@ -5,6 +5,7 @@ what is tested, and docs/evidence.md how well.
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 from itertools import pairwise
 from math import log
 from typing import Any
@@ -19,6 +20,18 @@ TARGET_LEVELS = 32
 SMALL_STRATUM = 20
 """Strata of fewer rows have two such levels."""
 _LN10 = log(10)
+
+
+class Contrast(IntEnum):
+    """What a test of one feature looks at."""
+
+    LOCATION = 0
+    SPREAD = 1
+    ABSENCE = 2
+
+
+NO_CONTRAST = len(Contrast)
+"""In place of one, where nothing is shown."""
 
 
 @dataclass(frozen=True)
@@ -97,20 +110,27 @@ def _levels(target: NDArray[np.float64], most: int) -> NDArray[np.int64]:
 
 
 def strengths(
-    columns: NDArray[Any], missing_code: int, target: RankTarget, *, exactly: bool = False
+    columns: NDArray[Any],
+    missing_code: int,
+    target: RankTarget,
+    *,
+    exactly: bool = False,
+    only: Contrast | None = None,
 ) -> NDArray[np.float64]:
     """Return minus the decimal logarithm of the p-value of each column, without the GIL.
 
     Parameters
     ----------
     columns : uint8 or uint16 (n_columns, n_rows)
-        C-contiguous; codes from ``missing_code`` on are missing, and left out.
+        C-contiguous; codes from ``missing_code`` on are missing.
     missing_code : int
         Number of codes that are not.
     target : RankTarget
         What they are tested against.
     exactly : bool
-        Whether columns that show nothing by the asymptotic test are tested like the others.
+        Whether contrasts that show nothing by the asymptotic test are tested like the others.
+    only : Contrast, optional
+        Test by it alone; by default by all that the column's margins allow.
 
     Returns
     -------
@@ -118,7 +138,27 @@ def strengths(
         0 where a column is constant. The same bits on every machine: no library's logarithm or
         exponential is on the way.
     """
-    log_p = np.zeros(len(columns))
+    return strongest_contrasts(columns, missing_code, target, exactly=exactly, only=only)[0]
+
+
+def strongest_contrasts(
+    columns: NDArray[Any],
+    missing_code: int,
+    target: RankTarget,
+    *,
+    exactly: bool = False,
+    only: Contrast | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Return the :func:`strengths` of columns, and the contrast that shows most of each.
+
+    Returns
+    -------
+    strengths : float64 (n_columns,)
+        Minus the decimal logarithms of the p-values.
+    contrasts : uint8 (n_columns,)
+        As numbered by :class:`Contrast`; ``NO_CONTRAST`` where nothing is shown.
+    """
+    log_p, contrasts = np.zeros(len(columns)), np.zeros(len(columns), np.uint8)
     _native.rank_tests(
         columns,
         missing_code,
@@ -129,6 +169,8 @@ def strengths(
         target.nominal,
         target.order,
         exactly,
+        NO_CONTRAST if only is None else only,
         log_p,
+        contrasts,
     )
-    return -log_p / _LN10
+    return -log_p / _LN10, contrasts

@@ -18,29 +18,101 @@ COARSE_GRID, COARSE_ROWS, COARSE_LEVELS = 16, 64, 16
 MOST_LEVELS = 32
 """Levels of a column beside a target of more than two levels."""
 
+TINY_STRATUM = 10
+"""Where no stratum has more rows, ranks are aligned."""
+SHARES = (Fraction(6, 10), Fraction(2, 10), Fraction(2, 10))
+"""Of the chance to be taken for more than noise: location, spread, what is missing."""
+
 Table = Sequence[Sequence[int]]
 """Rows by level of the column, then by level of the target."""
 
 
 def rank_scores(counts: Sequence[int], *, in_strata: bool) -> list[int]:
-    """Return the scores of levels with so many rows each.
+    """Return the scores of levels with so many rows each, by their midranks."""
+    return grid_scores(_double_midranks(counts), sum(counts), in_strata=in_strata)
 
-    Midranks in the smallest whole numbers that keep their differences in proportion, or rounded to
-    ``0 .. GRID`` (of few levels ``COARSE_GRID``) where those are larger. In strata midranks over
-    the rows and one, times ``GRID``.
-    """
-    n, below, twice = sum(counts), 0, []
+
+def _double_midranks(counts: Sequence[int]) -> list[int]:
+    below, twice = 0, []
     for count in counts:
         twice.append(2 * below + count + 1)
         below += count
+    return twice
+
+
+def grid_scores(twice: Sequence[int], n: int, *, in_strata: bool) -> list[int]:
+    """Return ascending scores of ``n`` rows as the tests have them.
+
+    In the smallest whole numbers that keep their differences in proportion, or rounded to
+    ``0 .. GRID`` (of few levels ``COARSE_GRID``) where those are larger. In strata half of them
+    over the rows and one, times ``GRID``.
+    """
     if in_strata:
         return [(s * GRID + n + 1) // (2 * (n + 1)) for s in twice]
     scores = [s - twice[0] for s in twice]
     most = scores[-1] or 1
     grid = most // (gcd(*scores) or 1)
-    if n > COARSE_ROWS and len(counts) <= COARSE_LEVELS:
+    if n > COARSE_ROWS and len(scores) <= COARSE_LEVELS:
         grid = min(grid, _coarse_grid(scores, most))
     return [_on_grid(s, most, min(grid, GRID)) for s in scores]
+
+
+def fold(table: Table, *, in_strata: bool) -> tuple[list[list[int]], list[int]] | None:
+    """Return the table by distance from the middle, nearest first, and the scores of its levels.
+
+    Distances are those of midranks; levels of equal ones are put together. None where they show
+    nothing else than the levels do, in order or in reverse, or nothing at all.
+    """
+    rows = [list(row) for row in table if any(row)]
+    n, distances = sum(map(sum, rows)), dict[int, list[int]]()
+    if len(rows) < 3:
+        return None
+    apart = [2 * abs(s - (n + 1)) for s in _double_midranks([sum(row) for row in rows])]
+    if apart.count(min(apart)) == 1 and min(apart) in (apart[0], apart[-1]):
+        return None
+    for distance, row in sorted(zip(apart, rows, strict=True), key=lambda pair: pair[0]):
+        others = distances.get(distance, [0] * len(row))
+        distances[distance] = [a + b for a, b in zip(others, row, strict=True)]
+    return list(distances.values()), grid_scores(list(distances), n, in_strata=in_strata)
+
+
+def aligned_scores(tables: Sequence[Table], codes: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the scores of the levels of tiny strata, whose codes are given.
+
+    Hodges and Lehmann (1962): midranks over all rows, each less the mean of its stratum, rounded to
+    the nearer whole half; of these the midranks over all rows of strata with two levels or more.
+    """
+    counts = [[sum(row) for row in table] for table in tables]
+    by_code = Counter[int]()
+    for own, of in zip(counts, codes, strict=True):
+        by_code.update(dict(zip(of, own, strict=True)))
+    order = sorted(by_code)
+    rank = dict(zip(order, _double_midranks([by_code[code] for code in order]), strict=True))
+    apart: list[list[int]] = []
+    for own, of in zip(counts, codes, strict=True):
+        n, total = sum(own), sum(c * rank[code] for c, code in zip(own, of, strict=True))
+        apart.append([_toward_zero(n * rank[code] - total, n) for code in of])
+    ranked = Counter[int]()
+    for own, from_mean in zip(counts, apart, strict=True):
+        for count, distance in zip(own, from_mean, strict=True):
+            ranked[distance] += count if len(own) > 1 else 0
+    places = sorted(ranked)
+    scores = grid_scores(
+        _double_midranks([ranked[d] for d in places]), ranked.total(), in_strata=True
+    )
+    of_distance = dict(zip(places, scores, strict=True))
+    return [[of_distance[d] for d in from_mean] for from_mean in apart]
+
+
+def _toward_zero(a: int, b: int) -> int:
+    return abs(a) // b * (1 if a > 0 else -1)
+
+
+def joined(p_values: Sequence[Fraction | None]) -> Fraction:
+    """Return one p-value of those of the contrasts, None where the margins leave one out."""
+    there = [(p, share) for p, share in zip(p_values, SHARES, strict=True) if p is not None]
+    total = sum((share for _, share in there), Fraction(0))
+    return min([Fraction(1), *(p * total / share for p, share in there)])
 
 
 def _on_grid(score: int, most: int, grid: int) -> int:
@@ -87,7 +159,11 @@ def compact(table: Table, most: int = 0) -> list[list[int]]:
 
 
 def linear_p_value(
-    tables: Sequence[Table], *, two_classes: bool, in_strata: bool | None = None
+    tables: Sequence[Table],
+    *,
+    two_classes: bool,
+    in_strata: bool | None = None,
+    scores: Sequence[Sequence[int]] | None = None,
 ) -> Fraction:
     """Return the p-value of the sum of products of scores over strata.
 
@@ -99,15 +175,17 @@ def linear_p_value(
         Whether the target's scores are 0 and 1, and the column's levels as many as there are.
     in_strata : bool, optional
         Whether scores are those in strata; by default if there are several.
+    scores : sequence of sequences of int, optional
+        Of the levels of each table, none of which is empty; by default by rank.
     """
     several = len(tables) > 1 if in_strata is None else in_strata
     law, observed, mean = {0: Fraction(1)}, 0, Fraction(0)
-    for table in tables:
+    for i, table in enumerate(tables):
         rows = compact(table, 0 if two_classes else MOST_LEVELS)
         if len(rows) < 2 or len(rows[0]) < 2:
             continue
         score = rank_scores if two_classes else level_scores
-        x = score([sum(row) for row in rows], in_strata=several)
+        x = score([sum(row) for row in rows], in_strata=several) if scores is None else scores[i]
         y = score([sum(column) for column in zip(*rows, strict=True)], in_strata=several)
         y = [0, 1] if two_classes else y
         observed += sum(c * x[i] * y[k] for i, row in enumerate(rows) for k, c in enumerate(row))

@@ -260,7 +260,9 @@ def rank_tests(
     nominal: bool,
     order: NDArray[np.int32],
     exactly: bool,
+    only: int,
     log_p: NDArray[np.float64],
+    contrasts: NDArray[np.uint8],
 ) -> None: ...
 
 MOST_SUBSET_ROWS: int

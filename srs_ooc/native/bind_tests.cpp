@@ -15,8 +15,10 @@ template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::
 template <class Code>
 void rank_tests(Matrix<const Code> columns, std::size_t n_codes, Vector<const std::int32_t> rows,
                 Vector<const std::int64_t> starts, Vector<const std::int32_t> targets, std::size_t n_targets, bool nominal,
-                Vector<const std::int32_t> order, bool exactly, Vector<double> log_p) {
-    if (rows.size() != targets.size() || starts.size() < 1 || log_p.size() != columns.shape(0))
+                Vector<const std::int32_t> order, bool exactly, std::size_t only, Vector<double> log_p,
+                Vector<std::uint8_t> contrasts) {
+    if (rows.size() != targets.size() || starts.size() < 1 || log_p.size() != columns.shape(0) ||
+        contrasts.size() != columns.shape(0))
         throw nb::value_error("expected a target for each row, and a p-value for each column");
     const srs::Target target{rows.data(), targets.data(), starts.data(), starts.size() - 1, n_targets, nominal,
                              std::vector<std::int32_t>(order.data(), order.data() + order.size())};
@@ -26,14 +28,15 @@ void rank_tests(Matrix<const Code> columns, std::size_t n_codes, Vector<const st
     srs::Crossing<Code> crossing(target, n_codes);
     for (std::size_t j = 0; j < columns.shape(0); ++j) {
         crossing.cross(columns.data() + j * columns.shape(1));
-        log_p.data()[j] = srs::column_log_p(log_factorial, crossing.strata, target, exactly);
+        const srs::Shown shown = srs::column_shows(log_factorial, crossing, target, exactly, only);
+        log_p.data()[j] = shown.log_p, contrasts.data()[j] = static_cast<std::uint8_t>(shown.contrast);
     }
 }
 
 template <class Code> void bind_one(nb::module_ &module) {
     module.def("rank_tests", &rank_tests<Code>, "columns"_a.noconvert(), "n_codes"_a, "rows"_a.noconvert(),
-               "starts"_a.noconvert(), "targets"_a.noconvert(), "n_targets"_a, "nominal"_a, "order"_a.noconvert(), "exactly"_a,
-               "log_p"_a.noconvert());
+               "starts"_a.noconvert(), "targets"_a.noconvert(), "n_targets"_a, "nominal"_a, "order"_a.noconvert(), "exactly"_a, "only"_a,
+               "log_p"_a.noconvert(), "contrasts"_a.noconvert());
 }
 
 } // namespace

@@ -13,14 +13,14 @@ struct LinearStratum {
     std::int64_t n_rows = 0, sum = 0;
 
     LinearStratum(const Crossed &all, bool in_strata, bool two_classes) {
-        Crossed crossed = all;
+        const bool by_rank = all.scores.empty();
         if (two_classes) {
-            level_scores = rank_scores(all.levels(), in_strata), target_scores = {0, 1};
+            level_scores = by_rank ? rank_scores(all.levels(), in_strata) : all.scores, target_scores = {0, 1};
         } else {
-            level_scores = srs::level_scores(all.levels(), in_strata);
+            level_scores = by_rank ? srs::level_scores(all.levels(), in_strata) : all.scores;
             target_scores = srs::level_scores(all.targets(), in_strata);
-            crossed = merged(all, level_scores, target_scores);
         }
+        const Crossed crossed = merged(all, level_scores, target_scores);
         level_counts = crossed.levels(), target_counts = crossed.targets();
         n_rows = std::accumulate(level_counts.begin(), level_counts.end(), std::int64_t(0));
         for (std::size_t l = 0; l < crossed.n_levels; ++l)

@@ -54,7 +54,7 @@ inline double log_sum(double a, double b) { // log(e^a + e^b)
 inline double mills(double z) {
     if (z < 3) { // 1/2 less the series of Abramowitz and Stegun 26.2.11
         double term = z, sum = z;
-        for (int k = 1; k < 60; ++k) sum += term *= z * z / (2 * k + 1);
+        for (int k = 1; k < 60 && term > 1e-18 * sum; ++k) sum += term *= z * z / (2 * k + 1);
         return 0.5 * own_exp(0.5 * (z * z + LOG_2PI)) - sum;
     }
     double fraction = z; // 26.2.14

@@ -18,7 +18,8 @@ constexpr std::size_t COARSE_LEVELS = 16;
 // Rows of a stratum by level of the column (ascending) and level of the target.
 struct Crossed {
     std::size_t n_levels = 0, n_targets = 0;
-    std::vector<std::int32_t> cells; // [level][target]
+    std::vector<std::int32_t> cells;  // [level][target]
+    std::vector<std::int64_t> scores; // of levels, ascending; empty: by the ranks of the rows that are here
     std::int64_t at(std::size_t level, std::size_t target) const { return cells[level * n_targets + target]; }
     std::vector<std::int64_t> levels() const {
         std::vector<std::int64_t> sums(n_levels, 0);
@@ -56,11 +57,9 @@ inline std::int64_t coarse_grid(const std::vector<std::int64_t> &scores, std::in
     return COARSE_GRID;
 }
 
-// Scores: midranks in the smallest whole numbers that keep their proportions, or on a grid where those are
-// larger; in strata on one grid for all, by the rows and one (van Elteren).
-inline std::vector<std::int64_t> rank_scores(const std::vector<std::int64_t> &counts, bool in_strata) {
-    std::vector<std::int64_t> scores = double_midranks(counts);
-    const std::int64_t n = std::accumulate(counts.begin(), counts.end(), std::int64_t(0));
+// Ascending scores in the smallest whole numbers that keep their proportions, or on a grid where those are larger;
+// in strata on one grid for all, by the rows and one (van Elteren). Those of ``n`` rows are at most twice ``n``.
+inline std::vector<std::int64_t> grid_scores(std::vector<std::int64_t> scores, std::int64_t n, bool in_strata) {
     if (in_strata) {
         for (std::int64_t &s : scores) s = (s * GRID + (n + 1)) / (2 * (n + 1));
         return scores;
@@ -68,7 +67,7 @@ inline std::vector<std::int64_t> rank_scores(const std::vector<std::int64_t> &co
     const std::int64_t least = scores[0], most = scores.back() - least;
     std::int64_t common = 0;
     for (std::int64_t &s : scores) common = std::gcd(common, s -= least);
-    const bool coarse = n > COARSE_ROWS && counts.size() <= COARSE_LEVELS;
+    const bool coarse = n > COARSE_ROWS && scores.size() <= COARSE_LEVELS;
     std::int64_t grid = most / std::max<std::int64_t>(common, 1); // keeps proportions
     if (coarse) grid = std::min(grid, coarse_grid(scores, most));
     grid = std::min(grid, GRID);
@@ -76,7 +75,14 @@ inline std::vector<std::int64_t> rank_scores(const std::vector<std::int64_t> &co
     return scores;
 }
 
-// Levels with no rows taken out; where ``most`` (0: any number) are exceeded neighbours by rank are put together.
+// Scores by midranks.
+inline std::vector<std::int64_t> rank_scores(const std::vector<std::int64_t> &counts, bool in_strata) {
+    const std::int64_t n = std::accumulate(counts.begin(), counts.end(), std::int64_t(0));
+    return grid_scores(double_midranks(counts), n, in_strata);
+}
+
+// Levels with no rows taken out; where ``most`` (0: any number) are exceeded neighbours by rank are put together, the
+// mean of their scores rounded.
 inline Crossed compact(const Crossed &crossed, std::size_t most) {
     const std::vector<std::int64_t> levels = crossed.levels(), targets = crossed.targets();
     const std::int64_t n = std::accumulate(levels.begin(), levels.end(), std::int64_t(0));
@@ -85,16 +91,21 @@ inline Crossed compact(const Crossed &crossed, std::size_t most) {
     Crossed out;
     for (const std::int64_t count : targets) out.n_targets += count > 0;
     const bool all = most == 0 || n_present <= most;
-    std::int64_t below = 0, bin = -1;
+    std::int64_t below = 0, bin = -1, rows = 0, sum = 0;
     for (std::size_t l = 0; l < levels.size(); ++l) {
         if (!levels[l]) continue;
         const std::int64_t own = all ? 0 : (2 * below + levels[l]) * static_cast<std::int64_t>(most) / (2 * n);
         below += levels[l];
         if (all || own != bin) {
             out.cells.resize(out.cells.size() + out.n_targets, 0);
-            ++out.n_levels;
+            ++out.n_levels, rows = sum = 0;
         }
         bin = own;
+        if (!crossed.scores.empty()) {
+            rows += levels[l], sum += levels[l] * crossed.scores[l];
+            out.scores.resize(out.n_levels);
+            out.scores.back() = (2 * sum + rows) / (2 * rows);
+        }
         std::int32_t *to = out.cells.data() + (out.n_levels - 1) * out.n_targets;
         for (std::size_t y = 0; y < crossed.n_targets; ++y)
             if (targets[y]) *to++ += static_cast<std::int32_t>(crossed.at(l, y));

@@ -1,6 +1,7 @@
 // Rank tests of a column of codes against the target, given the margins and within strata.
 #pragma once
 
+#include "contrasts.hpp"
 #include "linear_stratum.hpp"
 
 namespace srs {
@@ -114,13 +115,21 @@ class LinearTest {
     std::int64_t span_ = 0;
 };
 
-// The logarithm of the p-value of a linear test of crossed strata.
+// What a contrast looks at of a stratum: its levels, or these folded; none where there is nothing to see.
+inline Crossed seen(const Crossed &crossed, bool in_strata, bool by_spread) {
+    if (!by_spread) return crossed;
+    Crossed out;
+    return fold(crossed, in_strata, out) ? out : Crossed();
+}
+
+// The logarithm of the p-value of a linear test of crossed strata; ``by_spread``: of their levels folded, one stratum
+// at a time, as there may be many.
 inline double linear_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
-                           bool two_classes) {
+                           bool two_classes, bool by_spread) {
     std::vector<LinearStratum> parts;
     parts.reserve(strata.size());
     for (const Crossed &all : strata) {
-        const Crossed crossed = compact(all, two_classes ? 0 : MOST_LEVELS);
+        const Crossed crossed = compact(seen(all, in_strata, by_spread), two_classes ? 0 : MOST_LEVELS);
         if (crossed.n_levels < 2 || crossed.n_targets < 2) continue;
         LinearStratum part(crossed, in_strata, two_classes);
         if (part.variance() > 0) parts.push_back(std::move(part));
@@ -131,13 +140,14 @@ inline double linear_log_p(const LogFactorials &log_factorial, const std::vector
 // Classes one after the other, each against those still to come: given what the earlier ones took the rest are
 // exchangeable, so the p-values are valid one given the other; their normal scores squared are added.
 inline double classes_log_p(const LogFactorials &log_factorial, const std::vector<Crossed> &strata, bool in_strata,
-                            const std::vector<std::int32_t> &order) {
+                            const std::vector<std::int32_t> &order, bool by_spread) {
     double sum = 0;
     int degrees = 0;
     for (std::size_t j = 0; j + 1 < order.size(); ++j) {
         std::vector<Crossed> parts;
-        for (const Crossed &all : strata) {
-            Crossed part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0)};
+        for (const Crossed &whole : strata) {
+            const Crossed all = seen(whole, in_strata, by_spread);
+            Crossed part{all.n_levels, 2, std::vector<std::int32_t>(2 * all.n_levels, 0), all.scores};
             for (std::size_t l = 0; l < all.n_levels; ++l) {
                 const std::int32_t *cells = all.cells.data() + l * all.n_targets;
                 part.cells[2 * l + 1] = cells[order[j]];
@@ -146,7 +156,7 @@ inline double classes_log_p(const LogFactorials &log_factorial, const std::vecto
             }
             parts.push_back(std::move(part));
         }
-        const double z = normal_score(linear_log_p(log_factorial, parts, in_strata, true));
+        const double z = normal_score(linear_log_p(log_factorial, parts, in_strata, true, false));
         sum += z * z;
         ++degrees;
     }

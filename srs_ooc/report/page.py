@@ -30,6 +30,7 @@ _COLUMNS = {
     "selected": "selected",
     "q_value": "q-value",
     "p_value": "p alone",
+    "differs_in": "differs in",
     "score": "score",
     "importance": "importance",
     "stability": "stability",

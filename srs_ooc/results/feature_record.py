@@ -30,6 +30,7 @@ class FeatureRecord:
     stability: float | None
     cluster: int | None
     p_value: float | None
+    differs_in: str | None
     passes_alone: bool | None
 
 

@@ -243,6 +243,7 @@ class Reading:
             "stability": None if standing is None else standing.stability,
             "cluster": None if standing is None else standing.cluster,
             "p_value": None if standing is None else standing.p_value,
+            "differs_in": None if standing is None else standing.differs_in,
             "passes_alone": None if standing is None else standing.passes_alone,
         }
         return self.record_type(**fields | own)

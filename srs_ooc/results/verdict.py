@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.shares import exact_share
 from srs_ooc.base.sizes import counted
 from srs_ooc.evidence.params import EVIDENCE, FIRST_EVIDENCE
+from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
@@ -19,6 +20,12 @@ from srs_ooc.trees.tree import IMPORTANCE_BITS
 
 MANY = 15
 """Families of decoys that are advised where few features are expected."""
+DIFFERENCES: dict[int, str] = {
+    Contrast.LOCATION: "location",
+    Contrast.SPREAD: "spread",
+    Contrast.ABSENCE: "what is missing",
+}
+"""What a marginal test can show, in words."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class Standing:
         Cluster of rank-correlated items, from 1 by their best places; None where not looked at.
     p_value : float
         Of the marginal test of this feature alone.
+    differs_in : str or None
+        What that test saw: location, spread, or what is missing; None where nothing.
     passes_alone : bool
         Whether it passes Benjamini and Hochberg, over all features, at the run's level.
     is_outstanding : bool
@@ -57,6 +66,7 @@ class Standing:
     stability: float | None
     cluster: int | None
     p_value: float
+    differs_in: str | None
     passes_alone: bool
     is_outstanding: bool
     is_best: bool
@@ -120,6 +130,7 @@ class VerdictReading:
             stability=_or_none(a.stability[i]),
             cluster=cluster + 1 if cluster >= 0 else None,
             p_value=p_value,
+            differs_in=DIFFERENCES.get(int(a.contrasts[i])),
             passes_alone=p_value <= self.facts["marginal_cutoff"],
             is_outstanding=bool(a.is_outstanding[i]),
             is_best=bool(a.is_best[i]),
@@ -258,6 +269,7 @@ def _tail(standing: Standing, names: list[str]) -> str:
     among = ""
     if standing.is_outstanding and not standing.passes_alone:
         alone, among = "is", " among features and decoys together, not among features alone"
+    shown = f", it differs in {standing.differs_in}" if alone == "is" else ""
     if standing.score is None:
         agreement = "no batch of trees of the closing stage saw it"
     elif standing.stability is None:
@@ -266,6 +278,6 @@ def _tail(standing: Standing, names: list[str]) -> str:
         agreement = f"{standing.stability:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     return (
-        f" It {alone} marginally significant{among} (p = {standing.p_value:.2g}); "
+        f" It {alone} marginally significant{among} (p = {standing.p_value:.2g}{shown}); "
         f"{agreement}.{more}"
     )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.rank_tests import RankTarget, strengths
+from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.runs.resources import Resources
 from srs_ooc.trees.block import Block
 
@@ -47,16 +47,24 @@ class MarginalTests:
     def of(self, items: NDArray[np.uint32]) -> NDArray[np.float32]:
         """Return the strengths of some items, the same as among all."""
         found, done = np.zeros(len(items), np.float32), 0
-        for some in item_columns(self._resources, items):
-            found[done : done + len(some)] = self._test(some)
+        for some, _ in self._tested(items):
+            found[done : done + len(some)] = some
             done += len(some)
         return found
 
-    def _test(self, columns: NDArray[Any]) -> NDArray[np.float64]:
-        n_codes = self._manifest.missing_code
-        if self._manifest.code_nbytes > 1:
-            columns, n_codes = _dense(columns, n_codes)
-        return strengths(columns, n_codes, self._target)
+    def contrasts_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Return the :class:`Contrast` that shows most of each of some items."""
+        some = [contrasts for _, contrasts in self._tested(items)]
+        return np.concatenate([np.zeros(0, np.uint8), *some])
+
+    def _tested(
+        self, items: NDArray[np.uint32]
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.uint8]]]:
+        for columns in item_columns(self._resources, items):
+            codes, n_codes = columns, self._manifest.missing_code
+            if self._manifest.code_nbytes > 1:
+                codes, n_codes = _dense(codes, n_codes)
+            yield strongest_contrasts(codes, n_codes, self._target)
 
 
 def _dense(columns: NDArray[Any], missing_code: int) -> tuple[NDArray[np.uint16], int]:

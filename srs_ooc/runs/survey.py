@@ -12,6 +12,7 @@ from srs_ooc.evidence.linkage import MOST_ROWS, cluster_items, dependent_items, 
 from srs_ooc.evidence.marginal import least_passing, p_values_of
 from srs_ooc.evidence.permutation_runs import Comparison
 from srs_ooc.evidence.promotion import Pooled, passing_level, pool
+from srs_ooc.evidence.rank_tests import NO_CONTRAST
 from srs_ooc.evidence.ranking import best_of_each, largest
 from srs_ooc.evidence.verdict import exceeds_chance
 from srs_ooc.runs.item_tests import MarginalTests, item_columns
@@ -47,6 +48,8 @@ class Survey:
         chance.
     strengths : float32 (n,)
         Of the marginal test of the place's feature: minus the decimal logarithm of its p-value.
+    contrasts : uint8 (n,)
+        What that test saw (:class:`srs_ooc.evidence.rank_tests.Contrast`); none of decoys.
     marginal_cutoff : float
         The p-value up to which features pass Benjamini and Hochberg at the run's level.
     n_marginal : int
@@ -64,6 +67,7 @@ class Survey:
     largest_cluster: int
     largest_outstanding_cluster: int
     strengths: NDArray[np.float32]
+    contrasts: NDArray[np.uint8]
     marginal_cutoff: float
     n_marginal: int
     n_tested: int
@@ -106,17 +110,21 @@ def survey(
         outstanding = _strongest(strengths, least_passing(tested, float(passing_level(level))), key)
     ranking = pool(state.items, outstanding, tests.of(outstanding), key)
     items = ranking.items
+    is_decoy = items >= n_features
+    contrasts = np.full(len(items), NO_CONTRAST, np.uint8)
+    contrasts[~is_decoy] = tests.contrasts_of(items[~is_decoy])
     clusters = clusters_of(resources, items[:CLUSTERED])
     numbers = np.full(len(items), -1, np.int32)
     numbers[: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
     return Survey(
         ranking,
-        items >= n_features,
+        is_decoy,
         numbers,
         best_of_each(items % n_features),
         largest_decoy_cluster(resources, items, ranking.n_outstanding),
         largest_outstanding_cluster(resources, ranking),
         strengths[items % n_features],
+        contrasts,
         float(p_values_of(np.array([weakest], np.float32))[0]) if weakest < np.inf else 0.0,
         int(np.count_nonzero(tested >= weakest)),
         resources.n_candidates // (1 + resources.spec.decoys),

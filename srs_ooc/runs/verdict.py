@@ -140,5 +140,6 @@ def _record_of(
         np.where(unknown, np.nan, stability[places]),
         found.cluster_numbers[keep],
         p_values_of(found.strengths[keep]),
+        found.contrasts[keep],
         order,
     )

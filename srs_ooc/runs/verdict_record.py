@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.runs.ledger import Ledger
 
 VERDICT = "verdict"
@@ -38,6 +39,9 @@ class VerdictRecord:
         Cluster of rank-correlated items; -1 where not looked at.
     p_values : float64 (n,)
         Of the marginal tests.
+    contrasts : uint8 (n,)
+        What these saw (:class:`srs_ooc.evidence.rank_tests.Contrast`); location in records made
+        when they saw nothing else.
     order : uint32 (m,)
         Stored positions of the features to show first; empty in records made before there was one.
     """
@@ -52,6 +56,7 @@ class VerdictRecord:
     stability: NDArray[np.float64]
     groups: NDArray[np.int32]
     p_values: NDArray[np.float64]
+    contrasts: NDArray[np.uint8]
     order: NDArray[np.uint32]
 
     def write(self, ledger: Ledger) -> None:
@@ -75,5 +80,6 @@ def _of_before(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
     known: dict[str, Any] = dict(arrays)
     if "is_selected" not in known:
         known["is_selected"] = known["tiers"] > 0
+    known.setdefault("contrasts", np.full(len(known["features"]), Contrast.LOCATION, np.uint8))
     known.setdefault("order", np.zeros(0, np.uint32))
     return known

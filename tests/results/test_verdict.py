@@ -22,6 +22,7 @@ def reading(spec=None, **given):
         "stability": np.array([np.nan, 1.0, np.nan, 0.5, 0.0]),
         "groups": np.array([0, 0, 1, 2, -1], np.int32),
         "p_values": np.array([1e-9, 0.5, 0.01, 0.5, 0.5]),
+        "contrasts": np.array([1, 0, 2, 3, 0], np.uint8),
         "order": np.zeros(0, np.uint32),
     }
     facts = {"marginal_cutoff": 0.001, "largest_group": 2, "n_decoys_above": 0, "n_marginal": 1}
@@ -54,7 +55,7 @@ def test_each_feature_has_its_reason():
 
 def test_what_stands_out_need_not_pass_among_features():
     found = why(7, p_values=np.array([0.0065, 0.5, 0.5, 0.5, 0.5]))
-    assert "among features and decoys together, not among features alone (p = 0.0065)" in found
+    assert "among features and decoys together, not among features alone (p = 0.0065, " in found
 
 
 def test_places_that_were_not_grouped_are_said():
@@ -83,3 +84,10 @@ def test_selected_features_come_in_the_order_to_show():
 def test_where_a_record_has_no_order_it_is_that_of_the_ranking():
     assert reading().order.tolist() == [7, 3, 5, 9, 2]
     assert reading().selected().tolist() == [7, 3, 5]
+
+
+def test_a_marginally_significant_feature_says_what_it_differs_in():
+    assert "is marginally significant (p = 1e-09, it differs in spread)" in why(7)
+    assert "is not marginally significant (p = 0.5)" in why(3)
+    found = [reading().standing(feature).differs_in for feature in (7, 3, 5, 9)]
+    assert found == ["spread", "location", "what is missing", None]
