@@ -202,7 +202,7 @@ def ingest_command(
         no_target=no_target,
     )
     if dry_run:
-        report_forecast(forecast(source, store, options), options.memory_nbytes)
+        report_forecast(forecast(source, store, options, side), options.memory_nbytes)
         return
     with byte_progress(shows) as progress:
         report_store(store, ingest_table(source, store, options, progress, side=side))
