@@ -12,6 +12,7 @@ from typing import Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.given import flag_given, path_given
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.planning.expect import planned_run
 from srs_ooc.report.result import Result
@@ -43,7 +44,7 @@ def open_store(path: str | Path) -> Store:
     StoreError
         If there is none, or its manifest is damaged.
     """
-    return Store.open(Path(path))
+    return Store.open(path_given(path, "store"))
 
 
 def run(
@@ -138,7 +139,7 @@ def run(
             names_file(validation_rows, Path(scratch) / "validation", "validation_rows"),
             cluster_given(client, worker_memory_mb),
         )
-        folder = default_run_path(opened.path) if out is None else Path(out)
+        folder = default_run_path(opened.path) if out is None else path_given(out, "out")
         with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
             _work(ledger, opened, request, progress)
     return Result(folder)
@@ -180,7 +181,7 @@ def resume(
     RunError, StoreError, UsageError, BudgetError
         As on the command line.
     """
-    folder = run.run if isinstance(run, Result) else Path(run)
+    folder = run.run if isinstance(run, Result) else path_given(run, "run")
     with python_spelling(), growth_counted():
         request = Request(
             iterations=iterations,
@@ -189,7 +190,9 @@ def resume(
             until_stable=until_stable,
             cluster=cluster_given(client, worker_memory_mb),
         )
-        with closing(Ledger(folder, writable=True, accept_loss=accept_loss)) as ledger:
+        with closing(
+            Ledger(folder, writable=True, accept_loss=flag_given(accept_loss, "accept_loss"))
+        ) as ledger:
             found = find_store(ledger, None if store is None else store_of(store).path)
             _work(ledger, found, request, progress)
     return Result(folder)
@@ -210,7 +213,9 @@ def open_run(path: str | Path, store: StoreOrPath | None = None) -> Result:
     RunError
         If there is no run, or it is damaged.
     """
-    return Result(path, store.path if isinstance(store, Store) else store)
+    if not isinstance(store, Store):
+        return Result(path_given(path, "run"), store and path_given(store, "store"))
+    return Result(path_given(path, "run"), store.path)
 
 
 def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 import click
 import numpy as np
 
-from srs_ooc.base.budget import Budget
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, say
+from srs_ooc.results.verification import check_cap, verified_store
 from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.store import Store
 
@@ -45,12 +45,10 @@ def inspect_command(store: Path, as_json: bool, verify: bool, memory_mb: int) ->
       first_names               of the first features, in the order of the source
       verified                  whether all of it was read and compared now
     """
-    budget = Budget(memory_mb * MB)
-    budget.grant("reading a store in pieces", READING_NBYTES)
-    budget.check()
+    check_cap(memory_mb * MB, "reading a store in pieces", READING_NBYTES)
     opened = Store.open(store)
     if verify:
-        opened.verify()
+        verified_store(opened, memory_mb * MB)
     opened.check_files()
     facts = _facts(opened, verify)
     if as_json:

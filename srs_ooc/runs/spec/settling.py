@@ -55,6 +55,7 @@ def settle(
     UsageError
         If an option is outside its range, or of another part than those chosen.
     """
+    _check_known(options)
     given = dict(options)
     given["method"] = given.get("method") or RunParams.options()["method"].default
     model = settle_model(given, shape, saves_trees=saves_trees)
@@ -107,6 +108,20 @@ def settle(
         validation=options.get("validation", NOT_GIVEN["validation"]),
         model=model,
     )
+
+
+def _check_known(options: Options) -> None:
+    """Refuse a name that no part declares."""
+    known = {*declared(), *INPUTS}
+    for name in options:
+        if name not in known:
+            raise UsageError(
+                f"{name}: expected an option of a run, found another name. "
+                "srs_ooc.options() lists them."
+            )
+    method = options.get("method", "")
+    if not isinstance(method, str):
+        raise UsageError(f"--method: expected a name, found {ascii(method)[:60]}.")
 
 
 def _largest(
@@ -208,6 +223,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     RunError
         Naming every field that differs.
     """
+    _check_known(options)
     held, known = spec.model.values() | spec.facts(), declared()
     differences = []
     for name, value in options.items():
