@@ -55,8 +55,7 @@ def settle(
     UsageError
         If an option is outside its range, or of another part than those chosen.
     """
-    _check_known(options)
-    given = dict(options)
+    given = dict(_known(options))
     given["method"] = given.get("method") or RunParams.options()["method"].default
     model = settle_model(given, shape, saves_trees=saves_trees)
     usual = _default_judge(options, given["method"], saves_trees) if model.is_tree else "none"
@@ -110,8 +109,8 @@ def settle(
     )
 
 
-def _check_known(options: Options) -> None:
-    """Refuse a name that no part declares."""
+def _known(options: Options) -> Options:
+    """Return options, all of which some part declares; refuse a name that none does."""
     known = {*declared(), *INPUTS}
     for name in options:
         if name not in known:
@@ -122,6 +121,7 @@ def _check_known(options: Options) -> None:
     method = options.get("method", "")
     if not isinstance(method, str):
         raise UsageError(f"--method: expected a name, found {ascii(method)[:60]}.")
+    return options
 
 
 def _largest(
@@ -223,7 +223,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     RunError
         Naming every field that differs.
     """
-    _check_known(options)
+    _known(options)
     held, known = spec.model.values() | spec.facts(), declared()
     differences = []
     for name, value in options.items():
