@@ -7,7 +7,8 @@ from typing import Any
 
 from srs_ooc.api.runs import StoreOrPath, store_of
 from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.places import place_of
+from srs_ooc.base.given import megabytes_given, path_given, place_given, whole_given
+from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS
 from srs_ooc.compaction.compact import compact as compacted
@@ -77,25 +78,31 @@ def plan(
             ),
         )
         place = None if store is None else (lambda: store_of(store))
-        numbers = Numbers(n_rows, n_features, n_classes)
+        given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}
+        numbers = Numbers(*(whole_given(n, f"--{name}") for name, n in given.items()))
         return plan_values(make_plan(subject_asked(place, numbers, request), request.options))
 
 
-def verify(path: str | Path) -> Verification:
+def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
     """Read every byte of a store or a run that any call could use, and compare.
 
     Parameters
     ----------
     path : path
         The store's or the run's folder.
+    memory_mb : int
+        Cap on the growth of the process, in MB of 10^6 bytes.
 
     Raises
     ------
     StoreError, RunError
         Naming the first file that is damaged.
+    BudgetError
+        If the cap cannot hold it; the smallest that can is named.
     """
     with python_spelling(), growth_counted():
-        return verified(place_of(path))
+        cap = int(megabytes_given(memory_mb) * MB)
+        return verified(place_given(path, "path"), cap)
 
 
 def compact(
@@ -139,7 +146,10 @@ def compact(
     folder = _folder(run)
     with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
         place = find_store(ledger, None if store is None else store_of(store).place)
-        megabytes = memory_mb or int(ledger.meta("memory_mb"))
+        megabytes = whole_given(memory_mb, "--memory-mb") or int(ledger.meta("memory_mb"))
+        folds, repeats = whole_given(folds, "--folds") or 0, whole_given(repeats, "--repeats") or 0
+        max_features = whole_given(max_features, "--max-features")
+        threads = whole_given(threads, "--threads")
         with interruptible(progress) as watch:
             site = Site(place, megabytes, threads, watch)
             found = compacted(ledger, site, folds, repeats, max_features)
@@ -208,4 +218,4 @@ def sensitivity(
 
 
 def _folder(run: Result | str | Path) -> Path:
-    return run.run if isinstance(run, Result) else Path(run)
+    return run.run if isinstance(run, Result) else path_given(run, "run")

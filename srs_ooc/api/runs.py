@@ -12,6 +12,7 @@ from typing import Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.given import flag_given, path_given, place_given
 from srs_ooc.base.places import Url
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.planning.expect import planned_run
@@ -48,7 +49,7 @@ def open_store(path: str | Path | Url, cache: CacheOptions | None = None) -> Sto
     StoreError
         If there is none, or its manifest is damaged.
     """
-    return opened_at(path, cache=cache)
+    return opened_at(place_given(path, "store"), cache=cache)
 
 
 def run(
@@ -144,7 +145,7 @@ def run(
             names_file(validation_rows, Path(scratch) / "validation", "validation_rows"),
             cluster_given(client, worker_memory_mb),
         )
-        folder = default_run_path(opened.place) if out is None else Path(out)
+        folder = default_run_path(opened.place) if out is None else path_given(out, "out")
         with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
             _work(ledger, opened, request, progress)
     return Result(folder)
@@ -186,7 +187,7 @@ def resume(
     RunError, StoreError, UsageError, BudgetError
         As on the command line.
     """
-    folder = run.run if isinstance(run, Result) else Path(run)
+    folder = run.run if isinstance(run, Result) else path_given(run, "run")
     with python_spelling(), growth_counted():
         request = Request(
             iterations=iterations,
@@ -195,7 +196,9 @@ def resume(
             until_stable=until_stable,
             cluster=cluster_given(client, worker_memory_mb),
         )
-        with closing(Ledger(folder, writable=True, accept_loss=accept_loss)) as ledger:
+        with closing(
+            Ledger(folder, writable=True, accept_loss=flag_given(accept_loss, "accept_loss"))
+        ) as ledger:
             found = find_store(ledger, None if store is None else store_of(store).place)
             _work(ledger, found, request, progress)
     return Result(folder)
@@ -216,7 +219,9 @@ def open_run(path: str | Path, store: StoreOrPath | None = None) -> Result:
     RunError
         If there is no run, or it is damaged.
     """
-    return Result(path, store.place if isinstance(store, Store) else store)
+    if not isinstance(store, Store):
+        return Result(path_given(path, "run"), store and place_given(store, "store"))
+    return Result(path_given(path, "run"), store.place)
 
 
 def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:

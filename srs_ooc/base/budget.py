@@ -105,6 +105,22 @@ def _own_nbytes() -> int:
     return max(PROCESS_NBYTES, _resident() + GROWTH_NBYTES)
 
 
+def program_nbytes(published: int) -> int:
+    """Return what this process takes before there is work: what is published, if that holds it.
+
+    What is larger is rounded up to a multiple of :data:`NAMED_NBYTES`, and so much more, so that it
+    is nearly always the same from one start to the next.
+    """
+    if _start.get() is not None or _first_nbytes() + NAMED_NBYTES // 2 <= published:
+        return published
+    return max(published, (ceil_div(_first_nbytes(), NAMED_NBYTES) + 1) * NAMED_NBYTES)
+
+
+@cache
+def _first_nbytes() -> int:
+    return _resident()
+
+
 def cap_to_name(n_bytes: int) -> int:
     """Return the cap to name in MB where the work was found to need ``n_bytes`` in all."""
     return ceil_div(n_bytes + NAMED_NBYTES, MB)

@@ -37,7 +37,7 @@ class Whole:
         if not isinstance(value, int) or not self.low <= value <= self.high:
             raise UsageError(
                 f"--{_flag(name)}: expected a whole number from {self.low} to {self.high}"
-                f"{self.why}, found {value}."
+                f"{self.why}, found {str(value)[:40]}."
             )
         return value
 
@@ -65,7 +65,7 @@ class Number:
         """Return the text: ``1e-3`` and ``0.0010`` are both ``0.001``."""
         try:
             number = float(value)
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):
             number = -1.0
         if not 0 <= number <= LARGEST:
             raise UsageError(
@@ -83,9 +83,10 @@ class Choice:
 
     def canonical(self, name: str, value: Any) -> str:
         """Return the word."""
-        if value not in self.words:
+        if not isinstance(value, str) or value not in self.words:
             raise UsageError(
-                f"--{_flag(name)}: expected one of {', '.join(self.words)}, found {value!r}."
+                f"--{_flag(name)}: expected one of {', '.join(self.words)}, found "
+                f"{repr(value)[:60]}."
             )
         return str(value)
 
@@ -107,6 +108,8 @@ class Flag:
 
     def canonical(self, name: str, value: Any) -> bool:
         """Return it."""
+        if not isinstance(value, bool | int) or value not in (0, 1):
+            raise UsageError(f"--{_flag(name)}: expected True or False, found {repr(value)[:60]}.")
         return bool(value)
 
 

@@ -222,7 +222,7 @@ def ingest_command(
 
 def _foretell(sources: Sources, store: Place, options: IngestOptions) -> None:
     sources.check_single("--dry-run")
-    found = forecast(sources.tables[0], made_first_at(store), options)
+    found = forecast(sources.tables[0], made_first_at(store), options, sources.side)
     report_forecast(found, options.memory_nbytes)
 
 

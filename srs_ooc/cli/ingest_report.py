@@ -1,6 +1,5 @@
 """What `ingest` prints: what an ingest would take, and what was found out about a table."""
 
-from srs_ooc.base.budget import cap_to_name
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import say
@@ -18,9 +17,8 @@ def report_forecast(found: Forecast, cap: int) -> None:
     say(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
     words = "enough" if found.fits else "NOT enough"
     say(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
-    least = cap_to_name(found.least_memory_nbytes)
-    words = "enough" if cap >= found.least_memory_nbytes else "NOT enough"
-    say(f"memory: --memory-mb {least} or more; {cap // MB} is {words}")
+    words = "enough" if found.fits_memory else "NOT enough"
+    say(f"memory: --memory-mb {found.least_mb} or more; {cap // MB} is {words}")
 
 
 def report_store(store: Place, manifest: Manifest) -> None:

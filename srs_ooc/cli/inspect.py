@@ -6,11 +6,11 @@ from typing import Any
 import click
 import numpy as np
 
-from srs_ooc.base.budget import Budget
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, say
 from srs_ooc.cli.store_type import STORE
+from srs_ooc.results.verification import check_cap, verified_store
 from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -47,12 +47,10 @@ def inspect_command(store: Place, as_json: bool, verify: bool, memory_mb: int) -
       first_names               of the first features, in the order of the source
       verified                  whether all of it was read and compared now
     """
-    budget = Budget(memory_mb * MB)
-    budget.grant("reading a store in pieces", READING_NBYTES)
-    budget.check()
+    check_cap(memory_mb * MB, "reading a store in pieces", READING_NBYTES)
     opened = open_store(store)
     if verify:
-        opened.verify()
+        verified_store(opened, memory_mb * MB)
     opened.check_files()
     facts = _facts(opened, verify)
     if as_json:

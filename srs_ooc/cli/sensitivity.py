@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.options import FILE
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress
+from srs_ooc.cli.store_type import STORE
 from srs_ooc.ensemble.altered import AUTO, FLIPS
 from srs_ooc.ensemble.sensitivity import REPEATS, Asked, sensitivity
 from srs_ooc.ensemble.sensitivity_memory import MOST_REPEATS
@@ -41,7 +43,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as below.")
 @SAFE_OPTION
 @MEMORY_OPTION
-@click.option("--store", type=FILE, help="The run's store, if it was moved.")
+@click.option("--store", type=STORE, help="The run's store, if it was moved.")
 def sensitivity_command(
     run: Path,
     rows_file: Path | None,
@@ -53,7 +55,7 @@ def sensitivity_command(
     as_json: bool,
     safe_csv: bool,
     memory_mb: int,
-    store: Path | None,
+    store: Place | None,
 ) -> None:
     """Rank features by what altering them does to what the trees of RUN say.
 

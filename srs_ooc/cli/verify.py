@@ -3,8 +3,8 @@
 import click
 
 from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import counted, describe_nbytes
-from srs_ooc.cli.output import echo_json, say
+from srs_ooc.base.sizes import MB, counted, describe_nbytes
+from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.verification import Verification, verify
 
@@ -12,7 +12,8 @@ from srs_ooc.results.verification import Verification, verify
 @click.command("verify")
 @click.argument("path", metavar="STORE|RUN", type=STORE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
-def verify_command(path: Place, as_json: bool) -> None:
+@MEMORY_OPTION
+def verify_command(path: Place, as_json: bool, memory_mb: int) -> None:
     """Read every byte of a store or a run that any command could use, and compare.
 
     Says what was read; the first damage ends it, with the file named and exit status 2.
@@ -24,7 +25,7 @@ def verify_command(path: Place, as_json: bool) -> None:
       knows_places              of a store; false in format 2: its chunks of values were
                                 checked, but two that have traded places are not found
     """
-    found = verify(path)
+    found = verify(path, memory_mb * MB)
     if as_json:
         places = {} if found.is_run else {"knows_places": found.knows_places}
         echo_json({"files": found.files, "nbytes": found.nbytes} | places)

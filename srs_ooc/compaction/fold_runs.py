@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.sizes import MB
@@ -108,6 +109,12 @@ def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
     """Return the candidates and the nested sets of a run that is done; None if stopped."""
     manifest, inputs = site.store.manifest, inputs_of(ledger)
     candidates = Candidates.of_run(ledger, manifest.n_features)
+    if not len(candidates.features):
+        raise RunError(
+            f"{ledger.run}: expected a run with features to choose from, found none of any "
+            f"importance. Go on to more iterations with `srs-ooc resume {ledger.run} --iterations "
+            "N`, or begin a run of other options."
+        )
     n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
     extra = sampled_nbytes(len(candidates.features), n_rows, manifest.code_nbytes)
     spec = spec_of(ledger)

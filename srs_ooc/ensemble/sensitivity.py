@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Budget, process_nbytes
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.places import Place
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.ensemble.altered import AUTO, FLIPS, codes_mirrored
@@ -81,7 +82,7 @@ def sensitivity(
     *,
     memory_nbytes: int = 512 * MB,
     threads: int | None = None,
-    store: Path | None = None,
+    store: Place | None = None,
     watch: Watch = lambda _: None,
 ) -> Sensitivities:
     """Return what altering each feature does to what a run's trees say, as of its last commit.
@@ -96,7 +97,7 @@ def sensitivity(
         Cap on the resident memory of the whole process.
     threads : int, optional
         Threads that share the rows; the cores of this machine if not given.
-    store : Path, optional
+    store : path or URL, optional
         The store of the run, if it was moved.
     watch : callable, optional
         Told where the work stands after each part of the trees.

@@ -5,15 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.given import path_given
 from srs_ooc.ingestion.feature_reading import open_feature_rows
 from srs_ooc.ingestion.formats.arrow_files import ArrowFile
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.opening import is_other, open_file, open_object
 from srs_ooc.ingestion.formats.source import SourceFile, settle_source
 from srs_ooc.ingestion.formats.svmlight import SvmlightTable
+from srs_ooc.ingestion.memory import own_nbytes
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, Workplace
+from srs_ooc.ingestion.table_needs import with_needs
 from srs_ooc.ingestion.table_reading import TableReading
 from srs_ooc.ingestion.text_reading import TextReading
 
@@ -28,7 +32,7 @@ def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Wo
     UsageError
         If options of text tables are given for another.
     """
-    path = Path(table) if isinstance(table, str | Path) else None
+    path = path_given(table, "the table") if isinstance(table, str | Path) else None
     if path is not None and (options.samples or not is_other(path)):
         if side:
             raise InputError(
@@ -47,13 +51,16 @@ def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Wo
     if path is not None:
         return _open_file(SourceFile.file(path), options, side, work)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
-    return TableReading(open_object(table, as_texts), "the table", options, side, work, {})
+    opened = open_object(table, as_texts)
+    grown = Lease("what is held of the table", max(0, resident_nbytes() - own_nbytes()))
+    _, needs = with_needs(opened, options, (grown,))
+    return TableReading(opened, "the table", options, side, work, {}, needs)
 
 
 def _open_file(
     source: SourceFile, options: IngestOptions, side: SideColumns, work: Workplace
 ) -> TableReading:
-    opened = open_file(source.path, work.scratch, options.memory_nbytes)
+    opened, needs = open_file(source.path, work.scratch, options)
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}
         side = replace(side, columns=labels | dict(side.columns))
@@ -61,7 +68,7 @@ def _open_file(
         options, found = _with_index(opened.index_names, options, side)
         side = replace(side, inferred=side.inferred | found)
     origin = {"name": source.name, **_fingerprint(source.path)}
-    return TableReading(opened, source, options, side, work, origin)
+    return TableReading(opened, source, options, side, work, origin, needs)
 
 
 def _with_index(

@@ -12,7 +12,7 @@ from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.contents import ByteProgress, StoredColumns
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.labels import text_of
-from srs_ooc.ingestion.memory import PIECE_NBYTES, piece_features
+from srs_ooc.ingestion.memory import PICKED_ROWS, PIECE_NBYTES, piece_features
 from srs_ooc.ingestion.row_columns import KeptRows
 from srs_ooc.ingestion.scratch import TextSpool, joined
 from srs_ooc.ingestion.spool import Panels, anonymous_array
@@ -133,8 +133,16 @@ class KeptColumns:
         for first in range(start, stop, step):
             values = self._columns.read(first, min(first + step, stop))
             for line, whole in zip(out[first - start :], values, strict=False):
-                line[:] = whole[self._kept.mask]
+                self._pick(whole, line)
         return out
+
+    def _pick(self, whole: NDArray[np.float64], line: NDArray[np.float64]) -> None:
+        """Fill a line with the kept ones of all rows, some at a time."""
+        filled = 0
+        for begin in range(0, len(whole), PICKED_ROWS):
+            picked = self._kept.of(begin, whole[begin : begin + PICKED_ROWS])
+            line[filled : filled + len(picked)] = picked
+            filled += len(picked)
 
 
 def kept_columns(columns: StoredColumns, kept: KeptRows) -> StoredColumns:

@@ -6,23 +6,20 @@ from itertools import islice
 
 import numpy as np
 
-from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.disk import check_disk
+from srs_ooc.ingestion.feature_needs import asked_of, feature_needs
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.formats.covariates import CovariateTable
-from srs_ooc.ingestion.formats.csv import CsvStream
 from srs_ooc.ingestion.formats.csv_looks import estimate
 from srs_ooc.ingestion.formats.feature_rows import (
     FeatureRows,
     SpooledNames,
-    needed_nbytes,
     open_stream,
 )
-from srs_ooc.ingestion.formats.pieces import N_DECODERS
 from srs_ooc.ingestion.formats.samples import Samples, read_samples, unmatched
 from srs_ooc.ingestion.formats.source import SourceFile
-from srs_ooc.ingestion.memory import CATEGORY_NBYTES, SLACK_NBYTES, budget_of
+from srs_ooc.ingestion.memory import CATEGORY_NBYTES
 from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
 from srs_ooc.ingestion.reading import Workplace
 from srs_ooc.ingestion.roles import check_distinct
@@ -56,14 +53,15 @@ def open_feature_rows(
             "expected no --no-header, --ignore or --row-ids with --orient features: the header "
             "holds the sample ids, the first column the names. Leave the option out."
         )
-    asked = [(f"--{what}", name) for what, name in options.columns()]
-    asked += [("--covariates", name) for name in samples.covariates]
-    labels, room = SourceFile.file(samples.path), _room_nbytes(options)
-    known = read_samples(labels, options.text, samples.id_name, asked, room // 3)
+    asked = asked_of(samples, options)
+    labels = SourceFile.file(samples.path)
     header, names = (
         work.stack.enter_context(TextSpool(work.scratch, name)) for name in ("samples", "rows")
     )
     stream = open_stream(source, options.text, header)
+    needs = feature_needs(source, header, samples, options)
+    needs.check(options.memory_nbytes, source)
+    known = read_samples(labels, options.text, samples.id_name, asked)
     check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids = list(SpooledNames(header))[1:]
     matched = [sample for sample in ids if sample in known.cells]
@@ -73,8 +71,10 @@ def open_feature_rows(
             f"({', '.join(map(repr, list(known.cells)[:3]))}, ...), found none of them among "
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
-    kinds = options.kinds.by_name(_room_nbytes(options) // 2)
-    category_nbytes = _check_room(source, stream, work, len(ids), options, kinds)
+    kinds = options.kinds.by_name()
+    n_rows = estimate(source, options.text, len(header)).n_rows
+    check_disk(work.folder, 8 * len(ids) * n_rows, 0)
+    category_nbytes = min(CATEGORY_NBYTES, needs.spare_nbytes(options.memory_nbytes) // 2)
     kept = np.array([sample in known.cells for sample in ids])
     features = FeatureRows(
         stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
@@ -91,12 +91,7 @@ def open_feature_rows(
 
     side = _side_columns(known, asked, samples, ids, matched)
     settled = replace(options, target=None, weights=None, strata=(), groups=None)
-    return TableReading(table, source, settled, side, work, stream.origin(), wording, locate)
-
-
-def _room_nbytes(options: IngestOptions) -> int:
-    """Return what the cap leaves beside the program."""
-    return max(0, options.memory_nbytes - resident_nbytes() - SLACK_NBYTES)
+    return TableReading(table, source, settled, side, work, stream.origin(), needs, wording, locate)
 
 
 def _side_columns(
@@ -129,20 +124,3 @@ def _with_covariates(
         return features
     columns = [[known.cells[sample][place].encode() for sample in matched] for place in places]
     return CovariateTable(features, [asked[place][1] for place in places], columns, wording, kinds)
-
-
-def _check_room(
-    source: SourceFile,
-    stream: CsvStream,
-    work: Workplace,
-    n_samples: int,
-    options: IngestOptions,
-    kinds: Mapping[bytes, int],
-) -> int:
-    """Return the memory left for the texts of categories, in bytes."""
-    budget = budget_of(options.memory_nbytes)
-    reading = needed_nbytes(n_samples, kinds) + N_DECODERS * stream.pieces.decoder_nbytes
-    budget.grant(f"reading features of {n_samples} samples", reading)
-    budget.check()
-    check_disk(work.folder, 8 * n_samples * estimate(source, options.text, n_samples + 1).n_rows, 0)
-    return max(0, min(CATEGORY_NBYTES, budget.free_nbytes // 2))

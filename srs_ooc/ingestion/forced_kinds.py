@@ -10,7 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import BudgetError, InputError, UsageError
+from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.ingestion.parse import CATEGORIES, ONLY_NUMBERS, UNKNOWN
 from srs_ooc.ingestion.scratch import TextSpool
@@ -24,8 +24,8 @@ ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
 """What the cells of features of these forced kinds may hold, besides missing values."""
 
 _PAIRS_AT_A_TIME = 1 << 13
-_NAME_NBYTES = 300
-"""Memory of a name and its kind that are held."""
+_NAME_NBYTES = 540
+"""Memory of a name and its kind that are held, and once more by the reader of the table."""
 MOST_LINE_NBYTES = MB
 """A line of a file of kinds is no longer."""
 
@@ -76,26 +76,15 @@ class ForcedKinds:
                     )
         return out
 
-    def by_name(self, room_nbytes: int) -> dict[bytes, int]:
-        """Return the kind forced of each name, held in memory.
+    def by_name_nbytes(self) -> int:
+        """Return the memory of :meth:`by_name`, found by reading the file once."""
+        return sum(4 * len(name) + _NAME_NBYTES for pairs in self._blocks() for name in pairs)
 
-        Raises
-        ------
-        BudgetError
-            If they take more than ``room_nbytes``.
-        """
+    def by_name(self) -> dict[bytes, int]:
+        """Return the kind forced of each name, held in memory."""
         out: dict[bytes, int] = {}
-        taken = 0
         for pairs in self._blocks():
             for name, kind in pairs.items():
-                taken += 2 * len(name) + _NAME_NBYTES
-                if taken > room_nbytes:
-                    raise BudgetError(
-                        f"{self.file or '--kind'}: the first {len(out) + 1} names of features take "
-                        f"{describe_nbytes(taken)}, and the cap leaves "
-                        f"{describe_nbytes(room_nbytes)} for them. Give more with --memory-mb, or "
-                        "name fewer."
-                    )
                 if name in out:
                     raise _twice(name)
                 out[name] = kind

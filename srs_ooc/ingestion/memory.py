@@ -4,12 +4,14 @@ import gc
 import sys
 from dataclasses import dataclass
 
-from srs_ooc.base.budget import Budget, cap_to_name, resident_nbytes
-from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB, ceil_div, megabytes
+from srs_ooc.base.budget import Budget, program_nbytes
+from srs_ooc.base.sizes import MB, ceil_div
 from srs_ooc.ingestion.contents import StoreForm
 from srs_ooc.store.coding import LONG_NBYTES, LONG_ROWS, max_codes
 from srs_ooc.store.layout import VALUES_CHUNK_NBYTES, Shape, values_chunk
+
+PROGRAM_NBYTES = 46 * MB
+"""Published allowance for interpreter and libraries, differences between starts included."""
 
 SLACK_NBYTES = 14 * MB
 """Bytes in flight, texts of the rows in flight, metadata, and what allocators keep."""
@@ -24,6 +26,9 @@ THREAD_NBYTES = 8 * MB
 PIECE_NBYTES = 2 * MB
 """Features of which rows are left out are read in pieces of so many bytes."""
 
+PICKED_ROWS = 1 << 15
+"""Rows that are picked at a time where some are left out."""
+
 CATEGORY_NBYTES = 32 * MB
 """Memory that is left for the texts of categories, where the cap is large enough."""
 
@@ -33,9 +38,15 @@ CATEGORY_WORK_NBYTES = 10 * MB
 """Memory of turning texts into categories, beyond the texts."""
 
 _NBYTES_PER_COLUMN_ORDERING = 24  # keys, their order, positions
-_NBYTES_PER_COLUMN_READING = 14  # slots twice (ours, the reader's), positions, kinds twice
+COLUMN_NBYTES = 14
+"""Memory of a column that is read: slots twice, ours and the reader's, positions, kinds twice."""
+
 _NBYTES_PER_ROW = 3  # which rows are kept, twice, and a row's place
 _NBYTES_PER_ROW_ID = 8  # hashes, sorted in place
+_N_COMPRESSING = 6  # chunks of values, and pieces of what is read
+
+FEW_ROWS = 1 << 16
+"""Tables of so many rows are asked for the same memory, however many they have."""
 
 
 def load_libraries() -> None:
@@ -47,15 +58,18 @@ def load_libraries() -> None:
     from srs_ooc.native import _native
 
     _native.return_large_blocks()
+    own_nbytes()  # is measured once, now
     assert srs_ooc.store.codec
 
 
-def budget_of(cap: int, resident: int | None = None) -> Budget:
-    """Return the budget of a stage of an ingest under a cap, both in bytes.
+def own_nbytes() -> int:
+    """Return what the program takes, before there is work."""
+    return program_nbytes(PROGRAM_NBYTES)
 
-    ``resident`` is what the process holds when it begins; what it holds now if not given.
-    """
-    budget = Budget(cap, resident_nbytes() if resident is None else resident)
+
+def budget_of(cap: int, resident: int) -> Budget:
+    """Return the budget of a stage of an ingest under a cap, beside what is held; all in bytes."""
+    budget = Budget(cap, resident)
     budget.grant("working room", SLACK_NBYTES)
     return budget
 
@@ -93,22 +107,12 @@ class IngestMemory:
 
         ``held_nbytes`` are held besides. Where rows are left out, ``shape`` has those that are
         kept, and all ``n_source_rows`` of the source go through each thread in pieces.
-
-        Raises
-        ------
-        BudgetError
-            If that is more than the cap leaves.
         """
         drops_rows = n_source_rows > shape.n_rows
         apart = piece_nbytes(n_source_rows) if drops_rows else 0
         budget = self._writing(Shape(max(n_source_rows, shape.n_rows), shape.n_features))
         budget.grant("categories, or a table that is held", held_nbytes)
-        free = budget.free_nbytes
-        if apart or held_nbytes:
-            least = batch_nbytes(shape, form, smallest_batch(shape, form), 1, apart=apart)
-            budget.grant("coding features, rows without a target left out", least)
-            budget.check()
-        return fit_batch(shape, form, free, apart=apart)
+        return fit_batch(shape, form, budget.free_nbytes, apart=apart)
 
     def has_room(self, shape: Shape, form: StoreForm, held_nbytes: int = 0) -> bool:
         """Return whether the table fits in memory beside ``held_nbytes`` and a full last stage.
@@ -136,8 +140,8 @@ def piece_features(n_rows: int) -> int:
 
 
 def piece_nbytes(n_rows: int) -> int:
-    """Return the memory of reading a piece of so many features, and of a part of it."""
-    return 2 * 8 * n_rows * piece_features(n_rows)
+    """Return the memory of reading a piece of so many features, and of picking rows of it."""
+    return 8 * n_rows * piece_features(n_rows) + 16 * PICKED_ROWS
 
 
 def smallest_batch(shape: Shape, form: StoreForm) -> int:
@@ -155,12 +159,16 @@ def batch_nbytes(
 
     ``extra`` bytes a cell are held besides, and ``apart`` bytes by each thread.
     """
-    per_cell = extra + 8 + (4 if form.values_dtype == "float32" else 0) + 2 * form.code_nbytes
+    per_cell = extra + _cell_nbytes(form)
     sorting = n_threads * _coding_nbytes(shape.n_rows, form)
-    compressing = n_threads * 6 * VALUES_CHUNK_NBYTES  # and pieces of what is read
+    compressing = n_threads * _N_COMPRESSING * VALUES_CHUNK_NBYTES
     ranges = 2 * 8 * batch * form.n_ranges(shape)
     threads = n_threads * apart + (n_threads - 1) * THREAD_NBYTES
     return batch * shape.n_rows * per_cell + sorting + compressing + ranges + threads
+
+
+def _cell_nbytes(form: StoreForm) -> int:
+    return 8 + (4 if form.values_dtype == "float32" else 0) + 2 * form.code_nbytes
 
 
 def _coding_nbytes(n_rows: int, form: StoreForm) -> int:
@@ -184,49 +192,46 @@ def fit_batch(shape: Shape, form: StoreForm, nbytes: int, *, apart: int = 0) -> 
     return min(step * n_steps, ceil_div(shape.n_features, step) * step), n_threads
 
 
-def grant_stage(budget: Budget, n_columns: int, shape: Shape, form: StoreForm) -> None:
-    """Lease the least memory of the largest stage of an ingest; no two of them overlap."""
-    coding = batch_nbytes(shape, form, smallest_batch(shape, form), 1) + _writing_nbytes(shape)
-    n_rows, n_features = shape.n_rows, shape.n_features
-    reading = _NBYTES_PER_COLUMN_READING * n_columns + 8 * n_features
+def largest_stage(
+    n_columns: int, n_rows: int, form: StoreForm, *, drops_rows: bool
+) -> tuple[str, int]:
+    """Return the largest stage of an ingest and the least memory for it; no two of them overlap.
+
+    It never decreases with columns or rows, and is the same up to :data:`FEW_ROWS` where values are
+    kept, so that rows need be counted of long tables only. ``drops_rows``: some may be left out.
+    """
+    if not form.n_ranges(Shape(n_rows, n_columns)):
+        n_rows = max(n_rows, FEW_ROWS)
     stages = {
         f"the order of {n_columns} columns": _NBYTES_PER_COLUMN_ORDERING * n_columns,
-        f"reading a row of {n_columns} columns": reading,
+        f"reading a row of {n_columns} columns": (COLUMN_NBYTES + 8) * n_columns,
         f"comparing the ids of {n_rows} rows": _NBYTES_PER_ROW_ID * n_rows,
-        f"coding a batch of features of {n_rows} rows": coding,
+        "coding a batch of features": _least_coding(n_columns, n_rows, form, drops_rows=drops_rows),
     }
     largest = max(stages, key=stages.__getitem__)
-    budget.grant(largest, stages[largest])
+    return largest, stages[largest]
+
+
+def _least_coding(n_columns: int, n_rows: int, form: StoreForm, *, drops_rows: bool) -> int:
+    """Return the memory of the smallest batch of a table of so many rows, or of fewer."""
+    shape, items = Shape(n_rows, n_columns), VALUES_CHUNK_NBYTES // 8
+    n_ranges = form.n_ranges(shape)
+    features = max(1, items // (n_ranges or n_rows))
+    cells = min(max(items, features * n_rows), n_rows * n_columns)
+    ranges = 2 * 8 * items if n_ranges else 0
+    apart = max(PIECE_NBYTES, 8 * n_rows if drops_rows else 0) + 16 * PICKED_ROWS
+    work = _coding_nbytes(n_rows, form) + _N_COMPRESSING * VALUES_CHUNK_NBYTES
+    return cells * _cell_nbytes(form) + work + ranges + apart + _writing_nbytes(shape)
 
 
 def _writing_nbytes(shape: Shape) -> int:
-    return _NBYTES_PER_COLUMN_READING * shape.n_features + _NBYTES_PER_ROW * shape.n_rows
-
-
-def check_columns(cap: int, n_columns: int) -> None:
-    """Refuse a cap that cannot hold what so many columns take, before they are looked at.
-
-    Raises
-    ------
-    BudgetError
-        With the smallest cap that would do for a single row.
-    """
-    budget = budget_of(cap)
-    grant_stage(budget, n_columns, Shape(1, max(1, n_columns)), StoreForm())
-    if budget.free_nbytes < 0:
-        program, _, stage = budget.leases
-        raise BudgetError(
-            f"--memory-mb {megabytes(cap):g} cannot hold an ingest of {n_columns} columns: the "
-            f"program itself takes {megabytes(program.n_bytes):g} MB, and {stage.purpose} "
-            f"{megabytes(stage.n_bytes):g} MB. It takes at least --memory-mb "
-            f"{cap_to_name(budget.needed_nbytes)}."
-        )
+    return COLUMN_NBYTES * shape.n_features + _NBYTES_PER_ROW * shape.n_rows
 
 
 def share_memory(
     cap: int, resident: int, n_columns: int, shape: Shape, form: StoreForm
 ) -> IngestMemory:
-    """Share out what the cap leaves.
+    """Share out what the cap leaves; that it holds the work was checked (:mod:`..needs`).
 
     Parameters
     ----------
@@ -238,18 +243,10 @@ def share_memory(
         Rows (at most) and features of the table.
     form : StoreForm
         How the store keeps it.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold the work.
     """
-    budget = budget_of(cap, resident)
-    spare = budget.free_nbytes
-    grant_stage(budget, n_columns, shape, form)
-    budget.check()
+    spare = budget_of(cap, resident).free_nbytes
     row_nbytes = 8 * shape.n_features
-    room = spare - _NBYTES_PER_COLUMN_READING * n_columns
+    room = spare - COLUMN_NBYTES * n_columns
     wanted = max(PANEL_NBYTES, 16 * row_nbytes)
     for_panel = min(wanted, room - min(CATEGORY_NBYTES, room // 4))
     panel_rows = max(1, min(for_panel // row_nbytes, shape.n_rows))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.contents import ByteProgress, stored_positions
 from srs_ooc.ingestion.memory import budget_of
@@ -90,7 +91,7 @@ class Merging:
         column_nbytes = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
         step = FloatsWriter(folder, "", Shape(n_items, shape.n_features), self._dtype).chunk[0]
         self._batch = max(1, _BATCH_NBYTES // (column_nbytes * step)) * step
-        budget = budget_of(cap_nbytes)
+        budget = budget_of(cap_nbytes, resident_nbytes())
         budget.grant("places and names", _FEATURE_NBYTES * shape.n_features)
         budget.grant("features as read and written", self._batch * column_nbytes + 8 * MB)
         budget.check()

@@ -9,7 +9,8 @@ from typing import Any
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place, place_of
+from srs_ooc.base.given import flag_given, megabytes_given, place_given
+from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.ingestion.choosing import open_reading
@@ -18,7 +19,9 @@ from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.ingestion.destination import make_at
 from srs_ooc.ingestion.disk import check_replaceable, disk_errors
 from srs_ooc.ingestion.forced_kinds import ForcedKinds
-from srs_ooc.ingestion.memory import check_columns, load_libraries
+from srs_ooc.ingestion.given import check_kinds as check_kinds_given
+from srs_ooc.ingestion.given import check_name, check_names, check_words
+from srs_ooc.ingestion.memory import load_libraries
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, Workplace
 from srs_ooc.ingestion.roles import check_distinct, check_kinds, choose_roles
@@ -112,6 +115,15 @@ def ingest(
     BudgetError
         If the memory cap cannot hold the work.
     """
+    check_words({"task": task, "missing_target": missing_target, "code_dtype": code_dtype})
+    check_names("ignore", ignore)
+    check_kinds_given(kinds)
+    columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
+    for name, column in columns.items():
+        if isinstance(column, str):
+            check_name(name, column)
+    if isinstance(strata, str | tuple):
+        check_names("strata", (strata,) if isinstance(strata, str) else strata)
     names_of_strata = (strata,) if isinstance(strata, str) else strata
     by_name = isinstance(names_of_strata, tuple)
     options = IngestOptions(
@@ -124,14 +136,13 @@ def ingest(
         weights=weights if isinstance(weights, str) else None,
         strata=names_of_strata if by_name else (),
         groups=groups if isinstance(groups, str) else None,
-        memory_nbytes=int(memory_mb * MB),
+        memory_nbytes=int(megabytes_given(memory_mb) * MB),
         code_dtype=code_dtype,
-        keep_values=keep_values,
-        overwrite=overwrite,
-        no_target=no_target,
+        keep_values=flag_given(keep_values, "keep_values"),
+        overwrite=flag_given(overwrite, "overwrite"),
+        no_target=flag_given(no_target, "no_target"),
     )
-    given = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
-    given["strata"] = None if by_name else strata
+    given = columns | {"strata": None if by_name else strata}
     side = SideColumns(
         names=Path(names) if isinstance(names, str) else names,
         columns={
@@ -141,7 +152,7 @@ def ingest(
         },
     )
     return make_at(
-        place_of(store),
+        place_given(store, "store"),
         lambda path: ingest_table(table, path, options, progress, side=side),
         overwrite=overwrite,
         progress=progress,
@@ -202,7 +213,6 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     rows = work.stack.enter_context(contextlib.closing(RowColumns(work.scratch)))
     inferred = reading.read_names(header)
     options, side = reading.options, reading.side
-    check_columns(options.memory_nbytes, len(header))
     has_target = "target" not in side.columns and not options.no_target
     if options.no_target:
         _check_no_target(options, side)
@@ -210,7 +220,9 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     if has_target and options.target is None:
         inferred["target"] = "last column"
     roles = choose_roles(reading.source, header, options, has_target=has_target)
-    memory = reading.share_memory(roles)
+    needs = reading.needs(roles)
+    needs.check(options.memory_nbytes, reading.source)
+    memory = reading.share_memory(roles, needs)
     check_distinct(reading.source, header, "column names", "Rename them.")
     forced = options.kinds.settle(reading.source, header)
     check_kinds(header, roles, forced)

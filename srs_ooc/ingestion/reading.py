@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.contents import ByteProgress, StoredColumns
 from srs_ooc.ingestion.memory import IngestMemory
+from srs_ooc.ingestion.needs import Needs
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.roles import Roles
 from srs_ooc.ingestion.row_columns import KeptRows, Wording
@@ -88,8 +89,12 @@ class Reading(Protocol):
         """Append the names of the columns; return what was inferred, for the manifest."""
         ...
 
-    def share_memory(self, roles: Roles) -> IngestMemory:
-        """Refuse a disk or a cap without room; else say what may be used."""
+    def needs(self, roles: Roles) -> Needs:
+        """Return what all of the ingest takes of memory."""
+        ...
+
+    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
+        """Refuse a disk without room; else say what may be used of the memory."""
         ...
 
     def read_rows(

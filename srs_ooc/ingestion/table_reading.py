@@ -19,7 +19,8 @@ from srs_ooc.ingestion.forced_kinds import FREE
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.labels import check_items, item_blocks, spool_items, texts_given
-from srs_ooc.ingestion.memory import IngestMemory, check_columns, share_memory, table_nbytes
+from srs_ooc.ingestion.memory import IngestMemory, share_memory, table_nbytes
+from srs_ooc.ingestion.needs import Needs
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Features, Workplace
 from srs_ooc.ingestion.roles import Roles
@@ -27,6 +28,7 @@ from srs_ooc.ingestion.row_columns import KeptRows, Wording, shown
 from srs_ooc.ingestion.row_facts import RowColumns, same_length
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.spool import open_panels
+from srs_ooc.ingestion.table_needs import beside_nbytes
 from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.store.kinds import CATEGORICAL
 from srs_ooc.store.layout import Shape
@@ -47,6 +49,8 @@ class TableReading:
         What is asked, what stands beside the table, and where to work.
     origin : dict
         Where it came from, for the manifest.
+    needs : Needs
+        What all of the ingest takes of memory.
     wording : Wording, optional
         How row columns are read; as items, by row, if not given.
     locate : callable, optional
@@ -61,18 +65,19 @@ class TableReading:
         side: SideColumns,
         work: Workplace,
         origin: dict[str, Any],
+        needs: Needs,
         wording: Wording | None = None,
         locate: Callable[[int, int], str] | None = None,
     ) -> None:
         self._table, self.source, self._work = table, source, work
-        self.options, self.side, self._origin = options, side, origin
+        self.options, self.side, self._origin, self._needs = options, side, origin, needs
         self.wording = wording or Wording(lambda row: f"{source}, row {row + 1}")
         self._locate = locate or self._in_row
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
         self._header, n_columns = header, self._table.shape[1]
-        check_columns(self.options.memory_nbytes, n_columns)
+        self._needs.check(self.options.memory_nbytes, self.source)
         given = self._table.names if self.side.names is None else self.side.names
         texts: Iterator[str] = (f"f{i}" for i in range(n_columns))
         if given is not None:
@@ -84,15 +89,17 @@ class TableReading:
             header.append(texts_of(block))
         return {"names": "f0, f1, ..."} if given is None else {}
 
-    def share_memory(self, roles: Roles) -> IngestMemory:
+    def needs(self, roles: Roles) -> Needs:
+        """Return what the table takes, whatever its columns are for."""
+        return self._needs
+
+    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
         """Share memory out for the rows there are."""
         shape, form = Shape(self._table.shape[0], roles.n_features), self.options.form()
         by_rows = self._table.by_rows
         check_disk(self._work.folder, *disk_of(shape, form, by_rows=by_rows))
-        line = 3 * 8 * (roles.n_columns if by_rows else shape.n_rows)
-        resident = resident_nbytes() + line + self._table.work_nbytes
-        cap = self.options.memory_nbytes
-        return share_memory(cap, resident, roles.n_columns, shape, form)
+        resident = max(needs.held_nbytes, resident_nbytes() + beside_nbytes(self._table))
+        return share_memory(self.options.memory_nbytes, resident, roles.n_columns, shape, form)
 
     def read_rows(
         self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns

@@ -1,6 +1,5 @@
 """A text table with a sample a row (CSV, TSV and their kin), read in one pass into panels."""
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import resident_nbytes
-from srs_ooc.base.errors import BudgetError, InputError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.budget import Lease, resident_nbytes
+from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.disk import check_disk, disk_of
 from srs_ooc.ingestion.forced_kinds import cells_of
@@ -26,7 +24,8 @@ from srs_ooc.ingestion.formats.dialect import name_of
 from srs_ooc.ingestion.formats.faults import raise_fault
 from srs_ooc.ingestion.formats.pieces import N_DECODERS, PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
-from srs_ooc.ingestion.memory import IngestMemory, budget_of, check_columns, share_memory
+from srs_ooc.ingestion.memory import COLUMN_NBYTES, IngestMemory, share_memory
+from srs_ooc.ingestion.needs import LOOK_NBYTES, Needs
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.parse import CATEGORIES, TEXTS, TableReader
 from srs_ooc.ingestion.reading import Features, Workplace
@@ -66,34 +65,45 @@ class TextReading:
         return f"{self.source}, line {self._lines[row : row + 1][0]}"
 
     def _check_columns(self, n_columns: int) -> None:
-        check_columns(self.options.memory_nbytes, n_columns)
+        """Refuse a cap before a look at the first row of a table with very many columns."""
+        if COLUMN_NBYTES * n_columns > LOOK_NBYTES:
+            self._needs(n_columns).check(self.options.memory_nbytes, self.source)
 
     def _check_decoder(self) -> None:
-        """Refuse a cap that cannot hold decompression, before anything is decompressed."""
-        nbytes = N_DECODERS * PieceReader(self.source).decoder_nbytes
-        if nbytes > MB:
-            budget = budget_of(self.options.memory_nbytes)
-            budget.grant(f"decompressing {self.source}", nbytes)
-            budget.check()
+        """Refuse a cap that cannot hold decompression, before much is decompressed."""
+        if PieceReader(self.source).decoder_nbytes > LOOK_NBYTES:
+            self._needs(1).check(self.options.memory_nbytes, self.source)
 
-    def share_memory(self, roles: Roles) -> IngestMemory:
-        """Share memory out by a bound on the rows, or their number where the bound is too high."""
-        text, form = self.options.text, self.options.form()
-        guess = estimate(self.source, text, roles.n_columns)
+    def _needs(self, n_columns: int, n_rows: int = 1) -> Needs:
+        nbytes = N_DECODERS * PieceReader(self.source).decoder_nbytes
+        held = (Lease(f"decompressing {self.source}", nbytes),) if nbytes else ()
+        return Needs.of(self.options, n_columns, n_rows, held)
+
+    def needs(self, roles: Roles) -> Needs:
+        """Return what a bound on the rows takes, or their number where the bound is too high."""
+        bound = rows_at_most(self.source, roles.n_columns)
+        needs = self._needs(roles.n_columns, bound or 1)
+        if bound and (needs.fits(self.options.memory_nbytes) or not needs.depends_on_rows):
+            return needs
+        n_rows, has_missing = count_rows(
+            self.source,
+            self.options.text,
+            roles.n_columns,
+            target=roles.target,
+            is_missing=self.wording.is_missing,
+        )
+        return needs.with_rows(n_rows, drops_rows=needs.drops_rows and has_missing)
+
+    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
+        """Share out what the cap leaves."""
+        form = self.options.form()
+        guess = estimate(self.source, self.options.text, roles.n_columns)
         guessed = Shape(guess.n_rows, roles.n_features)
         disk = disk_of(guessed, form, by_rows=True, text_nbytes=guess.text_nbytes)
         check_disk(self._work.folder, *disk)
-        resident = resident_nbytes() + N_DECODERS * self._stream.pieces.decoder_nbytes
-
-        def share(n_rows: int) -> IngestMemory:
-            shape, cap = Shape(n_rows, roles.n_features), self.options.memory_nbytes
-            return share_memory(cap, resident, roles.n_columns, shape, form)
-
-        with contextlib.suppress(BudgetError):
-            bound = rows_at_most(self.source, roles.n_columns)
-            if bound is not None:
-                return share(bound)
-        return share(max(1, count_rows(self.source, text, roles.n_columns)))
+        resident = max(needs.held_nbytes, resident_nbytes())
+        shape = Shape(needs.n_rows, roles.n_features)
+        return share_memory(self.options.memory_nbytes, resident, roles.n_columns, shape, form)
 
     def read_rows(
         self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns

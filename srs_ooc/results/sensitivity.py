@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from srs_ooc.base.places import Place
 from srs_ooc.base.records import Step
 from srs_ooc.base.sizes import MB
 from srs_ooc.ensemble.sensitivity import Asked, sensitivity
@@ -66,7 +67,7 @@ class Sensitivity:
 
 def measured(
     run: Path,
-    store: Path | None,
+    store: Place | None,
     rows: NamesOrFile,
     flip: str,
     repeats: int,

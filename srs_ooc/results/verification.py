@@ -3,11 +3,18 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from srs_ooc.base.budget import Budget
 from srs_ooc.base.places import Place
+from srs_ooc.base.sizes import MB
 from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.runs.ledger.records import FILE
 from srs_ooc.runs.ledger.verify import verify_run
 from srs_ooc.store.opening import open_store
+from srs_ooc.store.store import Store
+from srs_ooc.store.verify import Verified, verifying_nbytes
+
+RUN_NBYTES = 8 * MB
+"""Pieces of a ledger, of trees and of thresholds; a run is never held whole."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +42,47 @@ class Verification:
     knows_places: bool = True
 
 
-def verify(path: Place) -> Verification:
+def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
     """Read every byte of a store or a run that any command could use, and compare.
 
     Raises
     ------
     StoreError, RunError
         Naming the first file that is damaged.
+    BudgetError
+        If the cap cannot hold it.
     """
     if isinstance(path, Path) and (path / FILE).is_file():
+        check_cap(memory_nbytes, "reading a run in pieces", RUN_NBYTES)
         checked = [*verify_run(path), *verify_compactions(path)]
         nbytes = sum(part.nbytes for part in checked)
         return Verification(path, True, {part.what: part.count for part in checked}, nbytes)
-    found = open_store(path).verify()
+    found = verified_store(open_store(path), memory_nbytes)
     return Verification(path, False, found.files, found.nbytes, found.knows_places)
+
+
+def verified_store(store: Store, memory_nbytes: int) -> Verified:
+    """Read every byte of a store that is open, if a cap holds what that takes.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that is damaged.
+    BudgetError
+        If the cap cannot hold it.
+    """
+    check_cap(memory_nbytes, "reading a store in pieces", verifying_nbytes(store.manifest))
+    return store.verify()
+
+
+def check_cap(cap_nbytes: int, purpose: str, n_bytes: int) -> None:
+    """Refuse a cap that cannot hold so much beside the program.
+
+    Raises
+    ------
+    BudgetError
+        With the smallest that can.
+    """
+    budget = Budget(cap_nbytes)
+    budget.grant(purpose, n_bytes)
+    budget.check()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.given import path_given
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.spec import declared
 
@@ -38,6 +39,10 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
                 "srs_ooc.options() lists them."
             )
         if value is not None:
+            if getattr(value, "size", 1) != 1:
+                raise UsageError(
+                    f"{name}: expected one value, found {type(value).__name__} of {value.size}."
+                )
             if full in found:
                 raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
             found[full] = value.item() if hasattr(value, "item") else value
@@ -53,13 +58,17 @@ def names_file(given: NamesOrFile, scratch: Path, what: str) -> Path | None:
         If a name is not a text, or one that no line can hold.
     """
     if given is None or isinstance(given, str | Path):
-        return None if given is None else Path(given)
+        return None if given is None else path_given(given, what)
+    if not isinstance(given, Iterable):
+        raise UsageError(
+            f"{what}: expected a path or names, found {ascii(given)[:60]}. Give a list of names."
+        )
     with scratch.open("w", encoding="utf-8", newline="\n") as file:
         for name in given:
             if not isinstance(name, str) or name != name.strip() or len(name.splitlines()) != 1:
                 raise UsageError(
                     f"{what}: expected a path or names, each a text of one line without blanks "
-                    f"around it, found {str(name)[:80]!r} ({type(name).__name__})."
+                    f"around it, found {ascii(name)[:80]} ({type(name).__name__})."
                 )
             file.write(name + "\n")
     return scratch

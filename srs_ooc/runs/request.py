@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
+from srs_ooc.base.given import flag_given, whole_given
 from srs_ooc.base.places import Place, Url
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.spec import Options
@@ -51,6 +52,15 @@ class Request:
     until_stable: bool = False
     validation_file: Path | None = None
     cluster: Cluster | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1)):
+            given = whole_given(getattr(self, name), f"--{name.replace('_', '-')}", low)
+            object.__setattr__(self, name, given)
+        for name in ("exclude_missing", "until_stable", "save_trees"):
+            given = getattr(self, name)
+            if given is not None or name != "save_trees":
+                object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.given import path_given
 from srs_ooc.base.params import WordOrFile
 from srs_ooc.base.sizes import MB
 from srs_ooc.learners.model_params import TREE
@@ -127,7 +128,7 @@ def _scores_file(options: Options) -> Path | None:
     """Return the file of scores that options name, if they name one."""
     kind, given = declared()["scores"].kind, options.get("scores")
     assert isinstance(kind, WordOrFile)
-    return None if given is None or given in kind.words else Path(given)
+    return None if given is None or given in kind.words else path_given(given, "--scores")
 
 
 def _settled(

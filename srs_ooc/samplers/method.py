@@ -205,8 +205,9 @@ def method_of(name: str) -> Method:
         If there is none, or it cannot be imported.
     """
     places = _places()
-    if name not in places:
-        raise UsageError(f"--method: expected one of {', '.join(places)}, found {name!r}.")
+    if not isinstance(name, str) or name not in places:
+        found = ascii(name)[:60]
+        raise UsageError(f"--method: expected one of {', '.join(places)}, found {found}.")
     method = part_at(places[name], f"--method {name}")
     if not isinstance(method, Method):
         raise UsageError(

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srs_ooc.base.errors import StoreError
+from srs_ooc.base.sizes import MB
 from srs_ooc.store.files import LOCAL, Files
 from srs_ooc.store.layout import COORDINATES, cannot_read, verify_file
 from srs_ooc.store.manifest import Manifest, canonical, parse
@@ -12,6 +13,18 @@ from srs_ooc.store.names import Names
 from srs_ooc.store.reading import Categories
 from srs_ooc.store.small_arrays import length_of, verify_array
 from srs_ooc.store.values import ValuesReader
+
+_READING_NBYTES = 8 * MB
+"""Pieces of files, a chunk of values and its code, and what is read of them."""
+_NBYTES_PER_FEATURE, _NBYTES_PER_CATEGORICAL = 4, 24
+"""Which positions were seen, kinds and counts of codes; and places of categorical features."""
+
+
+def verifying_nbytes(manifest: Manifest) -> int:
+    """Return the memory that verifying a store takes, in bytes."""
+    n_categorical = manifest.kind_counts["categorical"]
+    per_feature = _NBYTES_PER_FEATURE * manifest.n_features
+    return _READING_NBYTES + per_feature + _NBYTES_PER_CATEGORICAL * n_categorical
 
 
 @dataclass(frozen=True)

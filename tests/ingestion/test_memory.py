@@ -7,8 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import srs_ooc
+from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.contents import StoreForm
@@ -16,11 +19,13 @@ from srs_ooc.ingestion.memory import (
     SLACK_NBYTES,
     batch_nbytes,
     fit_batch,
+    largest_stage,
     piece_nbytes,
     share_memory,
     smallest_batch,
     table_nbytes,
 )
+from srs_ooc.ingestion.needs import Needs
 from srs_ooc.store.layout import Shape
 
 TIME = Path("/usr/bin/time")
@@ -58,9 +63,8 @@ def ingest(source: Path, store: Path, cap: int) -> tuple[int, int, str]:
     ],
 )
 def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
-    program = 48 * MB  # of `srs-ooc ingest`, which takes 44 to 46 as the plan is made
-    shape = Shape(n_rows, n_features)
-    share_memory(cap * MB, program, n_features + 1, shape, StoreForm())  # is not refused
+    with growth_counted():  # which is not of this process
+        assert Needs(n_features + 1, n_rows, StoreForm(), drops_rows=False).least_mb <= cap
 
 
 @needs_time
@@ -68,20 +72,12 @@ def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
 def test_peak_stays_under_the_smallest_cap_and_under_128(tmp_path, n_rows, n_features):
     source = tmp_path / "t.csv"
     write_table(source, n_rows, n_features, digits=5 if n_rows < 9999 else 2)
-    least, refusals = 30, 0
-    # One that does not hold the columns is refused before the rows are looked at, for less. The
-    # resident size of the program varies a little between starts.
-    while (done := ingest(source, tmp_path / "least.zarr", least))[0] == 2:
-        _, peak, error = done
-        assert peak <= 100 * MB
-        assert not (tmp_path / "least.zarr").exists()
-        refusals += 1
-        least = int(re.search(r"--memory-mb (\d+)\.$", error, re.MULTILINE)[1])
-    assert 1 <= refusals <= 4
-    for cap, (status, peak, error) in (
-        (least, done),
-        (128, ingest(source, tmp_path / "128.zarr", 128)),
-    ):
+    status, peak, error = ingest(source, tmp_path / "least.zarr", 30)
+    assert (status, peak <= 100 * MB) == (2, True)
+    assert not (tmp_path / "least.zarr").exists()
+    least = int(re.search(r"--memory-mb (\d+)\.$", error, re.MULTILINE)[1])
+    for cap in (least, 128):
+        status, peak, error = ingest(source, tmp_path / f"{cap}.zarr", cap)
         assert status == 0, error
         assert peak <= cap * MB
 
@@ -128,13 +124,25 @@ def test_batches_are_whole_chunks_of_what_is_written():
 
 
 def test_the_refusal_names_both_numbers_and_the_stage():
+    needs = Needs(10**6 + 1, 5_000_000, StoreForm(), drops_rows=True)
     with pytest.raises(BudgetError) as refusal:
-        share_memory(96 * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())
+        needs.check(96 * MB, "t.csv")
     text = str(refusal.value)
-    least = int(re.search(r"--memory-mb (\d+)\.$", text)[1])
-    assert "a memory cap of 96 MB" in text
+    assert "--memory-mb 96 cannot hold the ingest of t.csv" in text
     assert "coding a batch of features" in text
-    share_memory(least * MB, 60 * MB, 10**6 + 1, Shape(5_000_000, 10), StoreForm())
+    needs.check(int(re.search(r"--memory-mb (\d+)\.$", text)[1]) * MB, "t.csv")
+
+
+@given(st.integers(1, 10**7), st.integers(1, 10**7), st.integers(1, 10**7), st.booleans())
+def test_more_rows_or_columns_never_take_less(n_columns, n_rows, more, keeps):
+    form = StoreForm(values_dtype="float64" if keeps else None)
+
+    def needed(n_columns, n_rows, drops_rows=True):
+        return largest_stage(n_columns, n_rows, form, drops_rows=drops_rows)[1]
+
+    assert needed(n_columns, n_rows) <= needed(n_columns + more, n_rows)
+    assert needed(n_columns, n_rows) <= needed(n_columns, n_rows + more)
+    assert needed(n_columns, n_rows, drops_rows=False) <= needed(n_columns, n_rows)
 
 
 def test_a_call_from_python_counts_growth_only(tmp_path):

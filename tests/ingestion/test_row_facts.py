@@ -11,10 +11,7 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.ingestion.forced_kinds import FREE, ForcedKinds
-from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.formats.samples import read_samples
-from srs_ooc.ingestion.formats.source import SourceFile
-from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.options import IngestOptions, SampleTable
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.texts import Texts, hash_text
@@ -243,20 +240,28 @@ def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
         with pytest.raises(UsageError, match="found 'b' twice"):
             twice.settle("t", header)
         with pytest.raises(UsageError, match="found 'b' twice"):
-            twice.by_name(10_000)
+            twice.by_name()
         (tmp_path / "kinds.csv").write_text("a,boolean\nb\n")
         with pytest.raises(InputError, match=r"kinds\.csv, line 2: expected a name and a kind"):
             kinds.settle("t", header)
 
 
-def test_files_of_kinds_and_of_samples_are_bounded(tmp_path):
-    (tmp_path / "kinds.csv").write_text("".join(f"c{i},integer\n" for i in range(1000)))
-    with pytest.raises(BudgetError, match=r"kinds.csv: the first \d+ names .* leaves 10.0 kB"):
-        ForcedKinds((), tmp_path / "kinds.csv").by_name(10_000)
-    (tmp_path / "pheno.csv").write_text("id,y\n" + "".join(f"s{i},u\n" for i in range(1000)))
-    source = SourceFile.file(tmp_path / "pheno.csv")
-    with pytest.raises(BudgetError, match=r"line \d+: the samples .* leaves 10.0 kB"):
-        read_samples(source, TextForm(), "id", [("--target", "y")], 10_000)
+def test_files_of_kinds_and_of_samples_count_against_the_cap(tmp_path):
+    (tmp_path / "t.csv").write_text("id,s0,s1\na,1,2\nb,2,3\n")
+    samples = SampleTable(tmp_path / "pheno.csv", "id")
+
+    def named(n_samples, n_kinds):
+        lines = "".join(f"s{i},{'uv'[i % 2]}\n" for i in range(n_samples))
+        (tmp_path / "pheno.csv").write_text(f"id,y\n{lines}")
+        (tmp_path / "kinds.csv").write_text("".join(f"c{i},integer\n" for i in range(n_kinds)))
+        kinds = ForcedKinds((), tmp_path / "kinds.csv")
+        options = IngestOptions(target="y", kinds=kinds, samples=samples, memory_nbytes=10**6)
+        with pytest.raises(BudgetError) as refused:
+            ingest_table(tmp_path / "t.csv", tmp_path / "t.zarr", options)
+        return int(str(refused.value).rsplit("--memory-mb ", 1)[1].rstrip("."))
+
+    assert named(20_000, 9) - named(9, 9) in range(5, 12)  # MB
+    assert named(9, 10_000) - named(9, 9) in range(4, 8)
 
 
 def test_categories_that_are_no_utf8_are_found(tmp_path):

@@ -3,13 +3,9 @@
 The large ones take minutes: ``pytest tests/runs/test_side_file_memory.py -m slow``.
 """
 
-import re
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
-from command import command_line, error_of, peak_kb
+from command import error_of, peak_kb
 from stores import make_store
 
 LARGE = [pytest.param(n, marks=pytest.mark.slow) for n in (10**6, 10**7)]
@@ -20,9 +16,6 @@ def write_lines(path, lines):
     with path.open("w") as file:
         file.writelines(f"{line}\n" for line in lines)
     return path
-
-
-BETWEEN_STARTS_MB = 4
 
 
 def values_of(n_features, n_rows):
@@ -55,6 +48,9 @@ def test_files_of_features_and_what_reads_the_run(tmp_path, n):
         ("features", run, "--csv"),
         ("status", run),
         ("inspect", store),
+        ("verify", store),
+        ("inspect", store, "--verify"),
+        ("verify", run),
         ("export", store, run, tmp_path / "out.csv", "--top", 3),
     ):
         check(*command, cap=cap)
@@ -73,23 +69,6 @@ def test_files_of_rows(tmp_path, n):
     check("export", store, run, tmp_path / "out.csv", "--top", 2, cap=cap)
 
 
-def check_ingest(*arguments):
-    """Ingests name the least cap stage by stage, as they learn what the table holds.
-
-    A cap that a stage accepted has no room for differences between starts, which one named has.
-    """
-    cap = 9
-    for _ in range(20):
-        command = command_line("ingest", *arguments, "--memory-mb", cap)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            break
-        least = re.search(r"--memory-mb (\d+)\.$", done.stderr)  # of samples none is named
-        cap = int(least[1]) if least else 2 * cap
-    shutil.rmtree(arguments[1])
-    check("ingest", *arguments, cap=cap + BETWEEN_STARTS_MB)
-
-
 @SEVERAL
 @pytest.mark.parametrize("many", ["features", "rows"])
 def test_files_of_names_and_of_targets(tmp_path, n, many):
@@ -98,7 +77,7 @@ def test_files_of_names_and_of_targets(tmp_path, n, many):
     names = write_lines(tmp_path / "names.txt", (f"name{i}" for i in range(n_features)))
     target = write_lines(tmp_path / "y.txt", ("uv"[i % 2] for i in range(n_rows)))
     files = ("--names", names, "--target-file", target)
-    check_ingest(tmp_path / "t.npy", tmp_path / "t.zarr", *files)
+    check("ingest", tmp_path / "t.npy", tmp_path / "t.zarr", *files)
 
 
 @SEVERAL
@@ -109,4 +88,4 @@ def test_files_of_samples(tmp_path, n):
     lines = ("id,y", *(f"s{i},{'uv'[i % 2]}" for i in range(n)))
     samples = write_lines(tmp_path / "samples.csv", lines)
     options = ("--orient", "features", "--samples", samples, "--id", "id", "--target", "y")
-    check_ingest(tmp_path / "t.csv", tmp_path / "t.zarr", *options)
+    check("ingest", tmp_path / "t.csv", tmp_path / "t.zarr", *options)

@@ -64,6 +64,7 @@ def test_a_run_and_all_that_reads_it_work_at_the_smallest_cap_named(stores, tmp_
         ("features", run, "--csv"),
         ("status", run),
         ("inspect", "t.zarr"),
+        ("verify", run),
         ("export", "t.zarr", run, tmp_path / "out.csv", "--top", 3),
     ]
     for command in commands:

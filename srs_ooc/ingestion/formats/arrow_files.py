@@ -8,16 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import resident_nbytes
-from srs_ooc.base.errors import BudgetError, InputError, UsageError
-from srs_ooc.base.sizes import MB, megabytes
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.formats.arrays import check_shape
 from srs_ooc.ingestion.formats.frames import are_narrow, are_texts, read_column
+from srs_ooc.ingestion.formats.parquet_footer import footer_nbytes, size_of
 from srs_ooc.ingestion.labels import item_blocks
+from srs_ooc.ingestion.needs import LOOK_NBYTES, Needs
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.table_needs import line_nbytes
 from srs_ooc.ingestion.texts import TextCoder
 
 PARQUET, FEATHER = b"PAR1", b"ARROW1"
-_WORK_NBYTES = 40 * MB  # PyArrow reads, decodes and frees; measured 8 to 30 MB at 20,000 columns
+_LIBRARY_NBYTES = 32 * MB  # PyArrow, loaded; measured 29 to 34 MB, of which 4 are in the program's
+_FOOTER_FACTOR = 24  # what decoding a footer of Parquet took, 12 to 23 times its size
+_FEATHER_NBYTES_PER_COLUMN = 1100  # as measured
+_COLUMNS = 2048  # that are read at a time: each takes PyArrow 5 kB, however few rows there are
+_WORK_NBYTES = 40 * MB  # PyArrow reads, decodes and frees; measured 8 to 30 MB
 
 
 class ArrowFile:
@@ -39,7 +47,7 @@ class ArrowFile:
     work_nbytes = _WORK_NBYTES
     pool: TextCoder | None = None
 
-    def __init__(self, path: Path, what: str, cap: int, *, parquet: bool) -> None:
+    def __init__(self, path: Path, what: str, options: IngestOptions, *, parquet: bool) -> None:
         try:
             import pyarrow
         except ImportError:
@@ -53,7 +61,7 @@ class ArrowFile:
         self.format = "parquet" if parquet else "feather"
         self._path, self._what = path, what
         self._lock = Lock()
-        self._check_cap(cap)
+        self._check_footer(options)
         try:
             self._open()
         except self._damage as error:
@@ -62,26 +70,28 @@ class ArrowFile:
                 "Get the file again."
             ) from error
         check_shape(self.shape, what)
+        self.held = self._held(self.shape[1])
 
-    def _check_cap(self, cap: int) -> None:
-        """Refuse a cap that opening the file would break.
+    def _held(self, n_columns: int) -> tuple[Lease, ...]:
+        """Return what PyArrow holds of a file.
 
-        PyArrow reads a record batch of Feather whole, whatever the columns asked for, and it may be
-        the only one; of Parquet it decodes the footer, which took 4 times its size.
+        It reads a record batch of Feather whole, whatever the columns asked for, and it may be the
+        only one.
         """
-        nbytes = self._path.stat().st_size
+        nbytes = self._path.stat().st_size + _FEATHER_NBYTES_PER_COLUMN * n_columns
         if self.format == "parquet":
-            with self._path.open("rb") as file:
-                file.seek(-min(8, nbytes), 2)
-                nbytes = 4 * min(int.from_bytes(file.read(4), "little"), nbytes)
-        least = resident_nbytes() + nbytes + self.work_nbytes
-        if least > cap:
-            raise BudgetError(
-                f"--memory-mb {megabytes(cap):g} cannot hold the reading of {self._what} with "
-                f"PyArrow: the program itself and {megabytes(nbytes):g} MB for the file take "
-                f"--memory-mb {least // MB + 1}, and the table a little more. Give it, or save the "
-                f"table as {'CSV' if self.format == 'parquet' else 'Parquet'} or .npy."
-            )
+            nbytes = _FOOTER_FACTOR * footer_nbytes(self._path)
+        return Lease("PyArrow", _LIBRARY_NBYTES), Lease(
+            f"what PyArrow holds of {self._what}", nbytes
+        )
+
+    def _check_footer(self, options: IngestOptions) -> None:
+        """Refuse a cap before a large footer of Parquet is decoded."""
+        large = _FOOTER_FACTOR * footer_nbytes(self._path) > LOOK_NBYTES
+        if self.format == "parquet" and large and (size := size_of(self._path)):
+            lines = line_nbytes(size, by_rows=False) + self.work_nbytes
+            held = (*self._held(size[1]), Lease("lines on their way", lines))
+            Needs.of(options, size[1], size[0], held).check(options.memory_nbytes, self._what)
 
     def _open(self) -> None:
         self._parquet: Any = None
@@ -96,7 +106,7 @@ class ArrowFile:
             with pyarrow.OSFile(str(self._path)) as file:
                 reader = pyarrow.ipc.open_file(file)
                 schema = reader.schema
-            n_rows = self._read_feather(schema.names[:1]).num_rows
+            n_rows = self._count_feather()
         self.index_names = [name for name in _index_names(schema) if name in schema.names]
         is_column = [field.name not in self.index_names for field in schema]
         fields = [schema.field(i) for i in np.argsort(is_column, kind="stable").tolist()]
@@ -104,6 +114,15 @@ class ArrowFile:
         self.text_columns: NDArray[np.bool_] | None = are_texts(f.type for f in fields)
         self.narrow = are_narrow(f.type for f in fields)
         self.shape: tuple[int, int] = (int(n_rows), len(fields))
+
+    def _count_feather(self) -> int:
+        """Return the rows of a Feather file, of which the first column alone is read."""
+        import pyarrow
+
+        first = pyarrow.ipc.IpcReadOptions(use_threads=False, included_fields=[0])
+        with pyarrow.OSFile(str(self._path)) as file:
+            reader = pyarrow.ipc.open_file(file, options=first)
+            return sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
 
     def _read_feather(self, names: list[str]) -> Any:
         from pyarrow import feather
@@ -127,16 +146,23 @@ class ArrowFile:
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return columns, each a row of the result."""
+        out = np.empty((len(positions), self.shape[0]))
+        for start in range(0, len(positions), _COLUMNS):
+            some = slice(start, start + _COLUMNS)
+            self._read_some(out[some], positions[some], pool)
+        return out
+
+    def _read_some(
+        self, out: NDArray[np.float64], positions: NDArray[np.intp], pool: TextCoder
+    ) -> None:
         names = [self.names[position] for position in positions.tolist()]
         with self._lock:  # one file handle
             table = self._columns(names)
-        out = np.empty((len(names), self.shape[0]))
         assert self.text_columns is not None
         are_text = self.text_columns[positions].tolist()
         for line, name, is_text in zip(out, names, are_text, strict=True):
             what = f"{self._what}, column {name!r}"
             read_column(line, table.column(name), pool, what, is_text=is_text)
-        return out
 
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""

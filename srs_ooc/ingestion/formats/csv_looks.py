@@ -33,9 +33,13 @@ class Estimate:
     text_nbytes: int
 
 
-def _skim(source: SourceFile, form: TextForm, n_columns: int) -> tuple[CsvStream, TableReader]:
+def _skim(
+    source: SourceFile, form: TextForm, n_columns: int, target: int | None = None
+) -> tuple[CsvStream, TableReader]:
     stream = CsvStream(source, form, lambda names: None)
     slots = np.full(n_columns, IGNORED, np.int32)
+    if target is not None:
+        slots[target] = TARGET
     return stream, TableReader(slots, stream.dialect, place=stream.place)
 
 
@@ -121,19 +125,28 @@ def rows_at_most(source: SourceFile, n_columns: int) -> int | None:
     return None if factor is None else pieces.nbytes * factor // n_columns + 1
 
 
-def count_rows(source: SourceFile, form: TextForm, n_columns: int) -> int:
-    """Count the rows of a file by reading it.
+def count_rows(
+    source: SourceFile,
+    form: TextForm,
+    n_columns: int,
+    *,
+    target: int | None = None,
+    is_missing: Callable[[bytes], bool] = lambda text: False,
+) -> tuple[int, bool]:
+    """Count the rows of a file by reading it; return whether one has no ``target``, too.
 
     Raises
     ------
     InputError
         If a row is ragged.
     """
-    stream, reader = _skim(source, form, n_columns)
+    has_missing = False
+    stream, reader = _skim(source, form, n_columns, target)
     for _ in fed(stream, reader):
-        pass
+        texts = reader.take_texts(TARGET) if target is not None else ()
+        has_missing = has_missing or any(map(is_missing, texts))
     raise_fault(source, reader.problem, n_columns, str, stream.dialect)
-    return reader.n_rows
+    return reader.n_rows, has_missing
 
 
 def cell_text(source: SourceFile, form: TextForm, n_columns: int, column: int, row: int) -> str:

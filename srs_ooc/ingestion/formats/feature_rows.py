@@ -27,7 +27,6 @@ from srs_ooc.ingestion.spool import anonymous_array
 from srs_ooc.ingestion.texts import TextCoder
 
 _PANEL_NBYTES = 3 * MB
-_NBYTES_PER_FORCED = 240
 
 
 class SpooledNames:
@@ -162,13 +161,9 @@ class FeatureRows:
         return item_blocks(values[0])
 
 
-def needed_nbytes(n_samples: int, kinds: Mapping[bytes, int]) -> int:
-    """Return the memory of reading, in bytes: a panel, its copy, the slots of the columns.
-
-    The forced kinds are held besides, once by the reader and once on the way there.
-    """
-    forced = sum(2 * len(name) + _NBYTES_PER_FORCED for name in kinds)
-    return 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples + forced
+def reading_nbytes(n_samples: int) -> int:
+    """Return the memory of reading, in bytes: a panel, its copy, the slots of the columns."""
+    return 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
 
 
 def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> CsvStream:

@@ -13,12 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import BudgetError, InputError, StoreError
-from srs_ooc.base.sizes import MB, describe_nbytes, megabytes
-from srs_ooc.ingestion.formats.arrays import SparseTable, check_shape
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError, StoreError
+from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.ingestion.formats import Table
+from srs_ooc.ingestion.formats.arrays import (
+    LOADING_NBYTES,
+    SCIPY_NBYTES,
+    SparseTable,
+    check_shape,
+)
 from srs_ooc.ingestion.formats.npy_header import BAD_HEADER, read_header
 from srs_ooc.ingestion.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.ingestion.labels import item_blocks
+from srs_ooc.ingestion.needs import Needs
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.table_needs import line_nbytes, with_needs
 from srs_ooc.ingestion.texts import TextCoder
 
 _PIECE_NBYTES = 2 * MB
@@ -149,8 +159,10 @@ def _cut_short(what: str) -> InputError:
     )
 
 
-def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | SparseTable:
-    """Return the table in a ``.npz`` file: a SciPy sparse matrix, or its one (or main) matrix.
+def open_npz(path: Path, what: str, scratch: Path, options: IngestOptions) -> tuple[Table, Needs]:
+    """Return the table in a ``.npz`` file, and what its ingest takes.
+
+    It is a SciPy sparse matrix, or its one (or main) matrix.
 
     A dense matrix is unpacked into the folder ``scratch``; a sparse one is loaded.
 
@@ -166,7 +178,7 @@ def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | Spars
             sizes = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
             if sizes.keys() >= _SPARSE_KEYS:
                 n_bytes = sum(entry.file_size for entry in sizes.values())
-                return _open_sparse(path, what, n_bytes + 24 * _largest(archive), cap)
+                return _open_sparse(path, what, n_bytes, _shape_of(archive, what), options)
             entry = sizes[_main_key(list(sizes), what)]
             copy = scratch / "matrix.npy"
             _check_room(what, entry.file_size, scratch)
@@ -176,15 +188,20 @@ def open_npz(path: Path, what: str, scratch: Path, cap: int) -> NpyTable | Spars
         raise InputError(
             f"{what}: expected a .npz file, found damage: {error}. Get the file again."
         ) from error
-    return NpyTable(copy, what)
+    return with_needs(NpyTable(copy, what), options)
 
 
-def _largest(archive: zipfile.ZipFile) -> int:
-    """Return the larger dimension of a sparse matrix, for each of which SciPy keeps places."""
+def _shape_of(archive: zipfile.ZipFile, what: str) -> tuple[int, int]:
+    """Return the dimensions of a sparse matrix, for each of which SciPy keeps places."""
     with archive.open("shape.npy") as file:
         data = file.read(1 << 12)
     shape = np.load(io.BytesIO(data), allow_pickle=False)
-    return max(0, *map(int, shape.tolist()))
+    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+        raise InputError(
+            f"{what}: expected a sparse matrix of rows and columns, found a shape that is none. "
+            "Get the file again."
+        )
+    return max(0, int(shape[0])), max(0, int(shape[1]))
 
 
 def _check_room(what: str, nbytes: int, scratch: Path) -> None:
@@ -209,16 +226,18 @@ def _main_key(keys: list[str], what: str) -> str:
     )
 
 
-def _open_sparse(path: Path, what: str, nbytes: int, cap: int) -> SparseTable:
+def _open_sparse(
+    path: Path, what: str, nbytes: int, shape: tuple[int, int], options: IngestOptions
+) -> tuple[Table, Needs]:
+    nbytes += 24 * max(shape)
+    held = (Lease("SciPy", SCIPY_NBYTES), Lease("cells by columns", nbytes))
+    # once as stored, once by columns, and what SciPy itself takes
+    opening = (Lease("cells as stored and by columns, SciPy", 2 * nbytes + LOADING_NBYTES),)
+    lines = Lease("lines on their way", line_nbytes(shape, by_rows=False) + SparseTable.work_nbytes)
+    needs = Needs.of(options, shape[1], shape[0], (*held, lines), opening)
+    needs.check(options.memory_nbytes, what)
     import scipy.sparse
 
-    # once as stored, once by columns, and what SciPy itself takes
-    if 2 * nbytes + 90 * MB > cap:
-        raise BudgetError(
-            f"--memory-mb {megabytes(cap):g} cannot hold the sparse matrix of {what}: it takes "
-            f"{megabytes(nbytes):g} MB as stored and as much by columns. Give at least "
-            f"--memory-mb {(2 * nbytes + 90 * MB) // MB + 1}."
-        )
     try:
         matrix = scipy.sparse.load_npz(path)
     except (*BAD_HEADER, *_BAD_ARCHIVE) as error:
@@ -226,4 +245,4 @@ def _open_sparse(path: Path, what: str, nbytes: int, cap: int) -> SparseTable:
             f"{what}: expected a sparse matrix saved by SciPy, could not read it: {error}. "
             "Get the file again."
         ) from error
-    return SparseTable(matrix, what)
+    return SparseTable(matrix, what), needs

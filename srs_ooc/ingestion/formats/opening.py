@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.formats.arrays import ArrayTable, SparseTable
@@ -14,6 +15,10 @@ from srs_ooc.ingestion.formats.frames import FrameTable, frame_library
 from srs_ooc.ingestion.formats.npy import NpyTable, open_npz
 from srs_ooc.ingestion.formats.outside import is_outside, opener_of
 from srs_ooc.ingestion.formats.svmlight import SvmlightTable, is_svmlight
+from srs_ooc.ingestion.memory import own_nbytes
+from srs_ooc.ingestion.needs import Needs
+from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.table_needs import with_needs
 
 _TABLE = [name for name in dir(Table) if not name.startswith("_")]
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
@@ -37,8 +42,8 @@ def is_other(path: Path) -> bool:
     return is_outside(path) or (start.startswith(_ZIP) and path.suffix == ".npz")
 
 
-def open_file(path: Path, scratch: Path, cap: int) -> Table:
-    """Open a file that is no text table.
+def open_file(path: Path, scratch: Path, options: IngestOptions) -> tuple[Table, Needs]:
+    """Open a file that is no text table; return what all of its ingest takes, too.
 
     Parameters
     ----------
@@ -46,19 +51,28 @@ def open_file(path: Path, scratch: Path, cap: int) -> Table:
         The file.
     scratch : Path
         Folder for what must be unpacked.
-    cap : int
-        The memory cap in bytes, for formats that have to be loaded.
+    options : IngestOptions
+        With the memory cap, for formats that have to be loaded.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold what opening it takes.
     """
     if _start(path).startswith(_NPY):
-        return NpyTable(path, str(path))
+        return with_needs(NpyTable(path, str(path)), options)
     for magic in (PARQUET, FEATHER):
         if _start(path).startswith(magic):
-            return ArrowFile(path, str(path), cap, parquet=magic == PARQUET)
+            arrow = ArrowFile(path, str(path), options, parquet=magic == PARQUET)
+            return with_needs(arrow, options, arrow.held)
     if is_svmlight(path):
-        return SvmlightTable(path, str(path), cap)
+        cells = SvmlightTable(path, str(path), options)
+        return with_needs(cells, options, cells.held, cells.opening)
     if is_outside(path):
-        return opener_of(path)(path, scratch, cap)
-    return open_npz(path, str(path), scratch, cap)
+        table = opener_of(path)(path, scratch, options.memory_nbytes)
+        grown = Lease("what is held of the table", max(0, resident_nbytes() - own_nbytes()))
+        return with_needs(table, options, (grown,))
+    return open_npz(path, str(path), scratch, options)
 
 
 def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:

@@ -11,18 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.budget import resident_nbytes
-from srs_ooc.base.errors import BudgetError, InputError
-from srs_ooc.base.sizes import MB, megabytes
-from srs_ooc.ingestion.formats.arrays import SparseTable
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError
+from srs_ooc.base.sizes import MB
+from srs_ooc.ingestion.formats.arrays import SCIPY_NBYTES, SparseTable
 from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
+from srs_ooc.ingestion.needs import Needs
+from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import parse_decimal
+from srs_ooc.ingestion.table_needs import line_nbytes
 
 _LINE = re.compile(rb"[^\s:#]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
 _SUFFIXES = {".svm", ".svmlight", ".libsvm"}
 _NBYTES_PER_CELL = 3 * 12  # row by row, column by column, and one of them growing
 _NBYTES_PER_ROW = 80
+_HELD_NBYTES_PER_CELL = 16
 _CHECK_ROWS = 1024
 _SCIPY_NBYTES = 40 * MB
 
@@ -66,8 +70,8 @@ class SvmlightTable(SparseTable):
         The file, plain or compressed.
     what : str
         Its name for messages.
-    cap : int
-        The memory cap in bytes.
+    options : IngestOptions
+        With the memory cap.
 
     Attributes
     ----------
@@ -84,21 +88,27 @@ class SvmlightTable(SparseTable):
 
     format = "svmlight"
 
-    def __init__(self, path: Path, what: str, cap: int) -> None:
-        from scipy import sparse
-
-        self._cap = cap
+    def __init__(self, path: Path, what: str, options: IngestOptions) -> None:
+        self._options, self._what = options, what
         self.labels: list[str] = []
         self._indices, self._values, self._ends = array("q"), array("d"), array("q", [0])
+        self._n_rows = self._n_cells = self._highest = 0
+        self._lowest, self._holds = 1, True
         for number, line in enumerate(_lines(PieceReader(SourceFile.file(path))), 1):
             self._take(line.partition(b"#")[0].split(), f"{what}, line {number}")
-        if not self._indices:
+        if not self._n_cells:
             raise InputError(f"{what}: expected lines of a target and index:value, found none.")
-        indices = np.frombuffer(self._indices, np.int64)
-        first = min(1, int(indices.min()))
-        shape = (len(self.labels), int(indices.max()) - first + 1)
+        first = min(1, self._lowest)
+        shape = (self._n_rows, self._highest - first + 1)
+        self._needs(shape).check(options.memory_nbytes, what)
+        self._load(shape, first)
+
+    def _load(self, shape: tuple[int, int], first: int) -> None:
+        from scipy import sparse
+
         values, ends = np.frombuffer(self._values), np.frombuffer(self._ends, np.int64)
-        super().__init__(sparse.csr_array((values, indices - first, ends), shape=shape), what)
+        indices = np.frombuffer(self._indices, np.int64) - first
+        super().__init__(sparse.csr_array((values, indices, ends), shape=shape), self._what)
         self.names = _Numbered(first, shape[1])
         del self._indices, self._values, self._ends
 
@@ -115,23 +125,34 @@ class SvmlightTable(SparseTable):
                     f"{where}: expected index:value with a finite number and ascending indices, "
                     f"found {text!r}. Mend the line."
                 )
+            self._lowest = min(self._lowest, int(index))
             last = int(index)
-            self._indices.append(last)
-            self._values.append(number)
-        self._ends.append(len(self._indices))
-        self.labels.append(fields[0].decode("utf-8", "replace"))
-        if len(self.labels) % _CHECK_ROWS == 1:
-            self._check_cap(where)
+            if self._holds:
+                self._indices.append(last)
+                self._values.append(number)
+        self._highest, self._n_cells = max(self._highest, last), self._n_cells + len(cells)
+        self._n_rows += 1
+        if self._holds:
+            self._ends.append(len(self._indices))
+            self.labels.append(fields[0].decode("utf-8", "replace"))
+            if self._n_rows % _CHECK_ROWS == 1:
+                self._check_room()
 
-    def _check_cap(self, where: str) -> None:
-        grown = 16 * len(self._indices) + 8 * len(self._ends)
-        nbytes = _NBYTES_PER_CELL * len(self._indices) + _NBYTES_PER_ROW * len(self.labels)
-        needed = resident_nbytes() - grown + nbytes + _SCIPY_NBYTES
-        if needed > self._cap:
-            raise BudgetError(
-                f"{where}: --memory-mb {megabytes(self._cap):g} cannot hold the cells up to here: "
-                f"they take {megabytes(nbytes):g} MB. Give more than --memory-mb {needed // MB}."
-            )
+    def _check_room(self) -> None:
+        """Only count from here on where the cap does not hold what was read."""
+        needs = self._needs((self._n_rows, self._highest + 1))
+        if not needs.fits(self._options.memory_nbytes):
+            self._holds, self.labels = False, []
+            self._indices, self._values, self._ends = array("q"), array("d"), array("q")
+
+    def _needs(self, shape: tuple[int, int]) -> Needs:
+        nbytes = _NBYTES_PER_CELL * self._n_cells + _NBYTES_PER_ROW * self._n_rows
+        self.opening = (Lease("SciPy and the cells", _SCIPY_NBYTES + nbytes),)
+        held = _HELD_NBYTES_PER_CELL * self._n_cells + _NBYTES_PER_ROW * self._n_rows
+        self.held = (Lease("SciPy", SCIPY_NBYTES), Lease("cells", held + 8 * shape[1]))
+        lines = Lease("lines on their way", line_nbytes(shape, by_rows=False) + self.work_nbytes)
+        held_all = (*self.held, lines)
+        return Needs.of(self._options, shape[1], shape[0], held_all, self.opening)
 
 
 def _lines(pieces: PieceReader) -> Iterator[bytes]:

@@ -57,7 +57,7 @@ def settle(
     UsageError
         If an option is outside its range, or of another part than those chosen.
     """
-    given = dict(options)
+    given = dict(_known(options))
     given["method"] = given.get("method") or RunParams.options()["method"].default
     model = settle_model(given, shape, saves_trees=saves_trees)
     usual = _default_judge(options, given["method"], saves_trees) if model.is_tree else "none"
@@ -104,6 +104,21 @@ def settle(
         validation=options.get("validation", NOT_GIVEN["validation"]),
         model=model,
     )
+
+
+def _known(options: Options) -> Options:
+    """Return options, all of which some part declares; refuse a name that none does."""
+    known = {*declared(), *INPUTS}
+    for name in options:
+        if name not in known:
+            raise UsageError(
+                f"{name}: expected an option of a run, found another name. "
+                "srs_ooc.options() lists them."
+            )
+    method = options.get("method", "")
+    if not isinstance(method, str):
+        raise UsageError(f"--method: expected a name, found {ascii(method)[:60]}.")
+    return options
 
 
 def _largest(
@@ -206,6 +221,7 @@ def check_same(options: Options, spec: RunSpec, run: str) -> None:
     RunError
         Naming every field that differs.
     """
+    _known(options)
     held, known = spec.model.values() | asdict(spec.judging) | spec.facts(), declared()
     differences = []
     for name, value in options.items():

@@ -119,7 +119,7 @@ def test_sparse_npz_and_its_cap(tmp_path):
     sparse.save_npz(tmp_path / "t.npz", as_sparse("csr"))
     srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "t.zarr", target=LABELS, names=NAMES)
     holds(tmp_path / "t.zarr")
-    with pytest.raises(BudgetError, match="sparse matrix"):
+    with pytest.raises(BudgetError, match=r"t\.npz.*SciPy"):
         srs_ooc.ingest(tmp_path / "t.npz", tmp_path / "u.zarr", target=LABELS, memory_mb=80)
 
 

@@ -1,0 +1,1 @@
+"""Parts of the campaign of attacks (``benchmarks/attacks.py``)."""
