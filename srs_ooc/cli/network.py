@@ -27,7 +27,9 @@ from srs_ooc.store.store import Store
 @click.option("--targets", type=FILE, metavar="FILE",
               help="Features to explain, one name a line.  [default: all numeric]")  # fmt: skip
 @click.option("--rows", type=FILE, metavar="FILE", help="Row ids to train on, one a line.")
-@with_options([option_of(name, option) for name, option in NetworkParams.options().items()])
+@with_options(
+    [option_of(n, o, NetworkParams.owner_of(n)) for n, o in NetworkParams.options().items()]
+)
 @click.option("--out", type=FILE, required=True, metavar="EDGES",
               help="CSV or Parquet file of the edges.")  # fmt: skip
 @click.option("--run", type=FILE, metavar="RUN",
