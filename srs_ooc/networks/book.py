@@ -18,6 +18,8 @@ SHARD_NBYTES = 2 * MB
 """Weights of so many targets are written together as about so many bytes take."""
 COPIES = 5
 """Copies of a shard that are there at once while it is written or read."""
+JOINT = "joint"
+"""Under which the ledger keeps where the work on all targets together stands."""
 
 
 class EdgeBook:
@@ -57,6 +59,11 @@ class EdgeBook:
         """Take the weights of the next target, float64 (n_regulators,)."""
         self._shard[self.n_done % self._shard_targets] = weights
         self.n_done += 1
+
+    @property
+    def n_epochs(self) -> int:
+        """Epochs of all targets together, as committed; 0 where targets are worked on alone."""
+        return int(self._ledger.meta(JOINT)["epoch"]) if self._ledger.has_meta(JOINT) else 0
 
     def load(self, parts: Mapping[str, Stateful]) -> None:
         """Restore what was committed beside the weights, by name."""

@@ -12,7 +12,7 @@ from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.state import Stateful
-from srs_ooc.networks.book import EdgeBook
+from srs_ooc.networks.book import JOINT, EdgeBook
 from srs_ooc.networks.descents import Models, models_of, sampler_of, standardised
 from srs_ooc.networks.genes import Genes
 from srs_ooc.networks.joint import JointDescent, JointTarget
@@ -127,9 +127,9 @@ class JointWork:
 
     def _parts(self) -> Mapping[str, Stateful]:
         parts: dict[str, Stateful] = {
-            f"joint.{i}": target for i, target in enumerate(self.descent.targets)
+            f"{JOINT}.{i}": target for i, target in enumerate(self.descent.targets)
         }
-        return parts | {"joint": self.descent}
+        return parts | {JOINT: self.descent}
 
     def _step(self) -> Step:
         return Step(STAGE, self.descent.epoch, self._params.epochs, unit="epochs")

@@ -244,6 +244,7 @@ class _Work:
             round(book.committed.seconds, 3),
             round(book.committed.peak_nbytes / MB, 1),
             duplicates,
+            book.n_epochs,
         )
 
 

@@ -90,7 +90,9 @@ def test_stopped_and_resumed_the_edges_are_the_same_bytes_on_any_threads(folder,
         if done.is_done:
             break
         stops += 1
+        assert not parts.exists()
     assert stops > 1
+    assert done.n_epochs == (8 if method == "joint" else 0)
     assert parts.read_bytes() == whole.read_bytes()
 
 
