@@ -119,12 +119,19 @@ class ProbabilityParams(PrsParams, EdgeParams):
         """Say what it takes, and where importance weights would collapse."""
         models = self.models * (1 + self.epochs // EPOCHS_A_SET) * MODEL_SECONDS
         each = self.folds * (models + self.epochs * STEP_SECONDS)
-        hours = table.n_targets * each / 3600
+        took = _spoken(table.n_targets * each)
         state = self.shared_nbytes(table) / 1e6
         kept = f", {state:.0f} MB for what all targets keep" if self.is_joint else ""
         said = (
             f"--method prs: {table.n_targets:,} targets, up to {self.epochs:,} epochs each: about "
-            f"{hours:.2g} hours on one core if models are grown again every {EPOCHS_A_SET}rd epoch{kept}. "
+            f"{took} on one core if models are grown again every {EPOCHS_A_SET}rd epoch{kept}. "
             "Fewer --epochs or a --patience end sooner."
         )
         return (said, *self.notes(table.n_regulators))
+
+
+def _spoken(seconds: float) -> str:
+    for unit, size in (("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(1.0, seconds):.0f} s"
