@@ -58,8 +58,10 @@ def network(
     progress : bool or callable, optional
         As for :func:`run`.
     **options
-        Of the network's identity: ``method``, ``ensemble``, ``max_features`` (or ``k``), ``trees``,
-        ``thresholds``, ``seed``; see ``srs-ooc network --help``.
+        Of the network's identity: ``method`` (genie3, srs, prs) and ``seed``; of genie3
+        ``ensemble``, ``max_features`` (or ``k``), ``trees``, ``thresholds``; of srs ``trees``,
+        ``subspace_size``, ``alpha`` and the probe's; of prs ``joint``, ``epochs``, ``models``,
+        ``folds`` and others: see ``srs-ooc network --help``.
 
     Returns
     -------

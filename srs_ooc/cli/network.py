@@ -29,7 +29,9 @@ from srs_ooc.store.opening import open_store
 @click.option("--targets", type=FILE, metavar="FILE",
               help="Features to explain, one name a line.  [default: all numeric]")  # fmt: skip
 @click.option("--rows", type=FILE, metavar="FILE", help="Row ids to train on, one a line.")
-@with_options([option_of(name, option) for name, option in NetworkParams.options().items()])
+@with_options(
+    [option_of(n, o, NetworkParams.owner_of(n)) for n, o in NetworkParams.options().items()]
+)
 @click.option("--out", type=FILE, required=True, metavar="EDGES",
               help="CSV or Parquet file of the edges.")  # fmt: skip
 @click.option("--run", type=FILE, metavar="RUN",
@@ -66,7 +68,8 @@ def network_command(
 
     \b
     regulator, target         names of features
-    weight                    share of the target's variance; edges of weight 0 are left out
+    weight                    genie3, srs: share of the target's variance; prs: probability that a
+                              model is given the regulator; edges of weight 0 are left out
     """
     process_nbytes()  # of the program alone, before there is work
     params = NetworkParams.settle({k: v for k, v in given.items() if v is not None}, None)
@@ -80,7 +83,7 @@ def network_command(
         )
     if not network.is_done:
         say(
-            f"stopped after {network.n_done} of {network.n_targets} targets; nothing is lost. The "
+            f"stopped after {_done(network)}; nothing is lost. The "
             f"same command goes on; what is done is in {quote(network.run)}.",
             err=True,
         )
@@ -89,6 +92,12 @@ def network_command(
         echo_json(vars(network))
     else:
         _report(network, memory_mb)
+
+
+def _done(network: Network) -> str:
+    if network.n_epochs:
+        return counted(network.n_epochs, "epoch")
+    return f"{network.n_done} of {network.n_targets} targets"
 
 
 def _report(network: Network, memory_mb: int) -> None:

@@ -146,7 +146,8 @@ template <typename Code> struct ColumnBest {
     int32_t *places[2];   // [n] each: rows of the node by ascending code
     const int32_t *segment_of; // [n] class of each row, among those present
 
-    static constexpr int64_t FEW = 24; // rows that are sorted by insertion
+    static constexpr int64_t FEW = 24;      // rows that are sorted by insertion
+    static constexpr int64_t FEW_CELLS = 8; // rows with targets that are sorted, though codes are bytes
 
     const int32_t *inserted() const {
         int32_t *order = places[0];
@@ -179,8 +180,10 @@ template <typename Code> struct ColumnBest {
 
     void search(int64_t column, uint32_t tie, int32_t how, uint32_t shift, Split &best) const {
         const Facts &f = scan.facts;
+        const bool targets = scan.criterion.impurity == VARIANCE;
+        if (targets && sizeof(Code) == 1 && f.n > FEW_CELLS) return search_cells(column, tie, how, shift, best);
         const int32_t *order = sorted();
-        if (scan.criterion.impurity == VARIANCE) return search_targets(order, column, tie, how, shift, best);
+        if (targets) return search_targets(order, column, tie, how, shift, best);
         int64_t *left = scan.scratch.left;
         for (int64_t i = 0; i < f.n_present * f.width; ++i) left[i] = 0;
         for (int64_t i = 0; i + 1 < f.n; ++i) {
@@ -214,5 +217,40 @@ template <typename Code> struct ColumnBest {
             if (bits >= best.score_bits)
                 scan.offer(best, Split{bits, threshold_tie(tie, threshold, shift), column, threshold, how});
         }
+    }
+
+    // The same of bytes without sorting: the rows and sums of each code, then the codes that came.
+    void search_cells(int64_t column, uint32_t tie, int32_t how, uint32_t shift, Split &best) const {
+        const Facts &f = scan.facts;
+        const bool weighted = scan.job.n_channels == 2;
+        const int32_t *weights = scan.numbers[0], *sums = scan.numbers[weighted];
+        int32_t *counts = scan.scratch.cell_counts;     // [256]
+        int64_t *cells = scan.scratch.cell_sums;        // [256][1 + weighted]: weights, sums
+        uint64_t came[4] = {};
+        for (int64_t i = 0; i < f.n; ++i) { // a code's first row replaces what its cell held before
+            const uint32_t at = codes[i];
+            const int64_t keep = -int64_t(came[at / 64 % 4] >> at % 64 & 1);
+            came[at / 64 % 4] |= uint64_t(1) << at % 64;
+            counts[at] = (counts[at] & static_cast<int32_t>(keep)) + 1;
+            if (weighted) {
+                cells[2 * at] = (cells[2 * at] & keep) + weights[i];
+                cells[2 * at + 1] = (cells[2 * at + 1] & keep) + sums[i];
+            } else {
+                cells[at] = (cells[at] & keep) + sums[i];
+            }
+        }
+        int64_t left[3] = {};
+        for (uint32_t word = 0; word < 4; ++word)
+            for (uint64_t rest = came[word]; rest != 0; rest &= rest - 1) {
+                const uint32_t threshold = 64 * word + static_cast<uint32_t>(__builtin_ctzll(rest));
+                left[0] += counts[threshold];
+                left[1] += cells[weighted ? 2 * threshold : threshold];
+                left[2] += weighted ? cells[2 * threshold + 1] : 0;
+                if (left[0] == f.n) return; // nothing is left to go right
+                if (threshold < shift || left[0] < f.min_leaf || f.n - left[0] < f.min_leaf) continue;
+                const int32_t bits = bits_of(scan.criterion.variance_score(f, left, left[weighted]));
+                if (bits >= best.score_bits)
+                    scan.offer(best, Split{bits, threshold_tie(tie, threshold, shift), column, threshold, how});
+            }
     }
 };

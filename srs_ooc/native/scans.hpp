@@ -74,7 +74,8 @@ template <typename Code> struct CandidateScans {
         if (job.best && sizeof(Code) != 1) return node.n > FEW_ROWS;
         if (job.best && !job.tiled && criterion.impurity == VARIANCE && node.n <= NODE_LINES) {
             // Trying all rows costs n^2 whatever the lanes in use, counting codes costs all lanes' cells.
-            const int64_t lanes = job.max_features < TILE ? job.max_features : TILE;
+            const int64_t most = job.max_features < job.n_columns ? job.max_features : job.n_columns;
+            const int64_t lanes = most < TILE ? most : TILE;
             if (lanes < TILE / 3 || (node.n > lanes && node.n <= FEW_ROWS)) return node.n > 4;
         }
         return !job.tiled && node.n > NODE_LINES;
@@ -204,7 +205,7 @@ template <typename Code> struct CandidateScans {
         const uint32_t tie = scan.tie_key(feature_hashes[column]);
         const bool is_category = categorical && categorical[column];
         const bool with_missing = !is_category && high == MISSING<Code> && low != MISSING<Code>;
-        for (int64_t k = 0, i = 0; k < scan.facts.n_present; ++k)
+        for (int64_t k = 0, i = 0; k < scan.facts.n_present && criterion.impurity != VARIANCE; ++k)
             for (const int64_t stop = i + scan.facts.counts[k]; i < stop; ++i) segment_of[i] = static_cast<int32_t>(k);
         if (is_category) {
             const CategoryMap<Code> map(scan.category_key(feature_hashes[column]));

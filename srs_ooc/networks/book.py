@@ -1,7 +1,8 @@
 """What is on disk of a network: its identity, and the weights of the targets that are done."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.sizes import MB
-from srs_ooc.base.state import State
+from srs_ooc.base.state import State, Stateful
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.runs.place import NETWORK
 
@@ -17,6 +18,8 @@ SHARD_NBYTES = 2 * MB
 """Weights of so many targets are written together as about so many bytes take."""
 COPIES = 5
 """Copies of a shard that are there at once while it is written or read."""
+JOINT = "joint"
+"""Under which the ledger keeps where the work on all targets together stands."""
 
 
 class EdgeBook:
@@ -31,12 +34,14 @@ class EdgeBook:
 
     Attributes
     ----------
+    n_regulators : int
+        As given.
     n_done : int
         Targets, in their order, whose weights were added.
     """
 
     def __init__(self, ledger: Ledger, n_targets: int, n_regulators: int) -> None:
-        self._ledger, self._n_regulators = ledger, n_regulators
+        self._ledger, self.n_regulators = ledger, n_regulators
         self._shard_targets = shard_targets(n_targets, n_regulators)
         self.committed = ledger.progress()
         self.n_done = self.committed.iteration
@@ -55,13 +60,30 @@ class EdgeBook:
         self._shard[self.n_done % self._shard_targets] = weights
         self.n_done += 1
 
-    def commit(self, seconds: float, resident_nbytes: int, peak_nbytes: int) -> float:
-        """Write what was added, in one transaction; return the seconds it took."""
-        number = (self.n_done - 1) // self._shard_targets
-        n_here = self.n_done - number * self._shard_targets
+    @property
+    def n_epochs(self) -> int:
+        """Epochs of all targets together, as committed; 0 where targets are worked on alone."""
+        return int(self._ledger.meta(JOINT)["epoch"]) if self._ledger.has_meta(JOINT) else 0
+
+    def load(self, parts: Mapping[str, Stateful]) -> None:
+        """Restore what was committed beside the weights, by name."""
+        self._ledger.load(parts)
+
+    def commit(
+        self,
+        seconds: float,
+        resident_nbytes: int,
+        peak_nbytes: int,
+        states: Mapping[str, State] = MappingProxyType({}),
+    ) -> float:
+        """Write what was added, and states beside it, in one transaction; return its seconds."""
+        parts = dict(states)
+        if self.n_done > self.committed.iteration:
+            number = (self.n_done - 1) // self._shard_targets
+            n_here = self.n_done - number * self._shard_targets
+            parts[_name(number)] = State(arrays={"weights": self._shard[:n_here]})
         progress = Progress(self.n_done, 0, seconds, peak_nbytes)
-        state = State(arrays={"weights": self._shard[:n_here]})
-        taken = self._ledger.commit(progress, {_name(number): state}, resident_nbytes)
+        taken = self._ledger.commit(progress, parts, resident_nbytes)
         self.committed = progress
         return taken
 
@@ -73,7 +95,7 @@ class EdgeBook:
 
     def _read(self, number: int, n_here: int) -> NDArray[np.float64]:
         arrays = self._ledger.read_arrays(_name(number))
-        if arrays is None or arrays["weights"].shape != (n_here, self._n_regulators):
+        if arrays is None or arrays["weights"].shape != (n_here, self.n_regulators):
             found = "none" if arrays is None else f"some of shape {arrays['weights'].shape}"
             raise RunError(
                 f"{self._ledger.run}: expected the weights of {n_here} targets from "

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.book import shard_nbytes
+from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
 from srs_ooc.networks.genes import (
     DUPLICATE_NBYTES,
     GENE_NBYTES,
@@ -12,7 +13,6 @@ from srs_ooc.networks.genes import (
     MOST_DUPLICATES,
     Genes,
 )
-from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.ranking import EDGE_NBYTES, FEWEST_EDGES
 from srs_ooc.networks.responses import TOGETHER
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
@@ -20,7 +20,6 @@ from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.value_tables import MAKING_NBYTES
 from srs_ooc.store.value_tables import ROW_NBYTES as VALUE_ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
-from srs_ooc.trees.grow import scratch_nbytes
 from srs_ooc.trees.training import TrainingRows
 
 READING_NBYTES = 12 * MB
@@ -53,7 +52,7 @@ class Grant:
 def grant(
     manifest: Manifest,
     genes: Genes,
-    params: NetworkParams,
+    params: EdgeParams,
     n_rows: int,
     n_values: int,
     cap_nbytes: int,
@@ -68,8 +67,8 @@ def grant(
         Of the store.
     genes : Genes
         Regulators and targets.
-    params : NetworkParams
-        How trees are grown.
+    params : EdgeParams
+        How regulators are weighed.
     n_rows, n_values : int
         Rows trained on; values kept of each code's column, 0 for none.
     cap_nbytes : int
@@ -107,7 +106,7 @@ def work_leases(
     manifest: Manifest,
     n_regulators: int,
     n_targets: int,
-    params: NetworkParams,
+    params: EdgeParams,
     n_rows: int,
     n_values: int,
 ) -> list[Lease]:
@@ -119,7 +118,11 @@ def work_leases(
     if n_values:
         making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
         leases.append(("reading the values of codes", making))
-    work = worker_nbytes(manifest, params, n_regulators, n_rows, n_values)
+    table = table_of(manifest, n_regulators, n_targets, n_rows)
+    if shared := params.shared_nbytes(table):
+        what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
+        leases.append((what, shared))
+    work = worker_nbytes(params, table, n_values)
     leases.append((f"a block of {n_regulators} regulators and its trees", work))
     return [Lease(*lease) for lease in leases]
 
@@ -142,25 +145,21 @@ def _fixed(
     ]
 
 
-def worker_nbytes(
-    manifest: Manifest, params: NetworkParams, n_regulators: int, n_rows: int, n_values: int
-) -> int:
-    """Return the bytes of a worker: its block, its trees, and the results that wait for it."""
+def table_of(manifest: Manifest, n_regulators: int, n_targets: int, n_rows: int) -> EdgeTable:
+    """Return what a network is made of."""
     weighted = "weights" in manifest.row_columns
-    scratch = scratch_nbytes(
-        n_rows,
-        n_regulators,
-        1,
-        manifest.code_nbytes,
-        1 + (weighted or params.bootstrap),
-        best=params.splitter == "best",
-    )
-    response = TrainingRows.nbytes(n_rows, "variance", 1 + weighted)
+    return EdgeTable(n_rows, n_regulators, n_targets, manifest.code_nbytes, weighted)
+
+
+def worker_nbytes(params: EdgeParams, table: EdgeTable, n_values: int) -> int:
+    """Return the bytes of a worker: its block, its trees, and the results that wait for it."""
+    n_rows, n_regulators = table.n_rows, table.n_regulators
+    response = TrainingRows.nbytes(n_rows, "variance", 1 + table.weighted)
     return (
-        block_nbytes(n_regulators, n_rows, manifest.code_nbytes)
+        block_nbytes(n_regulators, n_rows, table.code_nbytes)
         + values_nbytes(n_regulators, n_values)
-        + 2 * block_nbytes(1, n_rows, manifest.code_nbytes)
-        + scratch
+        + 2 * block_nbytes(1, n_rows, table.code_nbytes)
+        + params.work_nbytes(table)
         + 2 * response
         + ROW_NBYTES * n_rows
         + 3 * COLUMN_NBYTES * n_regulators

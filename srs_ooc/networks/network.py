@@ -12,12 +12,16 @@ from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.book import EdgeBook, open_book
+from srs_ooc.networks.edge_params import EdgeTable
 from srs_ooc.networks.files import Edge, check_edge_file, write_edges
-from srs_ooc.networks.forests import Forests, wants_tiles
 from srs_ooc.networks.genes import GeneFiles, Genes, equal_columns, find_genes, names_of
-from srs_ooc.networks.memory import Grant, grant, work_leases
+from srs_ooc.networks.joint_work import JointWork
+from srs_ooc.networks.memory import Grant, grant, table_of, work_leases
+from srs_ooc.networks.methods import weigher_of
+from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.networks.ranking import ranked
 from srs_ooc.networks.request import Network, NetworkRequest
+from srs_ooc.networks.weighing import Bench
 from srs_ooc.networks.work import TargetWork, Watch
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
@@ -66,8 +70,7 @@ def work_on_network(
         spare = _spare_nbytes(store, request, named, files)
         inputs = resolve(store, files, spare)
         genes = find_genes(store, named, spare)
-        n_others = len(genes.regulators) - (len(genes.targets) == 1)
-        request.params.check(max(1, min(n_others, len(genes.regulators))))
+        _check_options(store, request, inputs, genes)
         work = _Work(store, request, inputs, genes)
         with closing(open_book(request.folder, work.identity(), {})) as ledger:
             book = EdgeBook(ledger, len(genes.targets), len(genes.regulators))
@@ -85,14 +88,22 @@ def _spare_nbytes(
     """Return what the cap leaves as files are read, having checked that it holds all there is."""
     reading = [*named.leases(), *files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
     n_rows = store.n_rows if files.rows is None else files.rows.n_found
-    n_values = n_values_of(store.manifest) if request.params.thresholds == "value" else 0
+    n_values = n_values_of(store.manifest) if request.params.own.uses_values else 0
     sizes = named.n_regulators(store), named.n_targets(store)
-    working = work_leases(store.manifest, *sizes, request.params, n_rows, n_values)
+    working = work_leases(store.manifest, *sizes, request.params.own, n_rows, n_values)
     leases = [Lease(*lease) for lease in reading]
     check_stages(request.memory_mb * MB, [leases, working])
     budget = Budget(request.memory_mb * MB)
     budget.leases += leases
     return budget.free_nbytes
+
+
+def _check_options(store: Store, request: NetworkRequest, inputs: Inputs, genes: Genes) -> None:
+    """Refuse options that do not suit a target's regulators, of which it is none itself."""
+    n_targets, n_regulators = len(genes.targets), len(genes.regulators)
+    n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
+    n_others = max(1, n_regulators - (n_targets == 1))
+    request.params.own.check_table(table_of(store.manifest, n_others, n_targets, n_rows))
 
 
 def _check_free(request: NetworkRequest) -> None:
@@ -116,7 +127,7 @@ class _Work:
         self.store, self.request, self.rows, self.genes = store, request, inputs.rows, genes
         self.n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
         self.n_values = 0
-        if request.params.thresholds == "value":
+        if request.params.own.uses_values:
             self.n_values = n_values_of(store.manifest)
         self.grant = self._grant()
 
@@ -125,7 +136,7 @@ class _Work:
         return grant(
             self.store.manifest,
             self.genes,
-            request.params,
+            request.params.own,
             self.n_rows,
             self.n_values,
             request.memory_mb * MB,
@@ -146,7 +157,7 @@ class _Work:
         self, book: EdgeBook, watch: Watch, note: Callable[[str], None]
     ) -> tuple[int, list[tuple[str, str]]]:
         """Compare columns, and weigh the regulators of the targets that are left."""
-        params, genes, stopping = self.request.params, self.genes, Event()
+        genes = self.genes
         with ExitStack() as stack:
             columns = stack.enter_context(self.store.columns(mapped=self.grant.mapped))
             source = ItemSource(columns, self.rows)
@@ -155,22 +166,39 @@ class _Work:
             for sentence in _said(n_equal, named):
                 note(sentence)
             if book.n_done < len(genes.targets):
+                for sentence in self.request.params.own.remarks(self._table()):
+                    note(sentence)
                 if self.n_values:
                     values = stack.enter_context(self.store.value_tables())
                     source = ItemSource(columns, self.rows, values=values)
-                categorical = categorical_features(self.store)
-                forests = Forests(params, source, categorical, stopping)
-                blocks = self._blocks()
-                TargetWork(self.store, genes, self.rows, forests, blocks, stopping).run(book, watch)
+                self._weigh(source, book, watch)
         return n_equal, named
 
-    def _blocks(self) -> list[Block]:
+    def _weigh(self, source: ItemSource, book: EdgeBook, watch: Watch) -> None:
+        params, genes = self.request.params, self.genes
+        bench = Bench(source, categorical_features(self.store), params.seed, Event())
+        if isinstance(params.own, ProbabilityParams) and params.own.is_joint:
+            (block,) = self._blocks(1)
+            workers = self.grant.n_workers
+            JointWork(self.store, genes, self.rows, params.own, bench, block, workers).run(
+                book, watch
+            )
+            return
+        weigher = weigher_of(params.own, bench)
+        blocks = self._blocks(self.grant.n_workers)
+        TargetWork(self.store, genes, self.rows, weigher, blocks, bench.stopping).run(book, watch)
+
+    def _table(self) -> EdgeTable:
+        sizes = len(self.genes.regulators), len(self.genes.targets)
+        return table_of(self.store.manifest, *sizes, self.n_rows)
+
+    def _blocks(self, count: int) -> list[Block]:
         n_columns = len(self.genes.regulators)
-        tiled = wants_tiles(self.request.params.candidates(n_columns), n_columns)
+        tiled = self.request.params.own.tiled(n_columns)
         code_nbytes = self.store.manifest.code_nbytes
         return [
             Block(n_columns, self.n_rows, code_nbytes, tiled=tiled, n_values=self.n_values)
-            for _ in range(self.grant.n_workers)
+            for _ in range(count)
         ]
 
     def _named(self, pairs: list[tuple[int, int]]) -> list[tuple[str, str]]:
@@ -217,6 +245,7 @@ class _Work:
             round(book.committed.seconds, 3),
             round(book.committed.peak_nbytes / MB, 1),
             duplicates,
+            book.n_epochs,
         )
 
 

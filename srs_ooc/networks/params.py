@@ -1,83 +1,92 @@
 """Options of a network, each declared once: they are its identity."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Params, Text, Whole, option
-from srs_ooc.learners.params import settle_max_features
-from srs_ooc.trees.tree import THRESHOLDS, TreeLimits
+from srs_ooc.base.params import Choice, Option, Params, Whole, option
+from srs_ooc.networks.edge_params import EdgeParams
+from srs_ooc.networks.forest_params import ForestParams
+from srs_ooc.networks.probability_params import ProbabilityParams
+from srs_ooc.networks.subspace_params import SubspaceParams
 
-METHODS = ("genie3",)
-FOREST, EXTRA = "forest", "extra-trees"
-ALL = "all"
+GENIE3, SRS, PRS = "genie3", "srs", "prs"
+METHODS: dict[str, type[EdgeParams]] = {
+    GENIE3: ForestParams,
+    SRS: SubspaceParams,
+    PRS: ProbabilityParams,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkParams(Params):
-    """How the regulators of a target are weighed."""
+class _Common(Params):
+    """What every method has."""
 
     method: str = option(
-        Choice(METHODS), "How a target's regulators are weighed.", default="genie3"
-    )
-    ensemble: str = option(
-        Choice((FOREST, EXTRA)),
-        "Best splits on rows drawn with replacement, or random splits on all rows.",
-        default=FOREST,
-    )
-    max_features: str = option(
-        Text(),
-        "Candidate regulators drawn at each node: sqrt, log2, all, a whole number, or a share "
-        "such as 0.1.",
-        default="sqrt",
-        metavar="K",
-        flags=("--k",),
-    )
-    trees: int = option(
-        Whole(1, 1_000_000), "Trees grown for each target.", default=1000, metavar="N"
-    )
-    thresholds: str = option(
-        Choice(THRESHOLDS),
-        "With --ensemble extra-trees: thresholds uniform between ranks, or between values.",
-        default=THRESHOLDS[0],
+        Choice(tuple(METHODS)),
+        "How a target's regulators are weighed: by a forest, by trees on random subspaces, or by "
+        "learnt probabilities.",
+        default=GENIE3,
     )
     seed: int = option(
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
     )
 
-    def check(self, n_regulators: int) -> None:
-        """Refuse options that do not go together, or K that is none.
+
+@dataclass(frozen=True)
+class NetworkParams:
+    """How the regulators of a target are weighed.
+
+    Attributes
+    ----------
+    method : str
+        One of :data:`METHODS`.
+    seed : int
+        Everything random follows from it.
+    own : EdgeParams
+        Options of the method.
+    """
+
+    method: str
+    seed: int
+    own: EdgeParams
+
+    @classmethod
+    def options(cls) -> dict[str, Option]:
+        """Return the declarations of all methods, by name."""
+        common = _Common.options()
+        found = {"method": common["method"]}
+        for params in METHODS.values():
+            found |= {name: o for name, o in params.options().items() if name not in found}
+        return found | {"seed": common["seed"]}
+
+    @classmethod
+    def owner_of(cls, name: str) -> str:
+        """Return the methods that an option goes with, for its help; empty for all."""
+        owners = [method for method, params in METHODS.items() if name in params.options()]
+        return f"--method {' or '.join(owners)}" if owners else ""
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Return the options as settled from those given; ``table`` plays no part.
 
         Raises
         ------
         UsageError
-            Saying which.
+            If a value is outside its range, or an option is of another method.
         """
-        if self.thresholds != THRESHOLDS[0] and self.ensemble == FOREST:
-            raise UsageError(
-                f"--thresholds: expected {THRESHOLDS[0]} with --ensemble {FOREST}, found "
-                f"{self.thresholds}: best splits are exact, and draw no thresholds. Leave it out, "
-                f"or take --ensemble {EXTRA}."
-            )
-        self.candidates(n_regulators)
+        common = _Common.settle(given, table)
+        params = METHODS[common.method]
+        known = params.options().keys() | _Common.options().keys()
+        for name in cls.options():
+            if name not in known and given.get(name) is not None:
+                raise UsageError(
+                    f"--{name.replace('_', '-')}: an option of {cls.owner_of(name)}, found "
+                    f"--method {common.method}. Leave it out, or choose that method."
+                )
+        return cls(common.method, common.seed, params.settle(given, table))
 
-    def candidates(self, n_regulators: int) -> int:
-        """Return K for a target with so many regulators."""
-        asked: Any = None if self.max_features == ALL else self.max_features
-        return settle_max_features(asked, n_regulators)
-
-    @property
-    def bootstrap(self) -> bool:
-        """Whether each tree has rows of its own, drawn with replacement."""
-        return self.ensemble == FOREST
-
-    @property
-    def splitter(self) -> str:
-        """How a candidate is split."""
-        return "best" if self.ensemble == FOREST else "random"
-
-    def limits(self, n_regulators: int) -> TreeLimits:
-        """Return how trees are grown on so many regulators: whole, as GENIE3's are."""
-        return TreeLimits(
-            self.candidates(n_regulators), impurity="variance", splitter=self.splitter
-        )
+    def values(self) -> dict[str, Any]:
+        """Return the settled values by name, JSON-ready."""
+        return {"method": self.method, "seed": self.seed} | self.own.values()

@@ -65,6 +65,8 @@ class Network:
         Pairs of a target and a regulator with equal codes.
     duplicates : list of (str, str)
         The first of them: target, regulator.
+    n_epochs : int
+        Epochs of all targets together, where they are learnt jointly; else 0.
     seconds, peak_mb : float
         Time worked on targets, and the largest resident size so far.
     """
@@ -80,6 +82,7 @@ class Network:
     seconds: float
     peak_mb: float
     duplicates: list[tuple[str, str]] = field(default_factory=list)
+    n_epochs: int = 0
 
     @property
     def is_done(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from threading import Event
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +16,15 @@ from srs_ooc.base.records import Step
 from srs_ooc.networks.book import EdgeBook
 from srs_ooc.networks.genes import Genes
 from srs_ooc.networks.responses import target_values, training_rows
+from srs_ooc.networks.weighing import Weigher
 from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.training import TrainingRows
 
 Watch = Callable[[Step], bool]
 STAGE = "network"
 LOOK_SECONDS = 0.2
 """Time between two questions whether the work is to go on, while targets are under way."""
-
-
-class Weigher(Protocol):
-    """Weighs the regulators of one target; several threads call it, each with its own block."""
-
-    def weights(
-        self, block: Block, target: int, regulators: NDArray[np.uint32], rows: TrainingRows
-    ) -> NDArray[np.float64]:
-        """Return the weight of each regulator, float64 (n_regulators,), from 0 on."""
 
 
 class TargetWork:
@@ -112,7 +103,7 @@ class TargetWork:
                 under_way.append(self._pool.submit(self._weigh, *pair))
             if not under_way:
                 return
-            while not _is_done(under_way[0]):
+            while not is_done(under_way[0]):
                 if not goes_on():
                     return
             yield under_way.popleft().result()
@@ -139,7 +130,8 @@ def _step(book: EdgeBook, n_targets: int) -> Step:
     return Step(STAGE, book.n_done, n_targets, unit="targets")
 
 
-def _is_done(future: "Future[NDArray[np.float64]]") -> bool:
+def is_done(future: "Future[Any]") -> bool:
+    """Wait a little; return whether the work is done."""
     try:
         future.exception(LOOK_SECONDS)
     except TimeoutError:

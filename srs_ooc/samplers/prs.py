@@ -89,6 +89,7 @@ class ParametricRandomSubspace:
         self._stepped, self._drawn, self._bettered = (
             np.ones(n_pages(n_features), np.bool_) for _ in range(3)
         )
+        self._penalty: float | NDArray[np.float64] = descent.sparsity
         self.phase, self.n_drawn = GROWING, 0
         self._first = self._n_grown = 0
         self.epoch, self._fold = 0, 0
@@ -184,7 +185,7 @@ class ParametricRandomSubspace:
         mean = (weights[:, None] * votes).sum(0) / self._descent.n_models
         slopes = (self._truth.slopes(mean, rows) * votes).sum(1)
         by_beta = gradient(self._subsets.of_fold(fold), self.beta, weights, slopes)
-        by_beta += self._descent.sparsity
+        by_beta += self._penalty
         change = self._adam.step(projected(self.beta, by_beta), self._descent.rate)
         self.beta = self._bounded(fold, change)
         self._stepped[:] = True
@@ -212,6 +213,19 @@ class ParametricRandomSubspace:
 
     def _end_epoch(self) -> None:
         """Keep beta if it is the best so far; go on, have models grown anew, or end."""
+        worth, objective = self._looked()
+        self.epoch += 1
+        if objective < self.best_objective:
+            self.best_objective, self.best_epoch = objective, self.epoch
+            self._keep_best()
+        waited = self.epoch - self.best_epoch
+        if self.epoch == self._descent.n_epochs or waited >= self._descent.patience:
+            self._draw_anew(FINAL, self.best)
+        elif worth < self._descent.effective_share * self._descent.n_models:
+            self._draw_anew(GROWING, self.beta)
+
+    def _looked(self) -> tuple[float, float]:
+        """Return how many models the weights are worth, mean of folds, and the objective."""
         worth, mean = 0.0, np.zeros(len(self._folds.validation))
         for fold in range(self.n_folds):
             weights = self._weights(fold, self.beta)
@@ -220,17 +234,11 @@ class ParametricRandomSubspace:
             mean += (weights[:, None] * votes).sum(0)
         mean /= self._descent.n_models * self.n_folds
         objective = self._truth.loss(mean, self._folds.validation)
-        objective += self._descent.sparsity * float(self.beta.sum())
-        self.epoch += 1
-        if objective < self.best_objective:
-            self.best_objective, self.best_epoch = objective, self.epoch
-            self.best[:] = self.beta
-            self._bettered[:] = True
-        waited = self.epoch - self.best_epoch
-        if self.epoch == self._descent.n_epochs or waited >= self._descent.patience:
-            self._draw_anew(FINAL, self.best)
-        elif worth < self._descent.effective_share * self._descent.n_models:
-            self._draw_anew(GROWING, self.beta)
+        return worth, objective + self._descent.sparsity * float(self.beta.sum())
+
+    def _keep_best(self) -> None:
+        self.best[:] = self.beta
+        self._bettered[:] = True
 
     def _draw_anew(self, phase: str, probabilities: NDArray[np.float64]) -> None:
         self._first += self._n_grown

@@ -176,13 +176,21 @@ def test_a_value_of_the_wrong_type_is_refused_not_rounded(folder, tmp_path, line
     assert not run.exists()
 
 
+NETWORKS = {
+    "genie3": ("--trees", 2),
+    "network-srs": ("--trees", 2),
+    "network-prs": ("--epochs", 1, "--models", 2, "--folds", 2),
+}
+
+
 @pytest.mark.parametrize(
     "config", sorted(Path(__file__).parents[2].glob("configs/*.toml")), ids=lambda path: path.stem
 )
 def test_every_config_runs(folder, tmp_path, config):
-    if config.stem == "genie3":
+    if config.stem in NETWORKS:
         edges = tmp_path / "edges.csv"
-        srs_ooc("network", folder / "t.zarr", "--config", config, "--out", edges, "--trees", 2)
+        few = NETWORKS[config.stem]
+        srs_ooc("network", folder / "t.zarr", "--config", config, "--out", edges, *few)
         assert edges.read_text().startswith("regulator,target,weight\n")
         return
     run = tmp_path / "x.run"

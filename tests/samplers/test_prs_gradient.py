@@ -101,6 +101,16 @@ def test_subsets_are_the_same_whether_kept_or_drawn_again(monkeypatch):
     assert kept[0].owners.tolist() == np.concatenate([m.owners for m in again]).tolist()
 
 
+@pytest.mark.parametrize(("n_features", "capacity"), [(40, 4), (3000, 30), (70_000, 700)])
+def test_a_subset_is_the_same_drawn_alone_or_with_its_fold(monkeypatch, n_features, capacity):
+    alpha = np.full(n_features, 0.9 * capacity / n_features)  # some are drawn again
+    together = BernoulliSubsets(alpha, 9, 25, capacity, 2)
+    monkeypatch.setattr(bernoulli, "STORED", 0)
+    alone = BernoulliSubsets(alpha, 9, 25, capacity, 2)
+    for t in range(25):
+        assert together.draw(1, t).tolist() == alone.draw(1, t).tolist()
+
+
 def test_each_feature_is_drawn_as_often_as_its_probability_says():
     alpha = np.repeat([0.0, 0.01, 0.3, 1.0], 1000)
     subsets = BernoulliSubsets(alpha, 4, 200, 4000, 1)

@@ -1,0 +1,137 @@
+"""Options of Parametric Random Subspace for every target, or for all of them together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any, Self
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.params import Number, Share, Whole, option
+from srs_ooc.base.shares import exact_share
+from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
+from srs_ooc.samplers.bernoulli import BernoulliSubsets
+from srs_ooc.samplers.prs_params import FEATURE_NBYTES, SPREADS, PrsParams, largest_mean
+from srs_ooc.samplers.prs_steps import Descent
+from srs_ooc.trees.block import block_nbytes
+from srs_ooc.trees.grow import record_nbytes, scratch_nbytes
+from srs_ooc.trees.tree import TreeLimits
+
+LEAST_ROOM = 64
+"""Regulators that a subset has room for at least, where there are so many."""
+MODEL_SECONDS, STEP_SECONDS, EPOCHS_A_SET = 1e-4, 1e-3, 3
+"""About what a model and a step of a fold take on one core, and how many epochs go by before models
+are grown again, for the forecast alone: measured on 100 genes, 100 rows and the usual options."""
+ROW_NBYTES = 64
+"""Bytes of a row in each fold: where it is trained on, and where predicted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbabilityParams(PrsParams, EdgeParams):
+    """Parametric Random Subspace as in Section 3.4 of its paper; trees are whole, splits best."""
+
+    models: int = option(
+        Whole(2, 100_000), "Models of each fold, the paper's T.", default=100, metavar="N"
+    )
+    folds: int = option(
+        Whole(2, 100),
+        "Folds: each one's rows are predicted by models grown on the others.",
+        default=10,
+        metavar="K",
+    )
+    validation_share: str = option(
+        Share(), "Share of the rows held out to choose the epoch.", default="0.1", metavar="SHARE"
+    )
+    joint: str = option(
+        Number(),
+        "All targets together, with the paper's joint penalty times this (Eq. 21): few regulators "
+        "for all.",
+        default="0.0",
+        default_text="0: each target by itself",
+        metavar="LAMBDA",
+    )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options, in the words of a network."""
+        share = given.get("validation_share")
+        if share is not None:
+            text = cls.options()["validation_share"].settle("validation_share", share)
+            if not 0 < exact_share(text) <= exact_share("0.5"):
+                raise UsageError(
+                    f"--validation-share: expected a number above 0 and at most 0.5, found {text}."
+                )
+        return super().settle(given, table)
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether targets share a penalty."""
+        return float(self.joint) > 0
+
+    def room(self, n_regulators: int) -> int:
+        """Return how many regulators a subset may have: four times the first mean, and more."""
+        mean = 4 * float(self.inclusion) * n_regulators
+        return min(n_regulators, max(LEAST_ROOM, ceil(mean + SPREADS * sqrt(mean))))
+
+    def descent(self, n_regulators: int) -> Descent:
+        """Return how the probabilities of one target are learnt."""
+        return Descent(
+            self.models,
+            float(self.inclusion),
+            self.epochs,
+            self.epochs if self.patience is None else self.patience,
+            float(self.learning_rate),
+            float(self.effective_share),
+            float(self.sparsity),
+            largest_mean(self.room(n_regulators), n_regulators),
+        )
+
+    def check_table(self, table: EdgeTable) -> None:
+        """Check that the first subsets fit, and that each fold has rows."""
+        self.check(table.n_rows, table.n_regulators, self.room(table.n_regulators))
+
+    def target_nbytes(self, table: EdgeTable) -> int:
+        """Return the bytes that one target keeps while it learns."""
+        share = float(self.validation_share)
+        n_predicted = ceil(table.n_rows * (share + (1 - share) / self.folds)) + 2
+        votes = 4 * self.folds * self.models * n_predicted
+        members = BernoulliSubsets.nbytes(self.models, self.room(table.n_regulators), self.folds)
+        rows = ROW_NBYTES * table.n_rows * self.folds
+        return FEATURE_NBYTES * table.n_regulators + votes + members + rows
+
+    def work_nbytes(self, table: EdgeTable) -> int:
+        """Return the bytes of a subset's columns and its tree, and of what the target keeps."""
+        size = self.room(table.n_regulators)
+        shape = table.n_rows, size, 1, table.code_nbytes, 1 + table.weighted
+        columns = 2 * block_nbytes(size, table.n_rows, table.code_nbytes)
+        tree = scratch_nbytes(*shape, best=True) + record_nbytes(table.n_rows, 1, TreeLimits(1))
+        steps = 3 * 8 * self.models * table.n_rows + 16 * 8 * table.n_regulators
+        own = 0 if self.is_joint else self.target_nbytes(table)
+        return columns + tree + steps + own
+
+    def shared_nbytes(self, table: EdgeTable) -> int:
+        """Return the bytes of the probabilities, votes and subsets of all targets together."""
+        if not self.is_joint:
+            return 0
+        response = 40 * table.n_rows * (1 + table.weighted)
+        return table.n_targets * (self.target_nbytes(table) + response)
+
+    def remarks(self, table: EdgeTable) -> tuple[str, ...]:
+        """Say what it takes, and where importance weights would collapse."""
+        models = self.models * (1 + self.epochs // EPOCHS_A_SET) * MODEL_SECONDS
+        each = self.folds * (models + self.epochs * STEP_SECONDS)
+        took = _spoken(table.n_targets * each)
+        state = self.shared_nbytes(table) / 1e6
+        kept = f", {state:.0f} MB for what all targets keep" if self.is_joint else ""
+        said = (
+            f"--method prs: {table.n_targets:,} targets, up to {self.epochs:,} epochs each: about "
+            f"{took} on one core if models are grown again every {EPOCHS_A_SET}rd epoch{kept}. "
+            "Fewer --epochs or a --patience end sooner."
+        )
+        return (said, *self.notes(table.n_regulators))
+
+
+def _spoken(seconds: float) -> str:
+    for unit, size in (("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(1.0, seconds):.0f} s"

@@ -1,0 +1,86 @@
+"""Sequential Random Subspace (Sutera et al. 2018, Algorithm 1) for every target of a network."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.records import Iteration, Outcome
+from srs_ooc.base.seeds import Purpose, derive, key_of
+from srs_ooc.evidence.judges import ProbeJudge
+from srs_ooc.evidence.ranking import mean_importance
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.learners.base import Columns
+from srs_ooc.learners.trees import PROBE_FEATURE, TreeLearner
+from srs_ooc.networks.subspace_params import SubspaceParams
+from srs_ooc.networks.weighing import Bench
+from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+
+TREES_AT_ONCE = 50
+"""Trees between two looks at whether the work is to stop."""
+
+
+@dataclass(frozen=True)
+class Subspaces:
+    """Weighs the regulators of a target by a run of its own over them.
+
+    Attributes
+    ----------
+    params : SubspaceParams
+        How subspaces are drawn and regulators kept.
+    bench : Bench
+        What targets are worked on with.
+    """
+
+    params: SubspaceParams
+    bench: Bench
+
+    def weights(
+        self, block: Block, target: int, regulators: NDArray[np.uint32], rows: TrainingRows
+    ) -> NDArray[np.float64]:
+        """Return the weight of the edge from each of ``regulators`` to ``target``.
+
+        The score that runs rank by, as a share of the target's variance: the decreases in variance
+        at the splits on a regulator, summed over the trees, over how many subspaces it was in; 0
+        where it was in none. Parameters and errors are those of
+        :meth:`srs_ooc.networks.forests.Forests.weights`.
+        """
+        block.tiled = False
+        self.bench.source.gather(regulators, block)
+        params, n, size = self.params, len(regulators), self.params.size(len(regulators))
+        tally = Tally(n)
+        judge = ProbeJudge(params.probe_min_draws, params.probe_min_wins)
+        drawing = Drawing(n, size, params.alpha)
+        sampler = SequentialRandomSubspace(drawing, judge, tally, n, 1)
+        limits = TreeLimits(size, impurity="variance")
+        learner = TreeLearner(rows, limits, size, categorical=self.bench.categorical)
+        first = key_of(self.bench.seed, Purpose.EDGES, target)
+        for t in range(params.trees):
+            if t % TREES_AT_ONCE == 0:
+                self.bench.check_going()
+            key = derive(first, t)
+            subspace = sampler.propose(t, key)
+            probe = judge.probe(key, len(subspace.features))
+            iteration = Iteration(t, subspace, derive(key, Purpose.TREE), probe)
+            outcome = _fit(learner, block, regulators, iteration)
+            tally.absorb(t, outcome)
+            sampler.absorb(t, outcome)
+        scores = np.maximum(mean_importance(tally, slice(None)), 0.0)
+        return np.ldexp(scores, -IMPORTANCE_BITS)
+
+
+def _fit(
+    learner: TreeLearner, block: Block, regulators: NDArray[np.uint32], iteration: Iteration
+) -> Outcome:
+    """Grow the tree of an iteration on copies of its columns and of the probe's, permuted."""
+    places, probe = iteration.features, iteration.probe
+    assert probe is not None, "the judge compares with a probe"
+    with_probe = np.append(places, places[probe.source]).astype(np.int32)
+    own = block.only(with_probe)
+    own.shuffle_column(probe.source, len(places), probe.key)
+    names = np.append(regulators[places], np.uint32(PROBE_FEATURE))
+    return learner.fit(own, Columns(names, regulators[with_probe]), iteration)
