@@ -59,7 +59,7 @@ def faults(name, call, allowed=DOCUMENTED):
 
 
 def of_run(store, folder, name):
-    options = {"iterations": 2, "threads": 1, "out": None} | {"memory_mb": 300}
+    options = {"iterations": 2, "threads": 1, "out": None} | {"memory_mb": 4000}
     counter = iter(range(1000))
 
     def call(value):
@@ -89,7 +89,7 @@ def test_options_of_a_run(store, tmp_path, name):
 
 def test_options_that_no_part_declares(store, tmp_path):
     for given in ({"q": 20}, {"judge": "positive", "q": 20}, {"": 1}, {"method": "prs", "what": 2}):
-        request = Request(Options(**given), memory_mb=300)
+        request = Request(Options(**given), memory_mb=4000)
         with pytest.raises(SrsOocError, match="expected an option of a run"):
             open_or_create(srs_ooc.open_store(store), tmp_path / "x.run", request)
 

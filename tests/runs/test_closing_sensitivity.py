@@ -21,7 +21,7 @@ ASKED = Options(judge="decoy", subspace_size="40", decoys=1, closing="sensitivit
 
 
 def run_to(store, run, watch=lambda _: True, threads=1, iterations=100):
-    request = Request(ASKED, iterations=iterations, memory_mb=400, threads=threads)
+    request = Request(ASKED, iterations=iterations, memory_mb=4000, threads=threads)
     ledger = open_or_create(Store.open(store), run, request)
     try:
         work_on(ledger, Store.open(store), request, watch)
