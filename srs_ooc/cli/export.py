@@ -11,9 +11,10 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
-from srs_ooc.results.export import export_columns
+from srs_ooc.results.export import export_columns, export_nbytes
 from srs_ooc.results.export_formats import check_name
 from srs_ooc.results.ranking import Reading
+from srs_ooc.results.status import status_of
 from srs_ooc.results.wanted import check_one, named_positions, ranked_positions
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
@@ -57,7 +58,7 @@ def export_command(
     cap_nbytes = memory_mb * MB
     with closing(Ledger(run, writable=False)) as ledger:
         opened = find_store(ledger, store)
-        positions = _wanted(ledger, opened, top, names_file, cap_nbytes)
+        positions = _wanted(ledger, opened, top, names_file, out, cap_nbytes)
     export_columns(opened, positions, out, cap_nbytes=cap_nbytes, safe=safe_csv)
     say(f"{out}: {counted(len(positions), 'feature')} of {counted(opened.n_rows, 'row')}")
 
@@ -72,9 +73,16 @@ def _places(paths: tuple[Path, ...]) -> tuple[Path | None, Path, Path]:
 
 
 def _wanted(
-    ledger: Ledger, store: Store, top: int | None, names_file: Path | None, cap_nbytes: int
+    ledger: Ledger,
+    store: Store,
+    top: int | None,
+    names_file: Path | None,
+    out: Path,
+    cap_nbytes: int,
 ) -> NDArray[np.int64]:
     """Return the positions of the features; what was read to find them is given back."""
     if names_file is not None:
         return named_positions(store, names_file, cap_nbytes)
-    return ranked_positions(ledger, Reading(ledger, store, cap_nbytes), top)
+    n_columns = min(top or status_of(ledger).n_selected, store.n_features)
+    later = export_nbytes(store, n_columns, out)
+    return ranked_positions(ledger, Reading(ledger, store, cap_nbytes, later_nbytes=later), top)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.atomic import published_file
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.results.export_formats import Block, Exported, extra_nbytes, is_store_name, writer_of
-from srs_ooc.results.export_store import COLUMN_NBYTES, export_store
+from srs_ooc.results.export_store import COLUMN_NBYTES, export_store, store_leases
 from srs_ooc.results.gathered import gather_columns, places_of, read_bytes
 from srs_ooc.store.store import Store
 
@@ -94,18 +94,29 @@ def _disk_errors(out: Path) -> Iterator[None]:
         ) from error
 
 
+def export_nbytes(store: Store, n_columns: int, out: Path) -> int:
+    """Return the memory that an export of so many columns takes at least, in bytes."""
+    leases = (store_leases if is_store_name(out) else _file_leases)(store, n_columns, out)
+    return sum(lease.n_bytes for lease in leases)
+
+
+def _file_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+    return [
+        Lease("a chunk of values", 3 * store.values().chunk_nbytes),
+        Lease(f"a row of {n_columns} columns", COLUMN_NBYTES * n_columns),
+        Lease(f"{store.n_features} places", store.n_features),
+        Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
+        Lease("rows on their way", 3 * _BLOCK_NBYTES + extra_nbytes(writer_of(out))),
+    ]
+
+
 def _export_file(
     store: Store, wanted: NDArray[np.int64], out: Path, cap_nbytes: int | None, *, safe: bool
 ) -> None:
-    write, values = writer_of(out), store.values()
+    write = writer_of(out)
+    store.values()  # or say that it keeps none
     if cap_nbytes is not None:
-        budget = Budget(cap_nbytes)
-        budget.grant("a chunk of values", 3 * values.chunk_nbytes)
-        budget.grant(f"a row of {len(wanted)} columns", COLUMN_NBYTES * len(wanted))
-        budget.grant(f"{store.n_features} places", store.n_features)
-        budget.grant(f"target of {store.n_rows} rows", 16 * store.n_rows)
-        budget.grant("rows on their way", 3 * _BLOCK_NBYTES + extra_nbytes(write))
-        budget.check()
+        Budget.of(cap_nbytes, _file_leases(store, len(wanted), out)).check()
     with (
         published_file(out) as scratch,
         store.unchanged(),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.atomic import published_folder
-from srs_ooc.base.budget import Budget, cap_to_name
+from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion.categories import FeatureKinds
@@ -66,10 +66,8 @@ def export_store(
     OSError
         If ``out`` exists or cannot be written.
     """
-    values = store.values()
-    shape = Shape(store.n_rows, len(positions))
-    form = StoreForm(store.manifest.code_dtype, store.manifest.values_dtype)
-    memory = _Memory(store, shape, form, values.chunk_nbytes, cap_nbytes)
+    shape, form = _shape_and_form(store, len(positions))
+    memory = _Memory(store, len(positions), out, cap_nbytes)
     with (
         published_folder(out) as folder,
         store.unchanged(),
@@ -96,39 +94,65 @@ def export_store(
         )
 
 
+def _shape_and_form(store: Store, n_columns: int) -> tuple[Shape, StoreForm]:
+    manifest = store.manifest
+    form = StoreForm(manifest.code_dtype, manifest.values_dtype)
+    return Shape(store.n_rows, n_columns), form
+
+
+def store_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+    """Return the least memory of an export to a store, besides the process.
+
+    Raises
+    ------
+    StoreError
+        If the store keeps no values.
+    """
+    has_categories = bool(store.manifest.kind_counts["categorical"])
+    return [
+        Lease(
+            "columns on their way", max(_least(store, n_columns), 3 * store.values().chunk_nbytes)
+        ),
+        Lease(f"{n_columns} columns of {out.name}", COLUMN_NBYTES * n_columns),
+        Lease(
+            f"places of {store.n_features} features",
+            (_CATEGORY_PLACE_NBYTES if has_categories else 1) * store.n_features,
+        ),
+        Lease(f"what is known of {store.n_rows} rows", _ROW_NBYTES * store.n_rows),
+        Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
+    ]
+
+
+def _least(store: Store, n_columns: int) -> int:
+    """Return the memory of the smallest batch of columns, in bytes."""
+    shape, form = _shape_and_form(store, n_columns)
+    return batch_nbytes(shape, form, smallest_batch(shape, form), 1)
+
+
 class _Memory:
     """What the cap leaves for a batch of columns, and for the texts of categories."""
 
-    def __init__(
-        self, store: Store, shape: Shape, form: StoreForm, chunk_nbytes: int, cap: int | None
-    ) -> None:
-        self.batch, self.n_threads, self._budget = None, 2, None
+    def __init__(self, store: Store, n_columns: int, out: Path, cap: int | None) -> None:
+        self.batch, self.n_threads, self._cap = None, 2, cap
         n_texts_nbytes = CATEGORY_NBYTES
-        has_categories = bool(store.manifest.kind_counts["categorical"])
+        leases = store_leases(store, n_columns, out)
         if cap is not None:
-            least = batch_nbytes(shape, form, smallest_batch(shape, form), 1)
-            budget = self._budget = Budget(cap)
-            budget.grant("working room", SLACK_NBYTES)
-            budget.grant("columns on their way", max(least, 3 * chunk_nbytes))
-            budget.grant(f"{shape.n_features} columns", COLUMN_NBYTES * shape.n_features)
-            each = _CATEGORY_PLACE_NBYTES if has_categories else 1
-            budget.grant(f"{store.n_features} places", each * store.n_features)
-            budget.grant(f"{store.n_rows} rows", _ROW_NBYTES * store.n_rows)
-            if has_categories:
-                budget.grant("work on categories", CATEGORY_WORK_NBYTES)
+            budget = Budget.of(cap, leases)
             budget.check()
+            has_categories = bool(store.manifest.kind_counts["categorical"])
             n_texts_nbytes = min(n_texts_nbytes, budget.free_nbytes // 2) * has_categories
-            room = least + budget.free_nbytes - n_texts_nbytes
-            self.batch, self.n_threads = fit_batch(shape, form, room)
+            room = _least(store, n_columns) + budget.free_nbytes - n_texts_nbytes
+            self.batch, self.n_threads = fit_batch(*_shape_and_form(store, n_columns), room)
         self.pool = TextCoder(n_texts_nbytes)
 
     def too_small(self) -> BudgetError:
         """Return the error of texts of categories that do not fit."""
-        assert self._budget is not None
-        cap = self._budget.cap_nbytes
+        if self._cap is None:
+            return BudgetError("expected less text in the categories of these columns, found more.")
         return BudgetError(
-            f"--memory-mb {cap // MB} cannot hold the texts of the categories of these columns, "
-            f"which may take half of what is left. Try --memory-mb {cap_to_name(2 * cap)}."
+            f"--memory-mb {self._cap // MB} cannot hold the texts of the categories of these "
+            f"columns, which may take half of what is left. Try --memory-mb "
+            f"{cap_to_name(2 * self._cap)}."
         )
 
 
