@@ -24,7 +24,7 @@ from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
-from srs_ooc.runs.request import Request, default_run_path, fresh_run_path
+from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.store.store import Store
@@ -102,7 +102,7 @@ def run_command(
         validation_file,
         cluster,
     )
-    run = _folder(opened.path, out, fresh=fresh)
+    run = asked_run_path(opened.path, out, fresh=fresh)
     is_new = not run.exists()
     ledger = open_or_create(opened, run, request, planned_run)
     if is_new and iterations is None:
@@ -146,15 +146,6 @@ def resume_command(
         cluster=cluster,
     )
     _work(ledger, find_store(ledger), request, shows)
-
-
-def _folder(store: Path, out: Path | None, *, fresh: bool) -> Path:
-    """Return the folder of the run that is asked for."""
-    if fresh and out is not None:
-        raise UsageError("expected --fresh or --out, found both. --out FOLDER alone is enough.")
-    if fresh:
-        return fresh_run_path(store)
-    return default_run_path(store) if out is None else out
 
 
 def only_store() -> Path:
