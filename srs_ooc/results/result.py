@@ -200,7 +200,7 @@ class Result:
         """
         remove_run(self.run)
 
-    def predict(self, data: Any, kind: str = "pandas") -> Any:
+    def predict(self, data: Any, kind: str = "pandas", *, memory_mb: int = READING_MB) -> Any:
         """Predict rows by the trees of the run, which must have been made with ``save_trees``.
 
         Parameters
@@ -210,6 +210,8 @@ class Result:
             they are those of the run's table, in their order. Rows go through memory in parts.
         kind : {'pandas', 'polars', 'records'}
             What to return.
+        memory_mb : int
+            Cap on growth of the process, in MB of 10^6 bytes.
 
         Returns
         -------
@@ -221,11 +223,14 @@ class Result:
         ------
         RunError, InputError, StoreError
             If the run keeps no trees, or the table lacks a column or holds something else in it.
+        BudgetError
+            If the cap cannot hold the trees, some rows, and all predictions.
         """
         with python_spelling(), growth_counted():
             check_kind(kind)
-            model = Model.of(self.run, self._given)
-            ids, shares = model.predict(_table_of(data))
+            table, cap = _table_of(data), memory_mb * MB
+            model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
+            ids, shares = model.predict(table, cap_nbytes=cap)
         classes = model.classes
         said = shares.argmax(axis=1).tolist()
         columns: dict[str, list[Any]] = {"row_id": ids}

@@ -2,7 +2,7 @@
 
 For small distributions with K = q the law of what one tree finds is enumerated exactly, and the
 run is a Markov chain on the *set* of features found. Where a tree finds all that its subspace
-shows (chain, marginal-only, a clique of two) this is the theory of :mod:`srs_ooc.paper_theory.times`; on
+shows (chain, marginal-only, a clique of two) this is :mod:`srs_ooc.paper_theory.times`; on
 larger cliques different branches end in different members and less time is needed.
 """
 
