@@ -6,7 +6,7 @@ from typing import Any
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import Option, Params, Whole
 from srs_ooc.evidence.params import DecoyParams
-from srs_ooc.learners.model_params import ModelParams
+from srs_ooc.learners.model_params import SUBSPACES, ModelParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
 from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
 from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
@@ -91,6 +91,8 @@ def settle(
     if method.default_subspace is None and isinstance(judging, DecoyParams):
         # As large a part of the items as of one family: features must meet one another as often.
         default = max(default, ceil(default * (1 + judging.decoys) / 2))
+    if model.model_importance == SUBSPACES and default >= shape.n_candidates:
+        default = ceil(shape.n_candidates / 2)  # no loss could be compared with one without it
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
     _check_draw_block(sampler, size if largest else None)
     if largest:
