@@ -87,12 +87,7 @@ def settle(
     largest = _largest(
         shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees
     )
-    default = (method.default_subspace or _default_subspace)(sampler, shape.n_candidates)
-    if method.default_subspace is None and isinstance(judging, DecoyParams):
-        # As large a part of the items as of one family: features must meet one another as often.
-        default = max(default, ceil(default * (1 + judging.decoys) / 2))
-    if model.model_importance == SUBSPACES and default >= shape.n_candidates:
-        default = ceil(shape.n_candidates / 2)  # no loss could be compared with one without it
+    default = _default_size(method, sampler, judging, model, shape.n_candidates)
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
     _check_draw_block(sampler, size if largest else None)
     if largest:
@@ -109,6 +104,19 @@ def settle(
         validation=options.get("validation", NOT_GIVEN["validation"]),
         model=model,
     )
+
+
+def _default_size(
+    method: Method, sampler: Params, judging: Params, model: ModelParams, n_candidates: int
+) -> int:
+    """Return q where none is given, whatever the cap."""
+    default = (method.default_subspace or _default_subspace)(sampler, n_candidates)
+    if method.default_subspace is None and isinstance(judging, DecoyParams):
+        # As large a part of the items as of one family: features must meet one another as often.
+        default = max(default, ceil(default * (1 + judging.decoys) / 2))
+    if model.model_importance == SUBSPACES and default >= n_candidates:
+        return ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
+    return default
 
 
 def _largest(
