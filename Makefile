@@ -11,7 +11,7 @@ PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
-.PHONY: demo test test-slow lint docs clean
+.PHONY: demo environment test test-slow lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -22,6 +22,8 @@ test: lint
 
 test-slow: $(VENV)/.installed-test
 	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 -m slow ../tests
+
+environment: $(VENV)/.installed-test
 
 lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check

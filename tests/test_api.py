@@ -55,6 +55,38 @@ def test_a_run_and_its_result_print_nothing(store, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_calls_without_a_run_are_their_commands_and_print_nothing(store, tmp_path, capfd):
+    said = list(csv.DictReader(io.StringIO(command("scores", store, "--csv", "--rank", 3).stdout)))
+    found = srs_ooc.scores(store, "records", rank=3)
+    assert [{k: str(v) for k, v in record.items()} for record in found] == said
+    size = ("--rows", 40, "--features", 30, "--relevant", 4)
+    command("synth", "chain", tmp_path / "a.csv", *size, "--seed", 2)
+    options = {"rows": 40, "features": 30, "relevant": 4, "seed": 2}
+    truth = srs_ooc.synth("chain", tmp_path / "b.csv", **options)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert truth == json.loads((tmp_path / "a.csv.truth.json").read_text())
+    asked = ("theory", "clique", "--n-features", 50, "--q", 10, "--n-relevant", 2, "--json")
+    found = srs_ooc.theory("clique", n_features=50, q=10, n_relevant=2)
+    assert found == json.loads(command(*asked).stdout)
+    for wrong in (
+        lambda: srs_ooc.synth("nothing", tmp_path / "c.csv", rows=9, features=9),
+        lambda: srs_ooc.synth("madelon", tmp_path / "c.csv", rows=9, features=9),
+        lambda: srs_ooc.synth("noise", tmp_path / "c.csv", rows=9, features=9, relevant=1),
+        lambda: srs_ooc.theory("ring", n_features=50, q=10, n_relevant=2),
+        lambda: srs_ooc.scores(store, ranks=3),
+    ):
+        with pytest.raises(UsageError, match="expected"):
+            wrong()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_fresh_run_lies_beside_those_that_are_there(store):
+    first, second = (srs_ooc.run(store, fresh=True, **OPTIONS).run for _ in range(2))
+    assert (first.name, second.name) == ("t.run", "t-2.run")
+    with pytest.raises(UsageError, match="expected fresh or out"):
+        srs_ooc.run(store, fresh=True, out=first, **OPTIONS)
+
+
 def test_ctrl_c_is_raised_once_all_is_committed_and_the_run_goes_on(store, tmp_path):
     whole = srs_ooc.run(store, out=tmp_path / "whole.run", **OPTIONS)
     seen = []

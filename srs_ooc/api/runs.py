@@ -24,7 +24,7 @@ from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.given import NamesOrFile, cluster_given, named_options, names_file
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
-from srs_ooc.runs.request import Request, default_run_path
+from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, declared
 from srs_ooc.store.opening import open_store as opened_at
@@ -67,6 +67,7 @@ def run(
     validation_rows: NamesOrFile = None,
     exclude_missing: bool = False,
     save_trees: bool | None = None,
+    fresh: bool = False,
     client: Any = None,
     worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
     progress: Progress = None,
@@ -108,6 +109,8 @@ def run(
         Leave out features with missing values.
     save_trees : bool, optional
         Keep every tree, to predict by.
+    fresh : bool
+        Begin another run beside those there are, in a folder that is free, instead of ``out``.
     client : distributed.Client, optional
         Trees are grown on the workers of this Dask client; results do not depend on it.
     worker_memory_mb : int
@@ -145,7 +148,8 @@ def run(
             names_file(validation_rows, Path(scratch) / "validation", "validation_rows"),
             cluster_given(client, worker_memory_mb),
         )
-        folder = default_run_path(opened.place) if out is None else path_given(out, "out")
+        place = None if out is None else path_given(out, "out")
+        folder = asked_run_path(opened.place, place, fresh=flag_given(fresh, "fresh"))
         with closing(open_or_create(opened, folder, request, planned_run)) as ledger:
             _work(ledger, opened, request, progress)
     return Result(folder)

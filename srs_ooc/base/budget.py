@@ -154,6 +154,13 @@ class Budget:
     other_nbytes: int = 0
     leases: list[Lease] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, cap_nbytes: int, leases: "list[Lease]") -> "Budget":
+        """Return a budget of which so much is granted besides the process."""
+        budget = cls(cap_nbytes)
+        budget.leases.extend(leases)
+        return budget
+
     def __post_init__(self) -> None:
         own = process_nbytes() if self.process_nbytes is None else self.process_nbytes
         self.grant("interpreter and libraries", own)

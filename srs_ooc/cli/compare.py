@@ -49,10 +49,16 @@ def _side(run: Path, cap_nbytes: int) -> Side:
         ledger.close()
 
 
+def _option(value: object) -> str:
+    return "not used" if value is None else str(value)
+
+
 def _lines(found: Comparison) -> list[tuple[str, str]]:
     shared = "" if found.jaccard is None else f" ({found.jaccard:.0%} of those either selects)"
     alike = "-" if found.rank_correlation is None else f"{found.rank_correlation:.3f}"
-    differing = [f"{name} {a} / {b}" for name, (a, b) in found.differences.items()]
+    differing = [
+        f"{name} {_option(a)} / {_option(b)}" for name, (a, b) in found.differences.items()
+    ]
     return [
         ("store", "the same" if found.same_store else "not the same"),
         ("iterations", " / ".join(f"{n:,}" for n in found.n_iterations)),

@@ -34,8 +34,9 @@ EXAMPLES = {
     ],
     "compact": ["srs-ooc compact data.run", "srs-ooc compact data.run --max-features 20 --csv"],
     "export": [
-        "srs-ooc export data.zarr data.run selected.csv",
-        "srs-ooc export data.zarr data.run best.parquet --top 100",
+        "srs-ooc export data.run selected.csv",
+        "srs-ooc export data.run best.parquet --top 100",
+        "srs-ooc export data.run small.zarr --top 1000",
     ],
     "predict": ["srs-ooc predict data.run new.csv predictions.csv"],
     "sensitivity": [

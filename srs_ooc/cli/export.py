@@ -1,45 +1,48 @@
 """``srs-ooc export``."""
 
+from contextlib import closing
 from pathlib import Path
-from shlex import quote
 
 import click
 import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import RunError
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.places import Place, place_of
+from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
-from srs_ooc.cli.store_type import STORE
-from srs_ooc.results.export import export_columns
-from srs_ooc.results.export_formats import writer_of
+from srs_ooc.results.export import export_columns, export_nbytes
+from srs_ooc.results.export_formats import check_name
 from srs_ooc.results.ranking import Reading
+from srs_ooc.results.status import status_of
+from srs_ooc.results.wanted import check_one, named_positions, ranked_positions
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.store.opening import open_store
+from srs_ooc.runs.place import find_store
+from srs_ooc.store.store import Store
 
 _FILE = click.Path(path_type=Path)
 
 
 @click.command("export")
-@click.argument("store", type=STORE)
-@click.argument("run", type=_FILE)
-@click.argument("out", type=_FILE)
+@click.argument("paths", nargs=-1, required=True, type=_FILE, metavar="[STORE] RUN OUT")
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="The N best features instead of the selected ones.")  # fmt: skip
+@click.option("--names", "names_file", type=_FILE, metavar="FILE",
+              help="The features that FILE names, one a line, instead.")  # fmt: skip
 @SAFE_OPTION
 @MEMORY_OPTION
 def export_command(
-    store: Place,
-    run: Path,
-    out: Path,
+    paths: tuple[Path, ...],
     top: int | None,
+    names_file: Path | None,
     safe_csv: bool,
     memory_mb: int,
 ) -> None:
-    """Write the columns of STORE that RUN selected to the file OUT, best first.
+    """Write the features that RUN selected to OUT, best first.
 
-    Each row has its row id, the columns' real values, and the target. How OUT ends says the format:
+    STORE is the run's store; it is found by itself if it was not moved. Each row has its row id,
+    the real values of these features, and the target. How OUT ends says the format:
 
     \b
     .csv, .csv.gz             CSV, also where OUT ends in nothing known
@@ -47,26 +50,40 @@ def export_command(
     .svmlight, .svm           numbers only; classes are numbered
     .npy                      the values alone, numbers only
     .txt                      the names alone, one a line, as --exclude reads them
+    .zarr                     a smaller store, with weights, strata and groups
     """
-    writer_of(out)  # before anything is read
+    store, run, out = _places(paths)
+    check_one(top, names_file)
+    check_name(out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work
-    ledger = Ledger(run, writable=False)
-    opened = open_store(store)
-    reading = Reading(ledger, opened, memory_mb * MB)
-    ledger.close()
-    stored = reading.top(top) if top else reading.selected()
-    if len(stored) == 0 and reading.is_provisional and not top:
-        raise RunError(
-            f"{run}: expected a run with its verdict, found one after {reading.n_iterations} "
-            f"iterations that has none yet. Wait for it, go on with `srs-ooc resume "
-            f"{quote(str(run))}`, or export the best by rank so far with --top N."
+    cap_nbytes = memory_mb * MB
+    with closing(Ledger(run, writable=False)) as ledger:
+        opened = find_store(ledger, store)
+        positions = _wanted(ledger, opened, top, names_file, out, cap_nbytes)
+    export_columns(opened, positions, out, cap_nbytes=cap_nbytes, safe=safe_csv)
+    say(f"{out}: {counted(len(positions), 'feature')} of {counted(opened.n_rows, 'row')}")
+
+
+def _places(paths: tuple[Path, ...]) -> tuple[Place | None, Path, Path]:
+    if len(paths) not in (2, 3):
+        raise UsageError(
+            f"expected RUN and OUT, or STORE, RUN and OUT, found {counted(len(paths), 'path')}. "
+            "`srs-ooc export --help` shows examples."
         )
-    if len(stored) == 0:
-        raise RunError(
-            f"{run}: expected selected features to export, found none after "
-            f"{reading.n_iterations} iterations. Export the best by rank with --top N."
-        )
-    n_features, positions = len(stored), reading.positions[stored].astype(np.int64)
-    del reading, stored  # its tallies
-    export_columns(opened, positions, out, cap_nbytes=memory_mb * MB, safe=safe_csv)
-    say(f"{out}: {n_features} features of {opened.n_rows} rows")
+    return (place_of(paths[0]) if len(paths) == 3 else None), paths[-2], paths[-1]
+
+
+def _wanted(
+    ledger: Ledger,
+    store: Store,
+    top: int | None,
+    names_file: Path | None,
+    out: Path,
+    cap_nbytes: int,
+) -> NDArray[np.int64]:
+    """Return the positions of the features; what was read to find them is given back."""
+    if names_file is not None:
+        return named_positions(store, names_file, cap_nbytes)
+    n_columns = min(top or status_of(ledger).n_selected, store.n_features)
+    later = export_nbytes(store, n_columns, out)
+    return ranked_positions(ledger, Reading(ledger, store, cap_nbytes, later_nbytes=later), top)

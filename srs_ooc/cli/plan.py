@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.sizes import MB, counted, describe_nbytes
 from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import echo_json, say
 from srs_ooc.cli.store_option import only_store
@@ -150,7 +150,7 @@ def _find_lines(plan: Plan) -> list[str]:
         f"  (infinite samples)  {'RS':>12}  {f'SRS ({alpha})':>12}  rows of this table it shows in",
     ]
     lines += [
-        f"  {time.degree} others{'':12}{_count(time.rs):>12}  {_count(time.srs):>12}  "
+        f"  {counted(time.degree, 'other'):<20}{_count(time.rs):>12}  {_count(time.srs):>12}  "
         f"{time.rows_there:,.0f}"
         for time in plan.degrees
     ]

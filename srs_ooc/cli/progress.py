@@ -42,7 +42,9 @@ class RunProgress:
             self._stage, self._begun = stage, (now, step.done)
         # The end of a stage is shown at once, but once: a stage may be told of after it.
         ends = step.done >= step.total and self._ended != (step.stage, step.total)
-        if self._shows == NOTHING or (now < self._next and not ends):
+        # Of the many stages of folds, lines say no more than now and then.
+        at_once = ends and (is_live(self._shows) or not step.stage.startswith("fold "))
+        if self._shows == NOTHING or (now < self._next and not at_once):
             return
         if ends:
             self._ended = (step.stage, step.total)
@@ -58,7 +60,7 @@ class RunProgress:
         speed = done / seconds if seconds > 0 else 0.0
         left = f"{(step.total - step.done) / speed:.0f} s left" if speed else "starting"
         stage = f"{step.stage}: " if step.stage else ""
-        kept = f", {step.n_kept} kept" if not step.stage else ""
+        kept = f", {step.n_kept} kept" if step.n_kept and not step.stage else ""
         pace = f"{speed:.0f}" if speed >= 10 else f"{speed:.2g}"
         return (
             f"{stage}{step.done:,} of {step.total:,} {step.unit}{kept}, {pace} a second, "

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.errors import UsageError
 from srs_ooc.base.places import Place, Url
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.cluster import with_cluster
@@ -27,7 +26,7 @@ from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of
-from srs_ooc.runs.request import Request, default_run_path, fresh_run_path
+from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.store.opening import open_store
@@ -110,7 +109,7 @@ def run_command(
         validation_file,
         cluster,
     )
-    run = _folder(opened.place, out, fresh=fresh)
+    run = asked_run_path(opened.place, out, fresh=fresh)
     is_new = not run.exists()
     ledger = open_or_create(opened, run, request, planned_run)
     if is_new and iterations is None:
@@ -156,15 +155,6 @@ def resume_command(
         cluster=cluster,
     )
     _work(ledger, find_store(ledger, cache=cache), request, shows)
-
-
-def _folder(store: Place, out: Path | None, *, fresh: bool) -> Path:
-    """Return the folder of the run that is asked for."""
-    if fresh and out is not None:
-        raise UsageError("expected --fresh or --out, found both. --out FOLDER alone is enough.")
-    if fresh:
-        return fresh_run_path(store)
-    return default_run_path(store) if out is None else out
 
 
 def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
@@ -217,7 +207,7 @@ def _why_none(reading: Reading, status: Status) -> str:
         error = getattr(best, "standard_error", None)
         beside = "" if error is None else f" (standard error {error:.2g})"
         said = "" if best.score is None else f", with a score of {best.score:.3g}{beside}"
-        return f"Such a run selects none (--judge none). First: {best.name}{said}."
+        return f"This method ranks features and selects none. First: {best.name}{said}."
     probe = status.parts["judge"]
     if "probe_min_draws" not in probe or best.p_better is None:
         return "No feature passed the judge yet."
@@ -231,24 +221,28 @@ def _why_none(reading: Reading, status: Status) -> str:
     )
 
 
-def _verdict_line(verdict: VerdictReading) -> str:
+def _verdict_lines(verdict: VerdictReading) -> list[str]:
     facts, spec = verdict.facts, verdict.spec
     if spec.permutations:
-        how = f"certified by {spec.permutations} permutation runs at level {spec.fdr}"
+        how = f"Certified by {spec.permutations} permutation runs at level {spec.fdr}"
     else:
         above = counted(facts["n_decoys_above"], "decoy")
-        how = f"with {above} above the cut at level {spec.fdr}"
-    return (
-        f"{verdict.n_selected} selected in {verdict.clusters_selected}, {how}; "
-        f"{counted(facts['n_marginal'], 'feature')} marginally significant."
-        + (_grain(verdict) if spec.decoys else "")
-    )
+        how = f"Level {spec.fdr}, with {above} above the cut"
+    n_marginal = facts["n_marginal"]
+    where = f"; the selected features lie in {verdict.clusters_selected} of correlated ones"
+    lines = [
+        f"{how}{where if verdict.n_selected else ''}.",
+        f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
+        "significant: associated with the target without any other feature.",
+    ]
+    return lines + ([_fewest(verdict)] if spec.decoys else [])
 
 
-def _grain(verdict: VerdictReading) -> str:
+def _fewest(verdict: VerdictReading) -> str:
     return (
-        f" Decoys near the cut come in clusters of at most c = {verdict.facts['largest_group']}: "
-        f"others than those are selected {verdict.fewest} or more at a time."
+        f"Features that are not are selected {verdict.fewest} or more at a time: decoys near the "
+        f"cut lie in clusters of up to {verdict.facts['largest_group']}, and fewer features could "
+        "be one such cluster."
     )
 
 
@@ -263,7 +257,8 @@ def _report(ledger: Ledger, store: Store) -> None:
     if reading.n_selected == 0:
         say(_why_none(reading, status))
     if reading.verdict is not None:
-        say(_verdict_line(reading.verdict))
+        for line in _verdict_lines(reading.verdict):
+            say(line)
         note = reading.verdict.version_note()
         if note is not None:
             say(note)
@@ -278,4 +273,6 @@ def _report(ledger: Ledger, store: Store) -> None:
             "So many carry much the same information. A few that predict about as well: "
             f"srs-ooc compact {quote(str(ledger.run))}"
         )
+    if reading.ranks_only:
+        say(f"Take the best: srs-ooc export {quote(str(ledger.run))} best.csv --top {SHOWN}")
     say(f"All features: srs-ooc features {quote(str(ledger.run))}")

@@ -8,7 +8,7 @@ from srs_ooc.cli.output import say, stream_json, stream_table
 from srs_ooc.results.inventory import list_runs
 
 _COLUMNS = {
-    "path": 32, "kind": 5, "state": 14, "iterations": 10, "n_selected": 10, "n_rows": 8,
+    "path": 32, "kind": 7, "state": 14, "iterations": 10, "n_selected": 10, "n_rows": 8,
     "n_features": 10,
 }  # fmt: skip
 
@@ -20,8 +20,9 @@ def runs_command(folder: Path, as_json: bool) -> None:
     """List the runs and stores in FOLDER and up to three folders below it.
 
     \b
-    path, kind                where it is from FOLDER; run or store
-    state                     running, stopped or finished; complete, of a store
+    path, kind                where it is from FOLDER; run, network or store
+    state                     running, stopped or finished; of a network running or
+                              kept; of a store complete
     iterations, n_selected    of a run
     n_rows, n_features        of a store
     """

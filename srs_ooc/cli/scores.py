@@ -1,17 +1,12 @@
 """``srs-ooc scores``: columns scored by themselves, without trees."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, process_nbytes
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.params import Whole
 from srs_ooc.base.places import Place
 from srs_ooc.base.records import Step
@@ -27,30 +22,12 @@ from srs_ooc.cli.output import (
 )
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.column_scores.base import ColumnScore
-from srs_ooc.runs.inputs import InputFiles, Inputs, resolve
-from srs_ooc.runs.item_weights import STAGE, Scoring, scan_of, scoring_leases
-from srs_ooc.runs.memory import check_stages
+from srs_ooc.results.scores_table import ScoreRecord, ScoreRequest, score_table
 from srs_ooc.samplers.less import ScoreParams
-from srs_ooc.samplers.method import ScoreGround
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.scan import Scan
-from srs_ooc.store.store import Store
 
 TABLE_ROWS = 50
-ORDER_NBYTES = 24
-"""Memory of a feature while the table is put in order."""
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
-
-
-@dataclass(frozen=True)
-class ScoreRecord:
-    """A feature's score, and what it is of the sum."""
-
-    rank: int
-    name: str
-    score: float
-    share: float
 
 
 @click.command("scores")
@@ -100,60 +77,25 @@ def scores_command(
     params = ScoreParams.settle({k: v for k, v in given.items() if v is not None}, None)
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = open_store(store)
-    with opened.unchanged():
-        opened.check_files()
-        files = InputFiles.of(opened, exclude_file, rows_file, exclude_missing=exclude_missing)
-        reading = [Lease(*lease) for lease in files.leases(opened.n_features)]
-        *_, leases = _scan(opened, files.stand_in(), params, key)
-        check_stages(memory_mb * MB, [reading, leases])
-        inputs = resolve(opened, files)
-        scan, score, leases = _scan(opened, inputs, params, key)
-        scoring = Scoring(score, scan, opened.n_features)
-        progress, n_steps = RunProgress(memory_mb), scoring.n_steps
-        try:
-            scores = scoring.run(lambda done: _shown(progress, done, n_steps))
-        finally:
-            progress.close()
-        assert scores is not None
-        del scoring, score
-        records = _records(opened, scores)
-        if as_json:
-            stream_json(islice(records, top))
-        elif as_csv:
-            stream_csv(ScoreRecord, islice(records, top), safe=safe_csv)
-        else:
-            say(
-                f"{counted(opened.n_features, 'feature')}, {params.scores} of the "
-                f"{params.matrix}{', centred' * params.center}"
-            )
-            stream_table(_COLUMNS, islice(records, top or TABLE_ROWS))
+    request = ScoreRequest(params, key, exclude_file, rows_file, exclude_missing)
+    progress = RunProgress(memory_mb)
+    try:
+        records = score_table(opened, request, memory_mb * MB, lambda step: _shown(progress, step))
+    finally:
+        progress.close()
+    assert records is not None, "it was not stopped"
+    if as_json:
+        stream_json(islice(records, top))
+    elif as_csv:
+        stream_csv(ScoreRecord, islice(records, top), safe=safe_csv)
+    else:
+        say(
+            f"{counted(opened.n_features, 'feature')}, {params.scores} of the "
+            f"{params.matrix}{', centred' * params.center}"
+        )
+        stream_table(_COLUMNS, islice(records, top or TABLE_ROWS))
 
 
-def _scan(
-    store: Store, inputs: Inputs, params: ScoreParams, key: int
-) -> tuple[Scan, ColumnScore, list[Lease]]:
-    """Return what is read, what scores it, and what both need besides the process."""
-    scan = scan_of(store, inputs, params.matrix)
-    score = params.score(ScoreGround(scan.n_rows, store.n_features, 1, key))
-    if score is None:
-        raise UsageError(f"--scores: expected leverage or norm, found {params.scores!r}.")
-    leases = scoring_leases(score, scan, store.n_features)
-    leases.append(("the table in order", ORDER_NBYTES * store.n_features))
-    return scan, score, [Lease(*lease) for lease in leases]
-
-
-def _shown(progress: RunProgress, done: int, n_steps: int) -> bool:
-    progress.show(Step(STAGE, done, n_steps, unit="blocks"))
+def _shown(progress: RunProgress, step: Step) -> bool:
+    progress.show(step)
     return True
-
-
-def _records(store: Store, scores: NDArray[np.float64]) -> Iterator[ScoreRecord]:
-    """Yield the features, highest score first."""
-    by_source = np.empty(len(scores))
-    for start, positions in store.pieces("positions"):
-        by_source[positions] = scores[start : start + len(positions)]
-    names, total = store.names, float(scores.sum())
-    for rank, position in enumerate(np.argsort(-by_source, kind="stable"), 1):
-        score = float(by_source[position])
-        share = score / total if total > 0 else 0.0
-        yield ScoreRecord(rank, names[int(position)], score, share)

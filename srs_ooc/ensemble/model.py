@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB
 from srs_ooc.ensemble.csv_panels import CsvPanels
 from srs_ooc.ensemble.ensemble import probabilities
 from srs_ooc.ensemble.memory_panels import MemoryPanels
+from srs_ooc.ensemble.model_memory import room_for
 from srs_ooc.ensemble.panels import Panels
+from srs_ooc.ensemble.predict import looked_up
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels
 from srs_ooc.ingestion.formats.frames import frame_library
 from srs_ooc.runs.inputs import Inputs, inputs_of
@@ -25,7 +26,6 @@ from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 
-PANEL_NBYTES = 32 * MB
 MOST_ROWS = 8192
 """Rows of a panel at most: more would not make it faster."""
 
@@ -52,19 +52,36 @@ class Model:
     store: str
 
     @classmethod
-    def of(cls, run: Path, store: Place | None = None) -> "Model":
+    def of(
+        cls, run: Path, store: Place | None = None, *, cap_nbytes: int | None = None, data: Any = ()
+    ) -> "Model":
         """Return the ensemble of a run, as of its last commit.
+
+        Parameters
+        ----------
+        run : Path
+            The run's folder.
+        store : path or URL, optional
+            Its store, if it was moved.
+        cap_nbytes : int, optional
+            Cap on the memory of the whole process.
+        data : Store, Path or object
+            What is to be predicted, under the same cap.
 
         Raises
         ------
         RunError, StoreError
             If the run keeps no trees, or its store is not found.
+        BudgetError
+            If the cap cannot hold the trees, or finding out what their thresholds are.
         """
         ledger = Ledger(run, writable=False)
         try:
             trees, opened, spec = TreeReader(ledger), find_store(ledger, store), spec_of(ledger)
             splits = load_splits(run, trees)
-            if splits is None:
+            if splits is None and cap_nbytes is not None:
+                splits = looked_up(ledger, trees, opened, data, cap_nbytes)
+            elif splits is None:
                 inputs = Inputs(None, inputs_of(ledger).rows)
                 response = training_response(Task.of(opened, inputs, spec.learner.class_weight))
                 splits = make_splits(run, trees, opened, response.center, response.scale)
@@ -87,7 +104,9 @@ class Model:
         """
         return self.predict(data, by_name=False)[1]
 
-    def predict(self, data: Any, *, by_name: bool = True) -> tuple[list[str], NDArray[np.float64]]:
+    def predict(
+        self, data: Any, *, by_name: bool = True, cap_nbytes: int | None = None
+    ) -> tuple[list[str], NDArray[np.float64]]:
         """Return the ids of rows, and their mean class shares; of a regression the mean target.
 
         Parameters
@@ -97,6 +116,8 @@ class Model:
             order; anything else has names.
         by_name : bool
             Find the columns of a frame by name.
+        cap_nbytes : int, optional
+            Cap on the memory of the whole process.
 
         Returns
         -------
@@ -109,13 +130,17 @@ class Model:
         ------
         InputError, StoreError
             If the table lacks a column, or holds something else in it than training did.
+        BudgetError
+            If the cap cannot hold the trees, a row, and all predictions.
         """
         panels, as_codes = self._panels(data, by_name=by_name)
-        fitting = PANEL_NBYTES // max(1, panels.row_nbytes)
+        room = room_for(self.trees, self.splits, panels, cap_nbytes)
+        fitting = room.panel_nbytes // max(1, panels.row_nbytes)
         n_rows = max(1, min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS))
         ids, parts = [], []
         for panel in panels.panels(n_rows):
             ids += panel.ids
+            room.check(len(ids))
             parts.append(
                 probabilities(
                     self.trees, self.splits, panel.values, len(panel.ids), as_codes=as_codes

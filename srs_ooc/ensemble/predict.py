@@ -4,6 +4,7 @@ import csv
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from srs_ooc.base.atomic import published_file
 from srs_ooc.base.budget import Budget, process_nbytes
@@ -12,7 +13,7 @@ from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.ensemble.csv_panels import CsvPanels, most_csv_nbytes
 from srs_ooc.ensemble.ensemble import ensemble_nbytes, most_ensemble_nbytes, probabilities
-from srs_ooc.ensemble.panels import TEXT_NBYTES, Panels
+from srs_ooc.ensemble.panels import CATEGORY_NBYTES, TEXT_NBYTES, Panels
 from srs_ooc.ensemble.scores import Scores, TargetScores
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels, most_store_nbytes
 from srs_ooc.runs.inputs import Inputs, inputs_of
@@ -96,7 +97,7 @@ def predict(
         splits = load_splits(run, trees)
         if splits is None:
             training = find_store(ledger, store)
-            splits = _looked_up(ledger, trees, training, opened or data, memory_nbytes)
+            splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
         is_training = opened is not None and opened.fingerprint == spec_of(ledger).store
     finally:
         ledger.close()
@@ -141,9 +142,16 @@ def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) ->
         )
 
 
-def _looked_up(
-    ledger: Ledger, trees: TreeReader, store: Store, data: Path | Store, cap_nbytes: int
+def looked_up(
+    ledger: Ledger, trees: TreeReader, store: Store, data: Any, cap_nbytes: int
 ) -> SplitTable:
+    """Return what the splits of trees mean, by the values of their store, and keep it in the run.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold it; one that is named holds what predicting ``data`` takes, too.
+    """
     spec, manifest = spec_of(ledger), store.manifest
     with store.unchanged():
         n_keys, n_used = most_splits(trees, store)
@@ -160,7 +168,7 @@ def _looked_up(
         return make_splits(ledger.run, trees, store, response.center, response.scale)
 
 
-def _most_panels_nbytes(data: Path | Store, training: Manifest, n_used: int) -> int:
+def _most_panels_nbytes(data: Any, training: Manifest, n_used: int) -> int:
     """Return a bound on what a table needs, a row included, before its columns are looked at.
 
     ``training`` is the manifest of the store that trees were grown on, of whose features they use
@@ -169,6 +177,8 @@ def _most_panels_nbytes(data: Path | Store, training: Manifest, n_used: int) -> 
     row = 2 * block_nbytes(n_used + 1, 1, training.code_nbytes) + 9 * n_used + 2 * TEXT_NBYTES
     if isinstance(data, Store):
         columns = most_store_nbytes(data, training.code_nbytes)
+    elif not isinstance(data, Path):
+        columns = 2 * CATEGORY_NBYTES
     else:
         has_categories = bool(training.kind_counts.get("categorical"))
         columns = most_csv_nbytes(data, has_categories=has_categories)

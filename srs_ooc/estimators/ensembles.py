@@ -9,11 +9,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from srs_ooc.api import runs
+from srs_ooc.base.errors import UsageError
 from srs_ooc.ensemble.model import Model
 from srs_ooc.estimators.parameters import weights_text
 from srs_ooc.estimators.selector import SRSSelector
 from srs_ooc.estimators.tables import checked_table, is_store
 from srs_ooc.estimators.workspace import python_errors
+from srs_ooc.learners.model_params import TREE
 from srs_ooc.results.result import Result
 from srs_ooc.store.store import Store
 
@@ -22,6 +24,15 @@ class _Ensemble(SRSSelector):
     """A selector that keeps its trees, and predicts by them."""
 
     _saves_trees = True
+
+    def _request(self, store: Store) -> dict[str, Any]:
+        if self.model not in (None, TREE):
+            raise UsageError(
+                f"model: expected {TREE} in {type(self).__name__}, which predicts by its trees, "
+                f"found {self.model!r}. Select with SRSSelector(model={self.model!r}), and put "
+                "what predicts after it in a pipeline."
+            )
+        return super()._request(store)
 
     def _take_result(self, result: Result) -> None:
         super()._take_result(result)

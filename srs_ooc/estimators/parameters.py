@@ -25,6 +25,8 @@ class Parameters(BaseEstimator):
         *,
         method: str | None = None,
         judge: str | None = None,
+        model: str | None = None,
+        model_params: dict[str, Any] | None = None,
         alpha: float | None = None,
         subspace_size: int | str | None = None,
         fdr: float | None = None,
@@ -60,6 +62,8 @@ class Parameters(BaseEstimator):
     ) -> None:
         self.method = method
         self.judge = judge
+        self.model = model
+        self.model_params = model_params
         self.alpha = alpha
         self.subspace_size = subspace_size
         self.fdr = fdr

@@ -36,6 +36,12 @@ class SRSSelector(SelectorMixin, Parameters):
     method, judge : str, optional
         How subspaces are chosen (``srs``, ``rs``, ...), and the test of relevance (``decoy``,
         ``probe``, ``positive``).
+    model : str, optional
+        What is fitted on each subspace: ``tree``, ``knn``, ``svm``, ``linear``, or the import path
+        of a scikit-learn estimator; with the methods ``rs``, ``srs``, ``less`` and ``prs``.
+        Other models than trees rank features and select none: say ``n_features_to_select``.
+    model_params : dict, optional
+        Parameters of that estimator.
     alpha : float, optional
         Share of a subspace held for features already kept; not a significance level.
     subspace_size : int or 'max', optional
@@ -87,7 +93,8 @@ trees_per_subspace : optional
     ranking_ : int (n_features_in_,)
         Rank of each feature, from 1.
     feature_importances_ : float (n_features_in_,)
-        Mean decrease in impurity over the trees on subspaces that the feature was in.
+        Mean decrease in impurity over the trees on subspaces that the feature was in; with
+        another model the score by which features are ranked, 0 where it is below.
     q_values_ : float (n_features_in_,)
         With a final verdict: smallest level at which the feature would be selected; NaN where it
         did not reach the closing stage.

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from srs_ooc.evidence.params import FAMILIES
 from srs_ooc.evidence.verdict import fewest_features
+from srs_ooc.paper_theory.settings import Setting
+from srs_ooc.paper_theory.times import expected_time
 from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.speed import cold_seconds, fetching_seconds
@@ -11,8 +13,6 @@ from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.reading import block_for
 from srs_ooc.samplers.methods import SrsParams
-from srs_ooc.theory.settings import Setting
-from srs_ooc.theory.times import expected_time
 
 LEVEL = 0.1
 """What is said of counting is said at the default level."""

@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass
 
+from srs_ooc.paper_theory.settings import Setting
+from srs_ooc.paper_theory.times import expected_time
 from srs_ooc.planning.subject import Subject
-from srs_ooc.theory.settings import Setting
-from srs_ooc.theory.times import expected_time
 
 MAX_DEGREE = 3
 

@@ -1,9 +1,8 @@
-"""Selected columns as a file: row id, the columns' real values, and the target label."""
+"""Columns of a store as a file, or as a smaller store."""
 
-import errno
-import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.atomic import published_file
-from srs_ooc.base.budget import Budget
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.sizes import MB
-from srs_ooc.results.export_formats import Block, Exported, extra_nbytes, writer_of
+from srs_ooc.results.export_formats import Block, Exported, extra_nbytes, is_store_name, writer_of
+from srs_ooc.results.export_store import COLUMN_NBYTES, export_store, store_leases
+from srs_ooc.results.gathered import gather_columns, places_of, read_bytes
 from srs_ooc.store.store import Store
 
 _BLOCK_NBYTES = MB
-_COLUMN_NBYTES = 400
-"""Memory of a column of one row: its name, its number, its text."""
 
 
 def export_columns(
@@ -33,9 +32,10 @@ def export_columns(
 ) -> None:
     """Write columns of a store to a file, in the format that its name ends in.
 
-    CSV unless it says otherwise (:mod:`srs_ooc.results.export_formats`): the header is the name of
-    the row ids (``row_id`` where rows are numbered), the names of the columns, and the name of the
-    target. A value is the shortest decimal that reads back as the same float64; a category is its
+    A store of their own if that is ``.zarr`` (:mod:`srs_ooc.results.export_store`). CSV unless it
+    says otherwise (:mod:`srs_ooc.results.export_formats`): the header is the name of the row ids
+    (``row_id`` where rows are numbered), the names of the columns, and the name of the target. A
+    value is the shortest decimal that reads back as the same float64; a category is its
     text; a missing one is empty. Rows go through memory in bounded blocks.
 
     Parameters
@@ -45,7 +45,7 @@ def export_columns(
     positions : int (k,)
         Source positions of the wanted features, in the order wanted.
     out : Path
-        The file to make; it appears complete or not at all.
+        The file or store to make; it appears complete or not at all.
     cap_nbytes : int, optional
         Cap on the memory of the whole process.
     safe : bool
@@ -64,31 +64,25 @@ def export_columns(
     """
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
-    write, wanted = writer_of(out), np.asarray(positions, np.int64)
+    wanted = np.asarray(positions, np.int64)
     if len(wanted) and not 0 <= wanted.min() <= wanted.max() < store.n_features:
         raise UsageError(
             f"expected positions in 0 .. {store.n_features - 1}, found "
             f"{int(wanted.min())} .. {int(wanted.max())}. Check that run and store belong "
             "together."
         )
-    values = store.values()
-    if cap_nbytes is not None:
-        budget = Budget(cap_nbytes)
-        budget.grant("a chunk of values", 3 * values.chunk_nbytes)
-        budget.grant(f"a row of {len(wanted)} columns", _COLUMN_NBYTES * len(wanted))
-        budget.grant(f"{store.n_features} places", store.n_features)
-        budget.grant(f"target of {store.n_rows} rows", 16 * store.n_rows)
-        budget.grant("rows on their way", 3 * _BLOCK_NBYTES + extra_nbytes(write))
-        budget.check()
+    with _disk_errors(out):
+        if is_store_name(out):
+            export_store(store, wanted, out, cap_nbytes=cap_nbytes)
+        else:
+            _export_file(store, wanted, out, cap_nbytes, safe=safe)
+
+
+@contextmanager
+def _disk_errors(out: Path) -> Iterator[None]:
+    """Turn errors of the disk into why ``out`` cannot be written."""
     try:
-        with (
-            published_file(out) as scratch,
-            store.unchanged(),
-            tempfile.TemporaryFile(dir=out.parent) as columns,
-        ):
-            _gather(columns.fileno(), store, wanted)
-            with scratch.open("wb") as file:
-                write(file, _rows_of(columns.fileno(), store, wanted, safe=safe))
+        yield
     except FileExistsError as error:
         raise UsageError(
             f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
@@ -100,37 +94,37 @@ def export_columns(
         ) from error
 
 
-def _gather(
-    handle: int,
-    store: Store,
-    positions: NDArray[np.int64],
+def export_nbytes(store: Store, n_columns: int, out: Path) -> int:
+    """Return the memory that an export of so many columns takes at least, in bytes."""
+    leases = (store_leases if is_store_name(out) else _file_leases)(store, n_columns, out)
+    return sum(lease.n_bytes for lease in leases)
+
+
+def _file_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+    return [
+        Lease("a chunk of values", 3 * store.values().chunk_nbytes),
+        Lease(f"a row of {n_columns} columns", COLUMN_NBYTES * n_columns),
+        Lease(f"{store.n_features} places", store.n_features),
+        Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
+        Lease("rows on their way", 3 * _BLOCK_NBYTES + extra_nbytes(writer_of(out))),
+    ]
+
+
+def _export_file(
+    store: Store, wanted: NDArray[np.int64], out: Path, cap_nbytes: int | None, *, safe: bool
 ) -> None:
-    """Write the columns one after another, as float64, to a scratch file."""
-    wanted = np.sort(positions)
-    stored, source = _stored(store, wanted)
-    order = np.argsort(positions, kind="stable")
-    first = np.searchsorted(wanted, source)
-    last = np.searchsorted(wanted, source, side="right")
-    for i, row, part in store.column_parts(stored):
-        data = part.astype(np.float64).tobytes()
-        for column in order[first[i] : last[i]].tolist():
-            offset = (column * store.n_rows + row) * 8
-            written = 0
-            while written < len(data):
-                written += os.pwrite(handle, data[written:], offset + written)
-
-
-def _stored(store: Store, wanted: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the stored positions of sources, ascending, and the source of each."""
-    is_wanted = np.zeros(store.n_features, np.bool_)
-    is_wanted[wanted] = True
-    parts = []
-    for start, piece in store.pieces("positions"):
-        sources = piece.astype(np.int64)
-        here = np.flatnonzero(is_wanted[sources])
-        parts.append(np.stack([start + here, sources[here]]))
-    stored, source = np.concatenate(parts, axis=1)
-    return stored, source
+    write = writer_of(out)
+    store.values()  # or say that it keeps none
+    if cap_nbytes is not None:
+        Budget.of(cap_nbytes, _file_leases(store, len(wanted), out)).check()
+    with (
+        published_file(out) as scratch,
+        store.unchanged(),
+        tempfile.TemporaryFile(dir=out.parent) as columns,
+    ):
+        gather_columns(columns.fileno(), store, wanted)
+        with scratch.open("wb") as file:
+            write(file, _rows_of(columns.fileno(), store, wanted, safe=safe))
 
 
 def _rows_of(handle: int, store: Store, positions: NDArray[np.int64], *, safe: bool) -> Exported:
@@ -166,11 +160,8 @@ def _categories(store: Store, positions: NDArray[np.int64]) -> list[list[str] | 
     """Return the categories of the columns at source positions; None where one has none."""
     if not store.manifest.kind_counts.get("categorical"):
         return [None] * len(positions)
-    stored, source = _stored(store, positions)
-    order = np.argsort(source)
-    places = order[np.searchsorted(source, positions, sorter=order)]
-    categories = store.categories()
-    return [categories.of(feature) for feature in stored[places].tolist()]
+    places, categories = places_of(store, positions), store.categories()
+    return [categories.of(feature) for feature in places.tolist()]
 
 
 def _row_blocks(handle: int, n_rows: int, n_columns: int) -> Iterator[NDArray[np.float64]]:
@@ -179,18 +170,6 @@ def _row_blocks(handle: int, n_rows: int, n_columns: int) -> Iterator[NDArray[np
         stop = min(start + step, n_rows)
         block = np.empty((stop - start, n_columns))
         for column in range(n_columns):
-            data = _read(handle, 8 * (stop - start), 8 * (column * n_rows + start))
+            data = read_bytes(handle, 8 * (stop - start), 8 * (column * n_rows + start))
             block[:, column] = np.frombuffer(data)
         yield block
-
-
-def _read(handle: int, n_bytes: int, offset: int) -> bytes:
-    """Read all the bytes asked for, however many a single call gives."""
-    parts: list[bytes] = []
-    while n_bytes:
-        part = os.pread(handle, n_bytes, offset)
-        if not part:
-            raise OSError(errno.EIO, "the scratch file ended early")
-        parts.append(part)
-        n_bytes, offset = n_bytes - len(part), offset + len(part)
-    return b"".join(parts)

@@ -187,7 +187,25 @@ WRITERS: dict[str, Writer] = {
 """What writes a file, by how its name ends."""
 _ARROW_NBYTES = 40_000_000
 """Allowance for loading pyarrow, and for a batch of it."""
-_OTHERS = (".arrow", ".npz", ".xlsx", ".xls", ".json", ".zarr")
+_OTHERS = (".arrow", ".npz", ".xlsx", ".xls", ".json")
+STORE_ENDING = ".zarr"
+
+
+def is_store_name(out: Path) -> bool:
+    """Return whether a path says that it is to be a store."""
+    return out.name.lower().endswith(STORE_ENDING)
+
+
+def check_name(out: Path) -> None:
+    """Refuse a name that promises a format that is not written, before anything is read.
+
+    Raises
+    ------
+    UsageError
+        As :func:`writer_of`.
+    """
+    if not is_store_name(out):
+        writer_of(out)
 
 
 def writer_of(out: Path) -> Writer:
@@ -206,8 +224,9 @@ def writer_of(out: Path) -> Writer:
             return writer
     promised = Path(name.removesuffix(".gz")).suffix
     if str(out) == "-" or promised in (*_OTHERS, *WRITERS):
+        known = ", ".join([*WRITERS, STORE_ENDING])
         raise UsageError(
-            f"{out}: expected the name of a file that ends in {', '.join(WRITERS)}, found "
+            f"{out}: expected the name of a file that ends in {known}, found "
             f"{'-' if str(out) == '-' else promised}. Choose another name."
         )
     return write_csv_gz if name.endswith(".gz") else write_csv

@@ -10,8 +10,9 @@ from uuid import uuid4
 from srs_ooc.base.errors import RunError, SrsOocError
 from srs_ooc.results.status import status_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.lock import hold
+from srs_ooc.runs.ledger.lock import hold, is_held
 from srs_ooc.runs.ledger.records import FILE
+from srs_ooc.runs.place import NETWORK
 from srs_ooc.store.store import Store
 
 _DEEPEST = 3
@@ -27,9 +28,10 @@ class Found:
     path : str
         Where it is, from the folder that was asked for.
     kind : str
-        ``run`` or ``store``.
+        ``run``, ``network`` (what is done of one) or ``store``.
     state : str
-        Of a run: running, stopped or finished; of a store: complete; ``cannot be read`` of either.
+        Of a run: running, stopped or finished; of a network: running or kept; of a store: complete;
+        ``cannot be read`` of any.
     iterations, n_selected : int or None
         Of a run.
     store : str or None
@@ -80,6 +82,8 @@ def _run(path: Path, name: str) -> Found:
     try:
         ledger = Ledger(path, writable=False)
         try:
+            if ledger.has_meta(NETWORK):
+                return Found(name, "network", "running" if is_held(path) else "kept")
             status = status_of(ledger)
         finally:
             ledger.close()

@@ -43,6 +43,8 @@ class Reading:
         Cap on the memory of the whole process, where this is the work of a command.
     beside_nbytes : int
         What is made of the ranking takes besides.
+    later_nbytes : int
+        What follows takes, once the ranking is given back.
 
     Attributes
     ----------
@@ -67,12 +69,13 @@ class Reading:
         store: Store,
         cap_nbytes: int | None = None,
         beside_nbytes: int = 0,
+        later_nbytes: int = 0,
     ) -> None:
         check_store(ledger, store)
         spec, manifest = spec_of(ledger), store.manifest
         room = None
         if cap_nbytes is not None:
-            room = room_for_order(ledger, spec, manifest, cap_nbytes, beside_nbytes)
+            room = room_for_order(ledger, spec, manifest, cap_nbytes, beside_nbytes, later_nbytes)
         self._batch = LEAST_BATCH if room is None else room // PLACE_NBYTES
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)

@@ -18,9 +18,16 @@ _KEPT_NBYTES = 32
 
 
 def room_for_order(
-    ledger: Ledger, spec: RunSpec, manifest: Manifest, cap_nbytes: int, beside_nbytes: int
+    ledger: Ledger,
+    spec: RunSpec,
+    manifest: Manifest,
+    cap_nbytes: int,
+    beside_nbytes: int,
+    later_nbytes: int = 0,
 ) -> int:
     """Return what the cap leaves for ordering features, having checked that it holds the rest.
+
+    A cap that is named holds ``later_nbytes``, too, which follow once the ranking is given back.
 
     Raises
     ------
@@ -28,7 +35,7 @@ def room_for_order(
         If it does not.
     """
     n, n_kept = manifest.n_features, ledger.progress().n_kept
-    budget = Budget(cap_nbytes)
+    budget = Budget(cap_nbytes, other_nbytes=later_nbytes)
     tally = (12 if spec.concludes else 16) * spec.n_items(n)
     scores = own_scores_nbytes(spec, n)
     budget.grant(f"tallies of {n} features", tally + scores + 6 * n + _KEPT_NBYTES * n_kept)

@@ -4,13 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.places import Place, Url, place_of
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
@@ -19,6 +16,7 @@ from srs_ooc.ensemble.model import Model
 from srs_ooc.ensemble.sensitivity import REPEATS
 from srs_ooc.results.comparison import Comparison, compare, side_of
 from srs_ooc.results.export import export_columns
+from srs_ooc.results.export_formats import check_name
 from srs_ooc.results.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.results.html import page_of
 from srs_ooc.results.inventory import remove_run
@@ -26,7 +24,8 @@ from srs_ooc.results.progress import Progress
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.sensitivity import Sensitivity, measured
 from srs_ooc.results.status import Status, status_of
-from srs_ooc.runs.given import NamesOrFile
+from srs_ooc.results.wanted import check_one, named_positions, ranked_positions
+from srs_ooc.runs.given import NamesOrFile, names_file
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 from srs_ooc.store.opening import open_store
@@ -149,18 +148,22 @@ class Result:
         path: str | Path,
         *,
         top: int | None = None,
+        names: NamesOrFile = None,
         safe: bool = False,
         memory_mb: int = READING_MB,
     ) -> Path:
-        """Write the selected columns to a file, as ``srs-ooc export`` does; return its path.
+        """Write the selected columns to a file or store, as ``srs-ooc export``; return its path.
 
         Parameters
         ----------
         path : path
             The file to make; its name says the format: ``.csv``, ``.csv.gz``, ``.parquet``,
-            ``.feather``, ``.svmlight``, ``.npy`` (values alone), ``.txt`` (names alone).
+            ``.feather``, ``.svmlight``, ``.npy`` (values alone), ``.txt`` (names alone), ``.zarr``
+            (a smaller store).
         top : int, optional
             The first so many by rank instead of the selected.
+        names : path or iterable of str, optional
+            These features instead of the selected: a file with one a line, or the names.
         safe : bool
             Mark texts that a spreadsheet would take for formulas.
         memory_mb : int
@@ -173,26 +176,20 @@ class Result:
         StoreError, UsageError, BudgetError
             If the store has no values, the file is there, or the cap is too small.
         """
-        out = Path(path)
-        with python_spelling(), growth_counted():
-            reading = self.reading
-            positions = reading.positions[self._wanted(reading, top)]
-            wanted: NDArray[np.int64] = positions.astype(np.int64)
-            cap = memory_mb * MB
-            export_columns(self.store, wanted, out, cap_nbytes=cap, safe=safe)
-        return out
-
-    def _wanted(self, reading: Reading, top: int | None) -> NDArray[np.integer[Any]]:
-        if top is not None and top < 1:
-            raise UsageError(f"expected top of at least 1, found top={top}.")
-        stored = reading.selected() if top is None else reading.top(top)
-        if len(stored) == 0:
-            what = "no verdict yet" if reading.is_provisional else "none"
-            raise RunError(
-                f"{self.run}: expected selected features, found {what} after "
-                f"{reading.n_iterations} iterations. Take the best by rank with top."
+        out, cap = Path(path), memory_mb * MB
+        check_one(top, names)
+        with self._ledger() as ledger, TemporaryDirectory(prefix="srs-ooc-") as scratch:
+            check_name(out)
+            store, file = (
+                find_store(ledger, self._given),
+                names_file(names, Path(scratch) / "names", "names"),
             )
-        return stored
+            if file is None:
+                wanted = ranked_positions(ledger, self.reading, top)
+            else:
+                wanted = named_positions(store, file, cap)
+            export_columns(store, wanted, out, cap_nbytes=cap, safe=safe)
+        return out
 
     def compare(self, other: "Result") -> Comparison:
         """Compare this run with another one: selections, ranks and options, features by name."""
@@ -209,7 +206,7 @@ class Result:
         """
         remove_run(self.run)
 
-    def predict(self, data: Any, kind: str = "pandas") -> Any:
+    def predict(self, data: Any, kind: str = "pandas", *, memory_mb: int = READING_MB) -> Any:
         """Predict rows by the trees of the run, which must have been made with ``save_trees``.
 
         Parameters
@@ -219,6 +216,8 @@ class Result:
             they are those of the run's table, in their order. Rows go through memory in parts.
         kind : {'pandas', 'polars', 'records'}
             What to return.
+        memory_mb : int
+            Cap on growth of the process, in MB of 10^6 bytes.
 
         Returns
         -------
@@ -230,11 +229,14 @@ class Result:
         ------
         RunError, InputError, StoreError
             If the run keeps no trees, or the table lacks a column or holds something else in it.
+        BudgetError
+            If the cap cannot hold the trees, some rows, and all predictions.
         """
         with python_spelling(), growth_counted():
             check_kind(kind)
-            model = Model.of(self.run, self._given)
-            ids, shares = model.predict(_table_of(data))
+            table, cap = _table_of(data), memory_mb * MB
+            model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
+            ids, shares = model.predict(table, cap_nbytes=cap)
         classes = model.classes
         said = shares.argmax(axis=1).tolist()
         columns: dict[str, list[Any]] = {"row_id": ids}

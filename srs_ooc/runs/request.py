@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
 
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.given import flag_given, whole_given
 from srs_ooc.base.places import Place, Url
 from srs_ooc.runs.cluster.orders import Cluster
@@ -87,6 +88,21 @@ def fresh_run_path(store: Place) -> Path:
     first = default_run_path(store)
     numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
     return next(path for path in chain([first], numbered) if not path.exists())
+
+
+def asked_run_path(store: Place, out: Path | None, *, fresh: bool) -> Path:
+    """Return the folder of the run of a store that is asked for.
+
+    Raises
+    ------
+    UsageError
+        If a fresh one is asked for in a place that is named.
+    """
+    if fresh and out is not None:
+        raise UsageError("expected --fresh or --out, found both. --out alone is enough.")
+    if fresh:
+        return fresh_run_path(store)
+    return default_run_path(store) if out is None else out
 
 
 def default_run_path(store: Place) -> Path:

@@ -11,7 +11,7 @@ import pytest
 from command import command_line, environment, error_of, srs_ooc
 from stores import make_store, noise_table
 
-from srs_ooc.results import export
+from srs_ooc.results import gathered
 
 HANGS = 3600
 
@@ -116,9 +116,9 @@ def test_short_reads_are_read_on_and_a_scratch_file_that_ends_is_an_error(tmp_pa
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda handle, n, offset: pread(handle, min(n, 7), offset))
     with file.open("rb") as raw:
-        assert export._read(raw.fileno(), 50, 20) == bytes(range(20, 70))
+        assert gathered.read_bytes(raw.fileno(), 50, 20) == bytes(range(20, 70))
         with pytest.raises(OSError, match="ended early"):
-            export._read(raw.fileno(), 50, 80)
+            gathered.read_bytes(raw.fileno(), 50, 80)
 
 
 def test_long_labels_are_texts_however_many_bytes_they_take(tmp_path):

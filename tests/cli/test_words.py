@@ -62,7 +62,7 @@ def test_a_run_without_its_verdict_says_so(store, tmp_path):
     assert f"srs-ooc resume {run}" in message
 
 
-@pytest.mark.parametrize("name", ["-", "x.zarr", "x.xlsx"])
+@pytest.mark.parametrize("name", ["-", "x.npz", "x.xlsx"])
 def test_names_that_promise_another_format_are_refused(store, tmp_path, name):
     run = tmp_path / "a.run"
     srs_ooc("run", store, "--out", run, "--judge", "probe", "--iterations", 20)

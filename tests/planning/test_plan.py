@@ -9,6 +9,8 @@ import srs_ooc
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.sizes import MB
+from srs_ooc.paper_theory.settings import Setting
+from srs_ooc.paper_theory.times import expected_time
 from srs_ooc.planning import speed
 from srs_ooc.planning.degrees import degree_times
 from srs_ooc.planning.iterations import MAX_ITERATIONS, MIN_ITERATIONS, recommended_iterations
@@ -19,8 +21,6 @@ from srs_ooc.planning.subject import subject_of_numbers, subject_of_store
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.spec import Options, fixed_nbytes, work_nbytes
 from srs_ooc.store.store import Store
-from srs_ooc.theory.settings import Setting
-from srs_ooc.theory.times import expected_time
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ Needs Chromium, its driver and selenium; skipped where one is missing.
 """
 
 import shutil
+import subprocess
 
 import pytest
 from reports import folder, run_of
@@ -24,6 +25,9 @@ FLAGS = (
 def browser(tmp_path_factory):
     if BROWSER is None or DRIVER is None:
         pytest.skip("needs chromium and chromedriver")
+    for program in (BROWSER, DRIVER):  # an installation that was broken off leaves some of it
+        if subprocess.run([program, "--version"], capture_output=True, check=False).returncode:
+            pytest.skip(f"needs {program} to start")
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):

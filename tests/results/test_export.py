@@ -12,7 +12,7 @@ import pytest
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.results import export
+from srs_ooc.results import export, gathered
 from srs_ooc.results.export import export_columns
 from srs_ooc.store.store import Store
 
@@ -122,13 +122,13 @@ def test_what_a_killed_export_left_is_cleared_by_the_next(tmp_path):
 
 def test_a_file_made_while_columns_are_exported_is_not_written_over(tmp_path, monkeypatch):
     store, _ = make_store(tmp_path)
-    out, gather = tmp_path / "out.csv", export._gather
+    out, gather = tmp_path / "out.csv", gathered.gather_columns
 
     def gather_and_make(*arguments):
         gather(*arguments)
         out.write_text("mine")
 
-    monkeypatch.setattr(export, "_gather", gather_and_make)
+    monkeypatch.setattr(export, "gather_columns", gather_and_make)
     with pytest.raises(UsageError, match="free"):
         export_columns(Store.open(store), np.array([5]), out)
     assert out.read_text() == "mine"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
+from srs_ooc.networks.book import open_book
 from srs_ooc.results.comparison import _spearman
 from srs_ooc.results.inventory import list_runs, remove_run
 from srs_ooc.runs.ledger import Ledger
@@ -45,6 +46,12 @@ def test_runs_and_stores_of_a_folder_are_listed(folder):
     assert "no runs" in called("runs", folder / "t.zarr" / "codes")
     with pytest.raises(RunError, match="expected a folder"):
         list_runs(folder / "nowhere")
+
+
+def test_a_network_is_listed_as_one(tmp_path):
+    open_book(tmp_path / "n.network", {"trees": 3}, {}).close()
+    (found,) = list_runs(tmp_path)
+    assert (found.kind, found.state) == ("network", "kept")
 
 
 def test_a_run_compared_with_itself_is_the_same(folder):

@@ -11,7 +11,7 @@ from stores import make_store, noise_table
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.ensemble import store_panels
 from srs_ooc.ensemble.predict import predict
-from srs_ooc.results import export
+from srs_ooc.results import export, export_store, gathered
 from srs_ooc.results.export import export_columns
 from srs_ooc.runs import verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
@@ -224,18 +224,20 @@ def test_the_store_beside_a_run_is_found_though_another_lies_at_the_first_place(
     assert json_of("features", away / "t.run", "--json") == before
 
 
-def test_no_columns_are_exported_of_a_store_replaced_meanwhile(stores, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["o.csv", "o.zarr"])
+def test_no_columns_are_exported_of_a_store_replaced_meanwhile(stores, tmp_path, monkeypatch, name):
     store, other = stores
-    gather = export._gather
+    gather = gathered.gather_columns
 
     def gather_and_swap(*arguments):
         Swap(store, other).swap()
         gather(*arguments)
 
-    monkeypatch.setattr(export, "_gather", gather_and_swap)
+    for module in (export, export_store):
+        monkeypatch.setattr(module, "gather_columns", gather_and_swap)
     with pytest.raises((StoreError, UsageError), match="was replaced"):
-        export_columns(Store.open(store), np.arange(3), tmp_path / "o.csv")
-    assert not list(tmp_path.glob("*o.csv*"))
+        export_columns(Store.open(store), np.arange(3), tmp_path / name)
+    assert not list(tmp_path.glob(f"*{name}*"))
 
 
 @pytest.mark.parametrize("is_training", [True, False])

@@ -154,7 +154,7 @@ class TreeReader:
         if valid is None:
             raise RunError(
                 f"{ledger.run}: expected a run that saves its trees, found one that does not. "
-                "Start a run in another folder with --save-trees."
+                "Begin another with `srs-ooc run STORE --fresh --save-trees`."
             )
         if valid <= len(MAGIC):
             raise RunError(

@@ -7,7 +7,7 @@ from typing import Any
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import Option, Params, Whole
 from srs_ooc.evidence.params import DecoyParams, closes_by_sensitivity
-from srs_ooc.learners.model_params import ModelParams
+from srs_ooc.learners.model_params import SUBSPACES, ModelParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
 from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
 from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
@@ -84,10 +84,7 @@ def settle(
     largest = _largest(
         shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees
     )
-    default = (method.default_subspace or _default_subspace)(sampler, shape.n_candidates)
-    if method.default_subspace is None and isinstance(judging, DecoyParams):
-        # As large a part of the items as of one family: features must meet one another as often.
-        default = max(default, ceil(default * (1 + judging.decoys) / 2))
+    default = _default_size(method, sampler, judging, model, shape.n_candidates)
     size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
     sampler = _with_draw_block(sampler, given, shape, size if largest else None, cap_nbytes)
     if largest:
@@ -119,6 +116,19 @@ def _known(options: Options) -> Options:
     if not isinstance(method, str):
         raise UsageError(f"--method: expected a name, found {ascii(method)[:60]}.")
     return options
+
+
+def _default_size(
+    method: Method, sampler: Params, judging: Params, model: ModelParams, n_candidates: int
+) -> int:
+    """Return q where none is given, whatever the cap."""
+    default = (method.default_subspace or _default_subspace)(sampler, n_candidates)
+    if method.default_subspace is None and isinstance(judging, DecoyParams):
+        # As large a part of the items as of one family: features must meet one another as often.
+        default = max(default, ceil(default * (1 + judging.decoys) / 2))
+    if model.model_importance == SUBSPACES and default >= n_candidates:
+        return ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
+    return default
 
 
 def _largest(

@@ -1,8 +1,8 @@
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.theory.rounds import round_cost
-from srs_ooc.theory.settings import SCENARIOS, Setting
+from srs_ooc.paper_theory.rounds import round_cost
+from srs_ooc.paper_theory.settings import SCENARIOS, Setting
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.theory.chains import MAX_STATES, Climb, FloatArray, mean_time
-from srs_ooc.theory.moves import gains
-from srs_ooc.theory.settings import Setting
-from srs_ooc.theory.times import expected_time
+from srs_ooc.paper_theory.chains import MAX_STATES, Climb, FloatArray, mean_time
+from srs_ooc.paper_theory.moves import gains
+from srs_ooc.paper_theory.settings import Setting
+from srs_ooc.paper_theory.times import expected_time
 
 
 @dataclass(frozen=True)

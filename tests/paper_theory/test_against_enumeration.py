@@ -9,9 +9,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from srs_ooc.theory.rounds import round_cost
-from srs_ooc.theory.settings import SCENARIOS, Setting
-from srs_ooc.theory.times import (
+from srs_ooc.paper_theory.rounds import round_cost
+from srs_ooc.paper_theory.settings import SCENARIOS, Setting
+from srs_ooc.paper_theory.times import (
     expected_found,
     expected_time,
     found_distribution,

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.theory.chains import Powers, mean_time
-from srs_ooc.theory.settings import SCENARIOS, Setting
-from srs_ooc.theory.times import (
+from srs_ooc.paper_theory.chains import Powers, mean_time
+from srs_ooc.paper_theory.settings import SCENARIOS, Setting
+from srs_ooc.paper_theory.times import (
     expected_found,
     expected_time,
     found_distribution,

@@ -7,8 +7,8 @@ compared with, never computed from.
 import math
 from dataclasses import dataclass
 
-from srs_ooc.theory.settings import Scenario, Setting
-from srs_ooc.theory.times import expected_time
+from srs_ooc.paper_theory.settings import Scenario, Setting
+from srs_ooc.paper_theory.times import expected_time
 
 # (part, scenario, p, q, r, RS as printed, SRS as printed)
 PRINTED: tuple[tuple[str, Scenario, int, int, int, str, str], ...] = (

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.theory.settings import Scenario, Setting
-from srs_ooc.theory.times import expected_found, time_quantile
+from srs_ooc.paper_theory.settings import Scenario, Setting
+from srs_ooc.paper_theory.times import expected_found, time_quantile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,9 +13,9 @@ from theory_parts.importances import (
 )
 from theory_parts.trees import children, decrease
 
-from srs_ooc.theory.moves import gains
-from srs_ooc.theory.settings import Setting
-from srs_ooc.theory.times import expected_time
+from srs_ooc.paper_theory.moves import gains
+from srs_ooc.paper_theory.settings import Setting
+from srs_ooc.paper_theory.times import expected_time
 
 P, Q, R = 8, 4, 4
 

@@ -9,8 +9,8 @@ found in between. Theorem 4 is h = 0, Theorem 5 is h >= n - 1.
 
 import math
 
-from srs_ooc.theory.ratios import Magnitude, ratio, ratio_product
-from srs_ooc.theory.settings import Setting
+from srs_ooc.paper_theory.ratios import Magnitude, ratio, ratio_product
+from srs_ooc.paper_theory.settings import Setting
 
 
 def chain_time(setting: Setting, n_wanted: int) -> Magnitude:

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from srs_ooc.theory.ratios import Magnitude
-from srs_ooc.theory.rounds import round_cost
-from srs_ooc.theory.settings import Alpha, Setting
-from srs_ooc.theory.times import (
+from srs_ooc.paper_theory.ratios import Magnitude
+from srs_ooc.paper_theory.rounds import round_cost
+from srs_ooc.paper_theory.settings import Alpha, Setting
+from srs_ooc.paper_theory.times import (
     expected_found,
     expected_time,
     n_wanted_for,

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.theory.chains import Climb, Powers, mean_time
-from srs_ooc.theory.closed_forms import chain_time, clique_time
-from srs_ooc.theory.moves import gains
-from srs_ooc.theory.ratios import Magnitude
-from srs_ooc.theory.settings import Alpha, Setting
+from srs_ooc.paper_theory.chains import Climb, Powers, mean_time
+from srs_ooc.paper_theory.closed_forms import chain_time, clique_time
+from srs_ooc.paper_theory.moves import gains
+from srs_ooc.paper_theory.ratios import Magnitude
+from srs_ooc.paper_theory.settings import Alpha, Setting
 
 MOST_RELEVANT = {"chain": 10**6, "clique": 10**6, "marginal": 10**5}
 

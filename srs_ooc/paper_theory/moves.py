@@ -11,7 +11,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.theory.settings import Setting
+from srs_ooc.paper_theory.settings import Setting
 
 FloatArray = NDArray[np.float64]
 

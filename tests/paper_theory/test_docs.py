@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from srs_ooc.cli import main
-from srs_ooc.theory.settings import Setting
-from srs_ooc.theory.times import expected_time, time_quantile
+from srs_ooc.paper_theory.settings import Setting
+from srs_ooc.paper_theory.times import expected_time, time_quantile
 
 TEXT = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
 EXAMPLES = re.findall(r"^    \$ srs-ooc (.*)\n((?:    .+\n)+)", TEXT, re.MULTILINE)
