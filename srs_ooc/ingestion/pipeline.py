@@ -119,13 +119,9 @@ def ingest(
     check_names("ignore", ignore)
     check_kinds_given(kinds)
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
-    for name, column in columns.items():
-        if isinstance(column, str):
-            check_name(name, column)
-    if isinstance(strata, str | tuple):
-        check_names("strata", (strata,) if isinstance(strata, str) else strata)
     names_of_strata = (strata,) if isinstance(strata, str) else strata
     by_name = isinstance(names_of_strata, tuple)
+    _check_named(columns, names_of_strata if by_name else ())
     options = IngestOptions(
         target=target if isinstance(target, str) else None,
         row_ids=row_ids if isinstance(row_ids, str) else None,
@@ -157,6 +153,14 @@ def ingest(
         overwrite=overwrite,
         progress=progress,
     )
+
+
+def _check_named(columns: Mapping[str, Any], names_of_strata: Sequence[str]) -> None:
+    """Refuse names of columns that no column can have."""
+    for name, column in columns.items():
+        if isinstance(column, str):
+            check_name(name, column)
+    check_names("strata", names_of_strata)
 
 
 def ingest_table(
