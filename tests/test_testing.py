@@ -14,6 +14,7 @@ from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.feature_rows import FeatureRows, open_stream
 from srs_ooc.ingestion.formats.opening import open_file, open_object
 from srs_ooc.ingestion.formats.source import SourceFile
+from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.row_columns import Wording
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.testing import check_table
@@ -25,14 +26,18 @@ NAMES = ["a", "b", "c"]
 MIXED = [[1.5, math.nan, -3.0], ["x", None, "y"]]
 
 
+def opened(path, scratch):
+    return open_file(path, scratch, IngestOptions(memory_nbytes=CAP))[0]
+
+
 @pytest.mark.parametrize("order", "CF")
 def test_arrays_and_npy(tmp_path, order):
     array = np.array(MATRIX, order=order)
     check_table(ArrayTable(array, "it"), COLUMNS)
     np.save(tmp_path / "t.npy", array)
-    check_table(open_file(tmp_path / "t.npy", tmp_path, CAP), COLUMNS)
+    check_table(opened(tmp_path / "t.npy", tmp_path), COLUMNS)
     np.savez(tmp_path / "t.npz", array)
-    check_table(open_file(tmp_path / "t.npz", tmp_path, CAP), COLUMNS)
+    check_table(opened(tmp_path / "t.npz", tmp_path), COLUMNS)
 
 
 def test_sparse_and_svmlight(tmp_path):
@@ -40,7 +45,7 @@ def test_sparse_and_svmlight(tmp_path):
     check_table(open_object(sparse.csr_array(MATRIX)), COLUMNS)
     (tmp_path / "t.svm").write_text("u 1:1.5 3:7\nv 2:2 3:8\nu 1:-3 3:1e30\n")
     full = [[1.5, 0.0, -3.0], *COLUMNS[1:]]
-    check_table(open_file(tmp_path / "t.svm", tmp_path, CAP), full, ["f1", "f2", "f3"])
+    check_table(opened(tmp_path / "t.svm", tmp_path), full, ["f1", "f2", "f3"])
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
@@ -59,7 +64,7 @@ def test_arrow_files(tmp_path, kind):
     table = arrow.table({"a": [1.5, None, -3.0], "t": ["x", None, "y"]})
     write = parquet.write_table if kind == "parquet" else feather.write_feather
     write(table, tmp_path / "t")
-    check_table(open_file(tmp_path / "t", tmp_path, CAP), MIXED, ["a", "t"])
+    check_table(opened(tmp_path / "t", tmp_path), MIXED, ["a", "t"])
 
 
 def feature_rows(folder: Path, spools: list[TextSpool]) -> FeatureRows:

@@ -34,8 +34,8 @@ class Whole:
 
     def canonical(self, name: str, value: Any) -> int:
         """Return the number."""
-        is_whole = isinstance(value, int) and not isinstance(value, bool)
-        if not is_whole or not self.low <= value <= self.high:
+        is_flag = isinstance(value, bool)
+        if is_flag or not isinstance(value, int) or not self.low <= value <= self.high:
             raise UsageError(
                 f"--{_flag(name)}: expected a whole number from {self.low} to {self.high}"
                 f"{self.why}, found {str(value)[:40]}."

@@ -31,12 +31,15 @@ def test_a_store_of_format_2_keeps_its_fingerprint_and_is_whole(folder, name):
     Store.open(folder / name).verify()
 
 
+TESTED = ("rank", "p_value", "differs_in")
+
+
 def test_its_half_done_run_goes_on_to_the_result_of_the_finished_one(folder):
     """But for the tests, which are those of today; the finished run keeps its own."""
     srs_ooc("resume", folder / "half.run")
     found = [
         {
-            feature.pop("name"): {k: v for k, v in feature.items() if k not in ("rank", "p_value")}
+            feature.pop("name"): {k: v for k, v in feature.items() if k not in TESTED}
             for feature in json_of("features", folder / f"{name}.run", "--json")
         }
         for name in ("half", "finished")

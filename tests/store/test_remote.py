@@ -25,7 +25,9 @@ pytest.importorskip("obstore")
 P, N = 900, 70
 MADE: dict[str, Path] = {}
 """A store and a cache for all examples of a property, which has no fixtures."""
-QUICK = Patience(attempts=6, first_wait=0.001, longest_wait=0.002, timeout=0.5)
+STALL = 0.5
+"""Seconds after which a server that says nothing is asked again."""
+QUICK = Patience(attempts=6, first_wait=0.001, longest_wait=0.002, timeout=STALL)
 
 
 @pytest.fixture(scope="module")
