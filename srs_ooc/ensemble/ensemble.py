@@ -72,7 +72,7 @@ def probabilities(
     n_trees = 0
     for batch in trees.batches():
         n_trees += len(batch.root)
-        slot = _without_decoys(batch.feature, facts.get("n_features"))
+        slot = _without_decoys(batch.feature, facts.get("first_decoy"))
         at_split = np.flatnonzero(slot >= 0)
         slot[at_split] = np.searchsorted(splits.features, slot[at_split])
         threshold = _thresholds(batch, slot, splits, as_codes=as_codes)
@@ -81,11 +81,11 @@ def probabilities(
     return shares if facts["scale"] is None else facts["center"] + shares / facts["scale"]
 
 
-def _without_decoys(feature: NDArray[np.int64], n_features: int | None) -> NDArray[np.int64]:
+def _without_decoys(feature: NDArray[np.int64], first_decoy: int | None) -> NDArray[np.int64]:
     """Return the features of splits; those on decoys, which other rows lack, are as on a probe."""
     out = feature.copy()
-    if n_features is not None:
-        out[feature >= n_features] = PROBE_SPLIT
+    if first_decoy is not None:
+        out[feature >= first_decoy] = PROBE_SPLIT
     return out
 
 

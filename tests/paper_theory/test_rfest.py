@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 import rfest_theory as simulation
-from srs_ooc.theory.rfest import margin, sample_size
+
+from srs_ooc.paper_theory.rfest import margin, sample_size
 
 FLOOR = dict(zip([c.name for c in simulation.CONCEPTS], simulation.CONCEPTS, strict=True))
 

@@ -7,11 +7,11 @@ from srs_ooc.base.errors import BudgetError
 from srs_ooc.ensemble import model_memory
 
 
-@pytest.fixture
-def ensemble(tmp_path):
+@pytest.fixture(params=["probe", "decoy"])
+def ensemble(tmp_path, request):
     values, labels = noise_table(80, 30, seed=1)
     store = make_store(tmp_path / "t.zarr", values, labels)
-    return srs_ooc.run(store, iterations=20, judge="probe", save_trees=True), values
+    return srs_ooc.run(store, iterations=20, judge=request.param, save_trees=True), values
 
 
 def test_predictions_are_the_same_at_the_smallest_cap_that_is_named(ensemble, tmp_path):

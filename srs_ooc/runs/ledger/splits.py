@@ -59,7 +59,8 @@ class SplitTable:
         ``classes``, ``target_name``, ``row_id_name`` and ``code_nbytes`` of the training store;
         ``categories``, for each of ``features`` its categories by code, or None; ``center`` and
         ``scale`` of targets, else None; ``n_trees``, ``trees_nbytes`` and ``largest`` (most nodes
-        decoded at a time) of the trees; ``n_features`` of the store, where trees split on decoys.
+        decoded at a time) of the trees; ``first_decoy``, the first item that is one, where trees
+        split on decoys.
     """
 
     features: NDArray[np.int64]
@@ -219,7 +220,7 @@ def _used_keys(
             keys, waiting, n_waiting = np.unique(np.concatenate([keys, *waiting])), [], 0
     keys = np.unique(np.concatenate([keys, *waiting]))
     facts: dict[str, Any] = {"n_trees": n_trees, "trees_nbytes": trees.nbytes, "largest": largest}
-    return keys, features, facts | ({"n_features": n_features} if n_decoys else {})
+    return keys, features, facts | ({"first_decoy": n_features} if n_decoys else {})
 
 
 def _write(file: Path, table: SplitTable) -> None:
