@@ -50,7 +50,7 @@ EVEN = Manner(((0.3, 0.3),), 0.0)
 RISING = Manner(((0.3, 0.7),), 0.01)
 """Few features that show only beside others are seen late, when trees see most of what is left."""
 MIXED = Manner(((0.2, 0.2), (0.3, 0.7)), 0.01)
-"""And many that show alone, faintly, by trees that see few: beside their like they are masked."""
+"""Beside those, trees that see few items, for many faint features, which mask one another."""
 
 
 def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:

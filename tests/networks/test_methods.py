@@ -2,8 +2,10 @@
 
 import csv
 
+import genes
 import numpy as np
 import pytest
+from genes import write_genes
 from stores import make_store
 
 from srs_ooc.base.budget import growth_counted
@@ -25,26 +27,13 @@ FAST = {"learning_rate": 0.03}
 
 
 def expression(n_rows=80):
-    """Genes (n_genes, n_rows): each beyond the regulators follows two of them; and those two."""
-    rng = np.random.default_rng(1)
-    values = rng.standard_normal((N_GENES, n_rows))
-    edges = set()
-    for gene in range(N_REGULATORS, N_GENES):
-        first, second = rng.choice(N_REGULATORS, 2, replace=False).tolist()
-        values[gene] = values[first] - values[second] + 0.1 * rng.standard_normal(n_rows)
-        edges |= {(f"f{first}", f"f{gene}"), (f"f{second}", f"f{gene}")}
-    return values, edges
+    return genes.expression(N_GENES, N_REGULATORS, n_rows, seed=1, noise=0.1)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with a store of genes and files of the names of regulators and targets."""
-    folder = tmp_path_factory.mktemp("network")
-    values, _ = expression()
-    make_store(folder / "t.zarr", values, np.arange(values.shape[1]) % 2)
-    (folder / "regulators.txt").write_text("".join(f"f{i}\n" for i in range(N_REGULATORS)))
-    (folder / "targets.txt").write_text("".join(f"f{i}\n" for i in range(4, N_GENES)))
-    return folder
+    return write_genes(tmp_path_factory.mktemp("network"), expression()[0], N_REGULATORS, 4)
 
 
 def network(folder, out, *, watch=lambda _: True, notes=None, **options):

@@ -3,10 +3,12 @@
 import csv
 import json
 
+import genes
 import numpy as np
 import pytest
 from command import error_of, peak_kb
 from command import srs_ooc as command
+from genes import write_genes
 from stores import make_store
 
 import srs_ooc
@@ -21,26 +23,13 @@ N_GENES, N_REGULATORS = 24, 6
 
 
 def expression(n_rows=150, seed=0):
-    """Genes (n_genes, n_rows): each beyond the regulators follows two of them; and those two."""
-    rng = np.random.default_rng(seed)
-    values = rng.standard_normal((N_GENES, n_rows))
-    edges = set()
-    for gene in range(N_REGULATORS, N_GENES):
-        first, second = rng.choice(N_REGULATORS, 2, replace=False).tolist()
-        values[gene] = values[first] - values[second] + 0.3 * rng.standard_normal(n_rows)
-        edges |= {(f"f{first}", f"f{gene}"), (f"f{second}", f"f{gene}")}
-    return values, edges
+    return genes.expression(N_GENES, N_REGULATORS, n_rows, seed=seed, noise=0.3)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with a store of genes and files of the names of regulators and targets."""
-    folder = tmp_path_factory.mktemp("network")
-    values, _ = expression()
-    make_store(folder / "t.zarr", values, np.arange(values.shape[1]) % 2)
-    (folder / "regulators.txt").write_text("".join(f"f{i}\n" for i in range(N_REGULATORS)))
-    (folder / "targets.txt").write_text("".join(f"f{i}\n" for i in range(3, N_GENES)))
-    return folder
+    return write_genes(tmp_path_factory.mktemp("network"), expression()[0], N_REGULATORS, 3)
 
 
 def network(folder, out, *, watch=lambda _: True, notes=None, **options):

@@ -127,14 +127,14 @@ HALVED = Closing("halved", "halved from 1,000 to 31, each tree on 30%")
 ALONE = Promotion("alone")
 CHOSEN = Design("chosen", "the chosen design", (BOTH_LANES,), HALVED, promotion=ALONE)
 TREES_ALONE = replace(
-    CHOSEN, name="trees-alone", label="the same without what stands out by itself", promotion=None
+    CHOSEN, name="trees-alone", label="the same without the marginally significant", promotion=None
 )
 OTHER_PROMOTIONS = (
-    (Promotion("alone-half", Fraction(1, 2)), "passing alone at half of the level"),
-    (Promotion("alone-whole", Fraction(1)), "passing alone at the level"),
+    (Promotion("alone-half", Fraction(1, 2)), "marginally significant at half of the level"),
+    (Promotion("alone-whole", Fraction(1)), "marginally significant at the level"),
     (
         Promotion("alone-counted", Fraction(1, 2), counted=True),
-        "passing alone at half of the level, decoys counted there too",
+        "marginally significant at half of the level, decoys counted there too",
     ),
 )
 
@@ -161,7 +161,7 @@ CLOSINGS = (
     ),
 )  # fmt: skip
 BELOW = ("sees-100", "leaves-1")
-"""Closing stages that are tried below what stands out by itself too."""
+"""Closing stages that are tried below the marginally significant too."""
 OTHER_SCREENS = (
     Screen("plain", "plain lane alone", lanes=PLAIN),
     Screen("led", "SRS lane alone", lanes=LED),
