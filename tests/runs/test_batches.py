@@ -82,6 +82,17 @@ def test_a_short_round_is_dealt_to_all_threads():
     assert max(line.sizes()) == 5
 
 
+def test_batches_get_smaller_towards_the_end_of_a_round():
+    line = Line(seconds=TASK_SECONDS / 32)
+    executor = BatchExecutor(line, 2, round_size=1000)
+    speculation = Speculation(executor, iteration_of, lambda number: number // 1000, 1000)
+    for number in range(2000):
+        speculation.outcome(number, 2000)
+    last = line.sizes()[-20:]
+    assert last == sorted(last, reverse=True)
+    assert (max(line.sizes()), last[-1]) == (32, 2)
+
+
 def test_what_is_under_way_is_bounded_by_its_bytes():
     line = Line(threads=10**6, seconds=1e-9)
     executor = BatchExecutor(line, 100_000)

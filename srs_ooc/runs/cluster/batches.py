@@ -11,6 +11,8 @@ from srs_ooc.runs.cluster.orders import Packed, Reply, unpack
 
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
+SMALLEST_SHARE = 16
+"""How much smaller batches get towards the end of a round, where all workers wait for the last."""
 BATCHES_A_THREAD = 2
 """Batches under way for each thread of the workers: one at work, one waiting."""
 AHEAD_NBYTES = 16 * MB
@@ -136,9 +138,18 @@ class BatchExecutor:
         """Take an iteration into the next batch, which is sent once it is full."""
         growing = _Growing(self, iteration)
         self._waiting.append(growing)
-        if len(self._waiting) >= self._batch_size:
+        if len(self._waiting) >= min(self._batch_size, self._share_of_round()):
             self._send()
         return growing
+
+    def _share_of_round(self) -> int:
+        """Return what a batch may hold for all threads to end a round at about the same time."""
+        if self._round_size == 1:
+            return self._batch_size
+        parts = BATCHES_A_THREAD * self._threads()
+        left = self._round_size - self._waiting[0].iteration.number % self._round_size
+        least = min(self._batch_size, self._round_size / parts) / SMALLEST_SHARE
+        return ceil(max(least, left / parts))
 
     def fetch(self, growing: _Growing) -> None:
         """Wait for the batch of an iteration; before, send what waits if a thread may be idle."""
@@ -166,8 +177,6 @@ class BatchExecutor:
         wanted = ceil(TASK_SECONDS / each) if each > 0 else MOST_ITERATIONS
         # A first batch, which opens the store, says little: sizes grow at most fourfold a batch.
         wanted = min(wanted, 4 * self._batch_size, MOST_ITERATIONS)
-        if self._round_size > 1:
-            wanted = min(wanted, ceil(self._round_size / (BATCHES_A_THREAD * self._threads())))
         self._batch_size = max(1, min(wanted, self._most // 2))
 
     def give_up(self, growing: _Growing) -> None:
