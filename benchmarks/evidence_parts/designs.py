@@ -40,9 +40,9 @@ def _mixed(common: Values, rng: np.random.Generator, r: float) -> Values:
     return mixed
 
 
-def blocks(rng: np.random.Generator, r: float, size: int = 20) -> Values:
+def blocks(rng: np.random.Generator, r: float, n: int = N, size: int = 20) -> Values:
     """Return noise in blocks whose members are correlated at r."""
-    causes = np.repeat(rng.normal(size=(N, P // size)), size, axis=1)
+    causes = np.repeat(rng.normal(size=(n, P // size)), size, axis=1)
     return _mixed(causes, rng, r)
 
 
@@ -54,11 +54,11 @@ def autoregressive(rng: np.random.Generator, r: float, n: int = N) -> Values:
     return values
 
 
-def factors(rng: np.random.Generator, r: float) -> Values:
+def factors(rng: np.random.Generator, r: float, n: int = N) -> Values:
     """Return noise of which five factors are a share r."""
     loadings = rng.normal(size=(5, P))
     loadings /= np.sqrt((loadings**2).sum(axis=0))
-    common = rng.normal(size=(N, 5)) @ loadings
+    common = rng.normal(size=(n, 5)) @ loadings
     return _mixed(common, rng, r)
 
 
@@ -156,12 +156,14 @@ def missing(rng: np.random.Generator) -> Table:
     return Table(values, target, tuple(range(20)), test="missing")
 
 
+_CORRELATED = {"blocks": blocks, "AR(1)": autoregressive, "factors": factors}
+
 DESIGNS: dict[str, Make] = {
     "noise": partial(noise, values=_normal),
     "noise, 40 rows": partial(noise, values=partial(_normal, n=40)),
     **{
         f"noise, {name} {r}": partial(noise, values=partial(make, r=r))
-        for name, make in (("blocks", blocks), ("AR(1)", autoregressive), ("factors", factors))
+        for name, make in _CORRELATED.items()
         for r in (0.3, 0.6, 0.95)
     },
     "noise, genotypes": genotypes,
@@ -181,6 +183,14 @@ DESIGNS: dict[str, Make] = {
     "pairs": partial(pairs, shift=1.0),
     "missing": missing,
 }
+
+CORRELATED: dict[str, Make] = {
+    f"{name} {r}, {n} rows": partial(noise, values=partial(make, r=r, n=n))
+    for n in (40, 100, 300, 1000)
+    for name, make in _CORRELATED.items()
+    for r in (0.3, 0.6, 0.95)
+}
+"""Correlated noise by rows."""
 
 SYNTH: dict[str, tuple[str, ...]] = {
     "chain of 3": ("chain", "--rows", "1000", "--features", "5000", "--relevant", "3"),
