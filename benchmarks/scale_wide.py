@@ -126,7 +126,14 @@ def main() -> None:
         store = (asked.folder or Path(scratch)) / f"{N_ROWS}x{asked.features}.zarr"
         if not store.exists():
             ingest(Path(scratch) / "table.npy", store, asked.features)
-        options = ("--judge", "probe", "--q", asked.q, "--iterations", asked.iterations)
+        options: tuple[Any, ...] = (
+            "--judge",
+            "probe",
+            "--q",
+            asked.q,
+            "--iterations",
+            asked.iterations,
+        )
         options += ("--round-size", 1000, "--memory-mb", CAP_MB)
         digests = set()
         for name, how in (
