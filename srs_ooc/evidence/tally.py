@@ -3,7 +3,10 @@
 import numpy as np
 
 from srs_ooc.base.records import Outcome
-from srs_ooc.base.state import Pages, Saved, State, n_pages, touch
+from srs_ooc.base.state import PAGE_ITEMS, Pages, Saved, State, n_pages
+from srs_ooc.native import _native
+
+_NO_COUNTS = np.zeros(0, np.uint32)
 
 
 class Tally:
@@ -34,13 +37,17 @@ class Tally:
 
     def absorb(self, iteration: int, outcome: Outcome) -> None:
         """Add one iteration; its features are distinct."""
-        features = outcome.features
-        self.importance[features] += outcome.importance
-        self.n_drawn[features] += np.uint32(1)
-        if outcome.probe_importance is not None:
-            better = outcome.importance > outcome.probe_importance
-            self.n_better[features[better]] += np.uint32(1)
-        touch(self._changed, features)
+        probe = outcome.probe_importance
+        _native.add_outcome(
+            outcome.features,
+            outcome.importance,
+            0 if probe is None else probe,
+            self.importance,
+            self.n_drawn,
+            _NO_COUNTS if probe is None else self.n_better,
+            self._changed,
+            PAGE_ITEMS,
+        )
 
     def state(self) -> State:
         """Return the arrays, of which the pages drawn from since the last commit changed."""

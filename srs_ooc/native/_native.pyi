@@ -298,3 +298,13 @@ def draw_subsets(
     light: float,
     bounds: NDArray[np.int64],
 ) -> bytes: ...
+def add_outcome(
+    features: NDArray[np.uint32],
+    importance: NDArray[np.int64],
+    compared_with: int,
+    sums: NDArray[np.int64],
+    n_drawn: NDArray[np.uint32],
+    n_better: NDArray[np.uint32],
+    changed: NDArray[np.bool_],
+    page_items: int,
+) -> None: ...

@@ -12,6 +12,7 @@ void bind_forest(nb::module_ &module);
 void bind_tests(nb::module_ &module);
 void bind_subsets(nb::module_ &module);
 void bind_sensitivity(nb::module_ &module);
+void bind_tally(nb::module_ &module);
 
 NB_MODULE(_native, module) {
     bind_trees(module);
@@ -23,4 +24,5 @@ NB_MODULE(_native, module) {
     bind_tests(module);
     bind_subsets(module);
     bind_sensitivity(module);
+    bind_tally(module);
 }

@@ -1,8 +1,14 @@
 """The judges admit by the paper's rules, exactly."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from srs_ooc.base.records import Outcome
+from srs_ooc.base.state import PAGE_ITEMS
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.evidence.tally import Tally
 
@@ -59,6 +65,34 @@ def test_tallies_do_not_depend_on_the_order_of_addition():
         other.absorb(0, outcomes[i])
     for name, pages in one.state().pages.items():
         np.testing.assert_array_equal(pages.array, other.state().pages[name].array)
+
+
+@given(st.integers(1, 40_000), st.integers(0, 2**32), st.booleans())
+def test_a_tally_is_what_numpy_adds_up(n_features, seed, wins):
+    rng, tally = np.random.default_rng(seed), Tally(n_features, wins=wins)
+    sums, drawn, better = np.zeros(n_features, np.int64), np.zeros(n_features), tally.n_better * 0
+    for _ in range(3):
+        features = rng.choice(n_features, min(n_features, 20), replace=False)
+        result = outcome(features, rng.integers(0, 5, len(features)) << 38, int(wins) << 38)
+        if not wins:
+            result = replace(result, probe_importance=None)
+        tally.absorb(0, result)
+        sums[features] += result.importance
+        drawn[features] += 1
+        if wins:
+            better[features] += result.importance > result.probe_importance
+    pages = tally.state().pages
+    for name, expected in (("importance", sums), ("n_drawn", drawn), ("n_better", better)):
+        np.testing.assert_array_equal(pages[name].array, expected)
+    touched = np.unique(np.flatnonzero(drawn) // PAGE_ITEMS)
+    np.testing.assert_array_equal(np.flatnonzero(pages["importance"].changed), touched)
+
+
+def test_a_feature_that_no_tally_holds_is_an_error_and_nothing_is_added():
+    tally = Tally(3)
+    with pytest.raises(IndexError, match="features that have sums"):
+        tally.absorb(0, outcome([0, 3], [1, 1], 0))
+    assert not tally.n_drawn.any()
 
 
 def test_a_tally_keeps_16_bytes_a_feature():

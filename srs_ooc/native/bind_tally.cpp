@@ -1,0 +1,49 @@
+// Adding the outcome of an iteration to what is known of each feature: twin of the test's sums in NumPy.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+constexpr std::size_t AHEAD = 16; // features whose sums are asked for before they are needed: most are in no cache
+
+// ``n_better`` is empty where nothing is compared with; ``changed``: pages of ``page_items`` items.
+void add_outcome(Vector<const std::uint32_t> features, Vector<const std::int64_t> importance, std::int64_t compared_with,
+                 Vector<std::int64_t> sums, Vector<std::uint32_t> n_drawn, Vector<std::uint32_t> n_better,
+                 Vector<bool> changed, std::size_t page_items) {
+    const std::size_t n = features.size(), n_items = sums.size();
+    const std::uint32_t *items = features.data();
+    if (importance.size() != n || n_drawn.size() != n_items || (n_better.size() != 0 && n_better.size() != n_items) ||
+        page_items == 0 || changed.size() * page_items < n_items)
+        throw nb::value_error("expected an importance for each feature, and counts for each sum");
+    if (n > 0 && *std::max_element(items, items + n) >= n_items)
+        throw nb::index_error("expected features that have sums");
+    nb::gil_scoped_release released;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (i + AHEAD < n) {
+            __builtin_prefetch(sums.data() + items[i + AHEAD], 1);
+            __builtin_prefetch(n_drawn.data() + items[i + AHEAD], 1);
+        }
+        const std::uint32_t item = items[i];
+        const std::int64_t own = importance.data()[i];
+        if (own != 0) sums.data()[item] += own;
+        n_drawn.data()[item] += 1;
+        if (n_better.size() && own > compared_with) n_better.data()[item] += 1;
+        changed.data()[item / page_items] = true;
+    }
+}
+
+} // namespace
+
+void bind_tally(nb::module_ &module) {
+    module.def("add_outcome", &add_outcome, "features"_a.noconvert(), "importance"_a.noconvert(), "compared_with"_a,
+               "sums"_a.noconvert(), "n_drawn"_a.noconvert(), "n_better"_a.noconvert(), "changed"_a.noconvert(),
+               "page_items"_a);
+}
