@@ -22,6 +22,14 @@ from srs_ooc.trees.tree import TreeLimits
 
 PARTS = ("train", "valid", "test")
 TILE = 64
+MOST_CODE = 60_000
+
+
+def spaced(values: NDArray[np.float64]) -> NDArray[np.uint16]:
+    """Return 16-bit codes in proportion to values: thresholds midway between codes are so between
+    values, as in scikit-learn's trees."""
+    low, high = values.min(), values.max()
+    return np.round((values - low) * (MOST_CODE / (high - low))).astype(np.uint16)
 
 
 class Problem:
@@ -33,8 +41,7 @@ class Problem:
         self.y = np.concatenate([data[f"y_{part}"] for part in PARTS])
         self.n_train = len(data["y_train"])
         self.n_seen = self.n_train + len(data["y_valid"])
-        self.codes = np.stack([np.unique(row, return_inverse=True)[1] for row in x])
-        self.codes = self.codes.astype(np.uint16)
+        self.codes = np.stack([spaced(row) for row in x])
         self.is_regression = len(np.unique(self.y)) > 2
         self.impurity = "variance" if self.is_regression else "gini"
 
