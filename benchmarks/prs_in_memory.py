@@ -26,10 +26,13 @@ MOST_CODE = 60_000
 
 
 def spaced(values: NDArray[np.float64]) -> NDArray[np.uint16]:
-    """Return 16-bit codes in proportion to values: thresholds midway between codes are so between
-    values, as in scikit-learn's trees."""
+    """Return 16-bit codes in proportion to values.
+
+    So thresholds midway between codes are midway between values, as in scikit-learn's trees.
+    """
     low, high = values.min(), values.max()
-    return np.round((values - low) * (MOST_CODE / (high - low))).astype(np.uint16)
+    codes: NDArray[np.float64] = np.round((values - low) * (MOST_CODE / (high - low)))
+    return codes.astype(np.uint16)
 
 
 class Problem:
