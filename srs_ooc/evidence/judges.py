@@ -9,6 +9,7 @@ from srs_ooc.base.records import Outcome, Probe
 from srs_ooc.base.seeds import Purpose, below, derive
 from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.tally import Tally
+from srs_ooc.native import _native
 
 
 class Judge(Protocol):
@@ -62,8 +63,14 @@ class ProbeJudge:
 
     def admit(self, tally: Tally, outcome: Outcome) -> NDArray[np.bool_]:
         """Return which of the outcome's features meet both thresholds."""
-        drawn = tally.n_drawn[outcome.features].astype(np.int64)
-        better = tally.n_better[outcome.features].astype(np.int64)
-        wins_enough = better * self._denominator >= drawn * self._numerator
-        admitted: NDArray[np.bool_] = (drawn > self.min_draws) & wins_enough
+        admitted = np.empty(len(outcome.features), np.bool_)
+        _native.passes(
+            outcome.features,
+            tally.n_drawn,
+            tally.n_better,
+            self.min_draws,
+            self._numerator,
+            self._denominator,
+            admitted,
+        )
         return admitted

@@ -308,3 +308,12 @@ def add_outcome(
     changed: NDArray[np.bool_],
     page_items: int,
 ) -> None: ...
+def passes(
+    features: NDArray[np.uint32],
+    n_drawn: NDArray[np.uint32],
+    n_better: NDArray[np.uint32],
+    min_draws: int,
+    numerator: int,
+    denominator: int,
+    out: NDArray[np.bool_],
+) -> None: ...

@@ -1,4 +1,4 @@
-// Adding the outcome of an iteration to what is known of each feature: twin of the test's sums in NumPy.
+// What is known of each feature: adding the outcome of an iteration, and the probe's test. Twins: NumPy, in the tests.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -40,10 +40,28 @@ void add_outcome(Vector<const std::uint32_t> features, Vector<const std::int64_t
     }
 }
 
+// Whether each feature was drawn more than ``min_draws`` times, and better in at least that share of them.
+void passes(Vector<const std::uint32_t> features, Vector<const std::uint32_t> n_drawn, Vector<const std::uint32_t> n_better,
+            std::uint64_t min_draws, std::uint64_t numerator, std::uint64_t denominator, Vector<bool> out) {
+    using Wide = unsigned __int128;
+    const std::size_t n = features.size();
+    const std::uint32_t *items = features.data();
+    if (out.size() != n || n_better.size() != n_drawn.size())
+        throw nb::value_error("expected a place for each feature, and both counts");
+    if (n > 0 && *std::max_element(items, items + n) >= n_drawn.size())
+        throw nb::index_error("expected features that have counts");
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::uint64_t drawn = n_drawn.data()[items[i]], better = n_better.data()[items[i]];
+        out.data()[i] = drawn > min_draws && Wide(better) * denominator >= Wide(drawn) * numerator;
+    }
+}
+
 } // namespace
 
 void bind_tally(nb::module_ &module) {
     module.def("add_outcome", &add_outcome, "features"_a.noconvert(), "importance"_a.noconvert(), "compared_with"_a,
                "sums"_a.noconvert(), "n_drawn"_a.noconvert(), "n_better"_a.noconvert(), "changed"_a.noconvert(),
                "page_items"_a);
+    module.def("passes", &passes, "features"_a.noconvert(), "n_drawn"_a.noconvert(), "n_better"_a.noconvert(),
+               "min_draws"_a, "numerator"_a, "denominator"_a, "out"_a.noconvert());
 }

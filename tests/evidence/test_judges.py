@@ -1,6 +1,7 @@
 """The judges admit by the paper's rules, exactly."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -44,6 +45,20 @@ def test_beta_is_compared_exactly():
     assert judge.admit(tally, outcome([0], [1], 0)).tolist() == [True]
     tally.n_better[0] = 18
     assert judge.admit(tally, outcome([0], [1], 0)).tolist() == [False]
+
+
+@given(st.integers(0, 2**32), st.integers(0, 12), st.sampled_from(["0", "0.5", "0.95", "1"]))
+def test_admission_is_what_fractions_say(seed, min_draws, share):
+    rng, judge, tally = np.random.default_rng(seed), ProbeJudge(min_draws, share), Tally(30)
+    tally.n_drawn[:] = rng.integers(1, 21, 30)
+    tally.n_better[:] = rng.integers(0, tally.n_drawn + 1)
+    features = rng.choice(30, 10, replace=False)
+    expected = [
+        int(tally.n_drawn[f]) > min_draws
+        and Fraction(int(tally.n_better[f]), int(tally.n_drawn[f])) >= Fraction(share)
+        for f in features
+    ]
+    assert judge.admit(tally, outcome(features, [0] * 10, 0)).tolist() == expected
 
 
 def test_the_probe_copies_each_column_equally_often():
