@@ -41,7 +41,7 @@ class TreeParams(Params):
     thresholds: str = option(
         Choice(THRESHOLDS),
         "Random thresholds uniform between the ranks of values at the node, or between the values "
-        "themselves, as in scikit-learn.",
+        "themselves; best ones midway between either. By values as in scikit-learn.",
         default=RANK,
     )
     min_impurity_decrease: str = option(
@@ -75,9 +75,7 @@ class TreeParams(Params):
         """Settle all but K, which depends on q: :meth:`for_subspace` does that."""
         impurity = _impurity(given.get("impurity"), table)
         fixed = {name: value for name, value in given.items() if name != "max_features"}
-        params = super().settle(fixed | {"impurity": impurity}, table)
-        _check_thresholds(params.thresholds, params.splitter)
-        return params
+        return super().settle(fixed | {"impurity": impurity}, table)
 
     def for_subspace(self, asked: str | int | None, subspace_size: int) -> Self:
         """Return the same with K settled for subspaces of ``subspace_size`` features."""
@@ -113,14 +111,6 @@ def settle_max_features(given: str | int | None, subspace_size: int) -> int:
             "--max-features: expected a whole number, a share of q such as 0.1, sqrt or log2, "
             f"found {asked[:40]!r}."
         ) from error
-
-
-def _check_thresholds(thresholds: str, splitter: str) -> None:
-    if thresholds != RANK and splitter != "random":
-        raise UsageError(
-            f"--thresholds: expected {RANK} with --splitter {splitter}, found {thresholds}: best "
-            "splits are exact, and draw no thresholds. Leave it out, or take random splits."
-        )
 
 
 def _impurity(asked: str | None, table: Any) -> str:

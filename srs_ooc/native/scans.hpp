@@ -219,7 +219,7 @@ template <typename Code> struct CandidateScans {
         return true;
     }
 
-    // A best threshold lies midway between the codes it parts.
+    // A best threshold lies midway between the codes it parts, or between their values where these are given.
     uint32_t middle(const Node &node, const Split &split) const {
         const Code shift = split.how == MISSING_LEFT;
         uint32_t next = MISSING<Code>;
@@ -228,7 +228,9 @@ template <typename Code> struct CandidateScans {
             next = x > split.threshold && x < next ? x : next;
         }
         if (split.how == MAPPED || (split.how == MISSING_RIGHT && next == MISSING<Code>)) return split.threshold;
-        return (split.threshold + next) / 2;
+        const uint32_t low = split.threshold - shift; // of the missing values alone nothing is known
+        if (!job.values || split.threshold < shift) return (split.threshold + next) / 2;
+        return CodeValues{job.values, job.n_values - 1}.cut(split.column, HALFWAY, low, next - shift) + shift;
     }
 
     // As TileScan::draw_mapped: change column_codes and their range to what the split sees.

@@ -6,6 +6,8 @@ SRS_INLINE double between(uint32_t hash, double low, double high) {
     return low + static_cast<double>(hash >> 8) * 0x1p-24 * (high - low);
 }
 
+constexpr uint32_t HALFWAY = 0x80000000u; // a hash that lies in the middle
+
 // The values of a block's codes, ascending in a column; a code past the end, of a damaged store, is the last.
 struct CodeValues {
     const double *values; // [columns][last + 1]

@@ -16,7 +16,8 @@ With h a hash of (node, feature), and codes from ``low`` to ``high`` at the node
 
 The best splits of a column are all of them: a threshold at each code of the node but the highest,
 with missing values above, and again with them below (where they are not alone: that was tried).
-Categories are put in the same random order. A chosen threshold moves midway to the next code.
+Categories are put in the same random order. A chosen threshold moves midway to the next code, or to
+its value where values are given.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ from srs_ooc.base.seeds import UINT32_MASK, Purpose, derive_array, lane_hashes, 
 from srs_ooc.trees.forest_reference import ALL_CODES, How, map_categories
 
 _TIE_FACTOR = 0x9E3779B1
+_HALFWAY = 0x80000000
+"""A hash that lies in the middle."""
 
 
 @dataclass(frozen=True)
@@ -148,12 +151,17 @@ class Drawer:
         for code, above in pairwise(values):
             if code < shift:
                 continue
-            recorded = code if how == How.MAPPED else (code + above) // 2
+            recorded = code if how == How.MAPPED else self._middle(column, code, above, shift)
             if how == How.MISSING_RIGHT and above == self.missing:
                 recorded = ALL_CODES
             own = tie ^ ((code + (shift << 16)) * _TIE_FACTOR & UINT32_MASK)
             rank = (own, -int(self.features[column]))
             yield Candidate(column, seen <= code, how, recorded, hash_, rank)
+
+    def _middle(self, column: int, code: int, above: int, shift: int) -> int:
+        if self.values is None or code < shift:
+            return (code + above) // 2
+        return self._cut(column, _HALFWAY, code - shift, above - shift) + shift
 
     def _number(
         self, column: int, codes: NDArray[np.int64], hash_: int, tie: tuple[int, ...]

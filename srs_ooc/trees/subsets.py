@@ -29,6 +29,7 @@ def takes_all_at_once(block: Block, response: Response, limits: TreeLimits, wide
     n_plain = int(response.is_regression)
     return (
         not block.tiled
+        and block.values is None
         and block.n_rows <= _native.MOST_SUBSET_ROWS
         and response.n_channels == n_plain
         and response.n_classes <= _native.MOST_SUBSET_CLASSES

@@ -77,7 +77,7 @@ def tree_problems(draw, most_rows=90, most_columns=150):
         min_decrease=draw(st.sampled_from([0, 1, 1 << 30])),
         splitter=draw(st.sampled_from(["random", "random", "best"])),
     )
-    by_value = limits.splitter == "random" and draw(st.booleans())
+    by_value = draw(st.booleans())
     return TreeProblem(
         codes,
         rng.random(q) < 0.4 if draw(st.booleans()) else None,

@@ -5,6 +5,8 @@ import pytest
 from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
+import srs_ooc as srs_ooc_python
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
@@ -66,9 +68,34 @@ def test_they_are_part_of_the_identity(store, tmp_path):
     assert "thresholds value" in error_of("run", store, "--out", out, "--thresholds", "rank")
 
 
-def test_best_splits_draw_none(store, tmp_path):
-    options = ("--splitter", "best", "--thresholds", "value")
-    assert "best splits are exact" in error_of("run", store, "--out", tmp_path / "x.run", *options)
+def test_best_splits_part_values_midway_as_those_of_scikit_learn(tmp_path):
+    tree = pytest.importorskip("sklearn.tree")
+    rng = np.random.default_rng(0)
+    values = np.exp(2 * rng.normal(size=(250, 3)))
+    numbers = np.log(values).sum(axis=1) ** 3
+    store = tmp_path / "t.zarr"
+    srs_ooc_python.ingest(values, store, target=numbers, task="regression")
+    (tmp_path / "rows.txt").write_text("\n".join(map(str, range(1, 61))))
+    told = tree.DecisionTreeRegressor(min_samples_leaf=4).fit(values[:60], numbers[:60])
+    expected, found = told.predict(values[60:]), {}
+    for thresholds in ("rank", "value"):
+        result = srs_ooc_python.run(
+            store,
+            out=tmp_path / f"{thresholds}.run",
+            iterations=1,
+            judge="positive",
+            q=3,
+            alpha="0",
+            rows=tmp_path / "rows.txt",
+            splitter="best",
+            min_samples_leaf=4,
+            thresholds=thresholds,
+            save_trees=True,
+        )
+        found[thresholds] = result.predict(values[60:]).to_numpy()[:, -1].astype(float)
+    alike = {name: np.isclose(one, expected, atol=0.1).mean() for name, one in found.items()}
+    assert alike["value"] == 1.0, alike
+    assert alike["rank"] < 1.0, alike
 
 
 def test_plan_counts_their_memory():
