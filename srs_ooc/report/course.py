@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from srs_ooc.report.source import Source
+from srs_ooc.results.history import Point, history_of
 
 BARS = 40
 POINTS = 500
@@ -15,19 +16,21 @@ _PIECE = 1 << 16
 
 @dataclass(frozen=True)
 class Discoveries:
-    """Features found by so many iterations.
+    """What was found, or led the ranking, by so many iterations.
 
     Attributes
     ----------
-    iterations, found : list of int
-        After each of these iterations, so many.
+    points : list of Point
+        By iterations.
     comes_last : bool
-        Whether the judge decides once, after the last iteration.
+        Whether the judge decides once, after the last iteration: points count what led then.
+    n_selected : int
+        Features selected in the end; 0 before the verdict.
     """
 
-    iterations: list[int]
-    found: list[int]
+    points: list[Point]
     comes_last: bool
+    n_selected: int
 
 
 @dataclass(frozen=True)
@@ -81,18 +84,10 @@ class Usage:
 
 
 def discoveries_of(source: Source) -> Discoveries:
-    """Return when features were found; of a judge that decides last, how many in the end."""
-    done = source.reading.n_iterations
-    if source.spec.concludes:
-        n = [] if source.reading.verdict is None else [source.reading.n_selected]
-        return Discoveries([done] * len(n), n, comes_last=True)
-    entered = np.sort(source.reading.kept.entered.astype(np.int64))
-    at, found = np.unique(entered, return_counts=True)
-    places = _thinned(len(at))
-    iterations = [0, *at[places].tolist(), done]
-    return Discoveries(
-        iterations, [0, *np.cumsum(found)[places].tolist(), len(entered)], comes_last=False
-    )
+    """Return when features were found; of a judge that decides last, what led until then."""
+    reading = source.reading
+    n_selected = 0 if reading.is_provisional else reading.n_selected
+    return Discoveries(history_of(source.ledger, reading), source.spec.concludes, n_selected)
 
 
 def draws_of(source: Source) -> Draws:

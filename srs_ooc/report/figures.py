@@ -67,17 +67,40 @@ def draw_levels(ax: Any, cut: Cut) -> None:
 
 
 def draw_discoveries(ax: Any, discoveries: Discoveries) -> None:
-    """Draw how many features were found by so many iterations."""
-    if discoveries.comes_last:
-        n = discoveries.found[-1] if discoveries.found else None
-        found = "no verdict yet" if n is None else f"{n:,} selected"
-        at = f"after {discoveries.iterations[-1]:,} iterations: " if discoveries.iterations else ""
-        _say(ax, f"This judge decides once, at the end:\n{at}{found}.")
+    """Draw how many features were found, or what led the ranking, by so many iterations."""
+    points = discoveries.points
+    if discoveries.comes_last and len(points) < 2:
+        _say(ax, "Too few iterations: what led the ranking was looked at once.")
         return
-    ax.step(discoveries.iterations, discoveries.found, where="post", color=BLUE)
+    iterations = [point.iterations for point in points]
+    if discoveries.comes_last:
+        _draw_leading(ax, discoveries, iterations)
+    else:
+        found = [point.found for point in points]
+        ax.step(iterations, found, where="post", color=BLUE)
+        ax.set_ylabel("features found")
     ax.set_ylim(bottom=0)
     ax.set_xlabel("iterations")
-    ax.set_ylabel("features found")
+
+
+def _draw_leading(ax: Any, discoveries: Discoveries, iterations: list[int]) -> None:
+    """Draw what the items were that led after so many iterations."""
+    points = discoveries.points
+    lines = (
+        ("as at the point before", [p.unchanged for p in points], GREY, "."),
+        ("decoys", [p.decoys for p in points], ORANGE, "x"),
+        ("features selected in the end", [p.found for p in points], BLUE, "o"),
+    )
+    for label, counts, colour, marker in lines:
+        known = [(x, n) for x, n in zip(iterations, counts, strict=True) if n is not None]
+        if known:
+            x, y = zip(*known, strict=True)
+            ax.plot(x, y, color=colour, marker=marker, markersize=4, linewidth=1.2, label=label)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.xaxis.set_minor_formatter("")
+    ax.set_ylabel(f"of the first {points[-1].leading}")
+    _legend(ax)
 
 
 def draw_draws(ax: Any, draws: Draws) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from srs_ooc import __version__
 from srs_ooc.base.terminal import visible
+from srs_ooc.report.course import Discoveries
 from srs_ooc.report.drawing import FIGURES, inline_svg, missing
 from srs_ooc.report.ends import Ends
 from srs_ooc.report.facts import Facts
@@ -69,6 +70,17 @@ _CAPTIONS = {
 }
 
 
+_LEADING = (
+    "What led the ranking of the iterations, before the closing stage and the verdict. Of its "
+    "first items, features and decoys alike: how many are features that were selected in the end, "
+    "how many are decoys, and how many led at the point before. Where lines are flat, more "
+    "iterations would change little. Marginally significant features are selected whether they "
+    "led or not."
+)
+_LEADING_SO_FAR = (
+    "How many of the first items of the ranking, features and decoys alike, led at the point "
+    "before. Which of them are decoys is looked up at the verdict."
+)
 _STEPS = " Scores fall in steps where a round of the closing stage ends."
 _CUT_WITH_DECOYS = (
     "Scores of features by rank, beside those of decoys, which are their own columns with the rows "
@@ -145,6 +157,9 @@ def _policy(style: str, script: str) -> str:
 def _caption(facts: Facts, name: str) -> tuple[str, str]:
     """Return title and caption of a figure; the cut's depends on the judge."""
     title, text = _CAPTIONS[name]
+    if name == "discoveries" and facts.discoveries.comes_last:
+        is_known = facts.discoveries.points[-1].found is not None
+        return title, _LEADING if is_known else _LEADING_SO_FAR
     if name != "cut":
         return title, text
     if any(facts.cut.is_decoy):
@@ -158,11 +173,19 @@ def _drawn(facts: Facts) -> list[str]:
     """Return the figures that have something to show."""
     empty = {
         "levels": not facts.cut.levels,
-        "discoveries": facts.discoveries.comes_last or not facts.discoveries.found[-1],
+        "discoveries": _is_idle(facts.discoveries),
         "accuracy": facts.held_out is None,
         "correlation": len(facts.correlations.names) < 2,
     }
     return [name for name in FIGURES if not empty.get(name, False)]
+
+
+def _is_idle(discoveries: Discoveries) -> bool:
+    """Return whether there is no course to show."""
+    points = discoveries.points
+    if discoveries.comes_last:
+        return len(points) < 2
+    return not points[-1].found
 
 
 def _columns(records: list[FeatureRecord]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from srs_ooc.results.comparison import Comparison, compare, side_of
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.export_formats import check_name
 from srs_ooc.results.frames import check_kind, frame_of, frame_of_columns
+from srs_ooc.results.history import Point, history_of
 from srs_ooc.results.html import page_of
 from srs_ooc.results.inventory import remove_run
 from srs_ooc.results.progress import Progress
@@ -131,6 +132,14 @@ class Result:
             reading = self.reading
             among = reading.selected() if only_selected else None
             return frame_of(kind, reading.record_type, islice(reading.records(among), top))
+
+    def history(self, kind: str = "pandas") -> Any:
+        """Return the course of the run, a row a :class:`srs_ooc.results.history.Point`.
+
+        ``kind`` and errors are those of :meth:`features`.
+        """
+        with self._ledger() as ledger:
+            return frame_of(kind, Point, history_of(ledger, self.reading))
 
     def why(self, name: str) -> str:
         """Say in one sentence why the feature called ``name`` is in or out.

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.state import Part
 from srs_ooc.evidence.model_scores import ModelScores
+from srs_ooc.evidence.ranking_history import RankingHistory
 from srs_ooc.evidence.steadiness import Steadiness
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.model_params import SUBSPACES
@@ -84,6 +85,7 @@ class Search:
         judge, tie = spec.make_judge(), key_of(spec.seed, Purpose.RANK_TIE)
         if spec.concludes:
             self.steadiness = observers[STEADINESS] = Steadiness(self.tally, tie)
+            observers[RankingHistory.name] = RankingHistory(self.tally, tie)
         ground = Ground(
             spec.n_items(n_features),
             n_candidates,

@@ -1,0 +1,78 @@
+"""What led a ranking is kept at few points, and is the same wherever a run was stopped."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from srs_ooc.base.records import Outcome
+from srs_ooc.evidence.ranking import best_items
+from srs_ooc.evidence.ranking_history import FIRST, LEADING, RankingHistory
+from srs_ooc.evidence.tally import Tally
+
+N_ITEMS, KEY = 150, 7
+
+
+class Saved:
+    facts = None
+
+    def __init__(self, state):
+        self.arrays = dict(state.arrays)
+
+
+def absorbed(history, tally, iteration):
+    rng = np.random.default_rng(iteration)
+    features = np.sort(rng.choice(N_ITEMS, 20, replace=False)).astype(np.uint32)
+    outcome = Outcome(features, rng.integers(0, 1 << 20, 20))
+    tally.absorb(iteration, outcome)
+    history.absorb(iteration, outcome)
+
+
+def kept_of(stops, until=400):
+    tally = Tally(N_ITEMS, wins=False)
+    history = RankingHistory(tally, KEY)
+    for iteration in range(until):
+        if iteration in stops:
+            saved = Saved(history.state())
+            history = RankingHistory(tally, KEY)
+            history.restore(saved)
+        absorbed(history, tally, iteration)
+    return history.state().arrays
+
+
+WHOLE = kept_of(())
+
+
+@given(st.sets(st.integers(0, 399), max_size=4))
+def test_it_is_the_same_wherever_a_run_was_stopped(stops):
+    found = kept_of(stops)
+    assert found["iterations"].tolist() == WHOLE["iterations"].tolist()
+    assert np.array_equal(found["items"], WHOLE["items"])
+
+
+def test_it_holds_the_first_of_the_ranking_at_points_ever_further_apart():
+    tally = Tally(N_ITEMS, wins=False)
+    history = RankingHistory(tally, KEY)
+    for iteration in range(FIRST):
+        absorbed(history, tally, iteration)
+    kept = history.state().arrays
+    assert kept["iterations"].tolist() == [FIRST]
+    assert np.array_equal(kept["items"][0], best_items(tally, LEADING, KEY))
+    assert WHOLE["iterations"].tolist() == [100, 134, 179, 239, 319]
+
+
+def test_its_size_is_bounded_whatever_the_length_of_the_run():
+    history = RankingHistory(Tally(3, wins=False), KEY)
+    nothing = Outcome(np.zeros(0, np.uint32), np.zeros(0, np.int64))
+    n_done = 0
+    while n_done < 10**8:
+        n_done = max(n_done + 1, history._next)
+        history.absorb(n_done - 1, nothing)
+    items = history.state().arrays["items"]
+    assert len(items) < 50
+    assert items.shape[1] == 3
+
+
+def test_a_run_that_was_begun_without_one_goes_on_with_one():
+    history = RankingHistory(Tally(3, wins=False), KEY)
+    history.restore(Saved(history.state()))
+    assert not history.state().arrays
