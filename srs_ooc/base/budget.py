@@ -55,6 +55,11 @@ def growth_counted() -> Iterator[None]:
         _start.reset(token)
 
 
+def growth_counts() -> bool:
+    """Return whether caps are on growth here."""
+    return _start.get() is not None
+
+
 def resident_nbytes() -> int:
     """Return the resident size of this process now; where only growth counts, its growth."""
     start = _start.get()

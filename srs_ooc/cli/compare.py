@@ -39,6 +39,8 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
         return
     for name, value in _lines(found):
         say(f"{name:<20}{value}")
+    for name, values in found.differences.items():
+        say(f"  {name.replace('_', '-'):<18}{' / '.join(map(_option, values))}")
 
 
 def _side(run: Path, cap_nbytes: int) -> Side:
@@ -56,9 +58,6 @@ def _option(value: object) -> str:
 def _lines(found: Comparison) -> list[tuple[str, str]]:
     shared = "" if found.jaccard is None else f" ({found.jaccard:.0%} of those either selects)"
     alike = "-" if found.rank_correlation is None else f"{found.rank_correlation:.3f}"
-    differing = [
-        f"{name} {_option(a)} / {_option(b)}" for name, (a, b) in found.differences.items()
-    ]
     return [
         ("store", "the same" if found.same_store else "not the same"),
         ("iterations", " / ".join(f"{n:,}" for n in found.n_iterations)),
@@ -67,6 +66,6 @@ def _lines(found: Comparison) -> list[tuple[str, str]]:
         ("rank correlation", f"{alike} (of {found.n_ranked:,} among the first 1,000 of both)"),
         ("only by the first", ", ".join(found.only_first) or "none"),
         ("only by the second", ", ".join(found.only_second) or "none"),
-        ("options", "; ".join(differing) or "the same"),
         *([("note", "a verdict is still to come")] if found.is_provisional else []),
+        ("options", "these differ:" if found.differences else "the same"),
     ]

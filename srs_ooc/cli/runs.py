@@ -8,8 +8,7 @@ from srs_ooc.cli.output import say, stream_json, stream_table
 from srs_ooc.results.inventory import list_runs
 
 _COLUMNS = {
-    "path": 32, "kind": 7, "state": 14, "iterations": 10, "n_selected": 10, "n_rows": 8,
-    "n_features": 10,
+    "path": 32, "kind": 7, "state": 14, "done": 18, "n_selected": 10, "n_rows": 8, "n_features": 10,
 }  # fmt: skip
 
 
@@ -21,9 +20,11 @@ def runs_command(folder: Path, as_json: bool) -> None:
 
     \b
     path, kind                where it is from FOLDER; run, network or store
-    state                     running, stopped or finished; of a network running or
-                              kept; of a store complete
-    iterations, n_selected    of a run
+    state                     running, stopped or finished; of a store complete
+    done                      iterations of a run, targets of a network, of how many;
+                              with --json iterations, iterations_asked, targets_done,
+                              n_targets
+    n_selected                of a run
     n_rows, n_features        of a store
     """
     found = list_runs(folder)

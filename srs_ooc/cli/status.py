@@ -36,6 +36,8 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
                                 as expected when the run was made, or null
       store                     where the store is
       trees_nbytes              bytes of the trees kept; null if none are
+      memory_is_growth          whether peak_rss_mb is by how much the process grew, as
+                                of runs made from Python
     """
     budget = Budget(memory_mb * MB)
     budget.grant("ledger and verdict", READING_NBYTES)
@@ -47,7 +49,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
         echo_json(values_of(status))
         return
     for name, value in _lines(status):
-        say(f"{name:<12}{value}")
+        say(f"{name:<13}{value}")
 
 
 def _lines(status: Status) -> list[tuple[str, str]]:
@@ -55,12 +57,12 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         ("state", status.state),
         ("iterations", f"{status.iterations} of {status.iterations_asked}"),
         ("selected", _selected(status)),
-        ("memory", f"{status.peak_rss_mb:.0f} of {status.memory_mb} MB (peak)"),
+        ("memory", status.memory),
         ("time", f"{status.seconds:.1f} s of work"),
         ("store", status.store),
         *((name, _listed(values)) for name, values in status.parts.items()),
-        ("kept", "no trees" if status.trees_nbytes is None
-                 else f"trees, {describe_nbytes(status.trees_nbytes)}"),
+        ("saved trees", "none" if status.trees_nbytes is None
+                        else describe_nbytes(status.trees_nbytes)),
         ("rows", status.rows),
         ("excluded", status.excluded),
         ("planned", _planned(status)),
@@ -68,7 +70,7 @@ def _lines(status: Status) -> list[tuple[str, str]]:
 
 
 def _selected(status: Status) -> str:
-    if "fdr" in status.parts["judge"] and status.state != "finished":
+    if status.is_provisional:
         return "no verdict yet: it comes after the iterations"
     return f"{status.n_selected} features"
 

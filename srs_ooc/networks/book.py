@@ -12,7 +12,7 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.state import State, Stateful
 from srs_ooc.runs.ledger import Ledger, Progress
-from srs_ooc.runs.place import NETWORK
+from srs_ooc.runs.place import N_TARGETS, NETWORK
 
 SHARD_NBYTES = 2 * MB
 """Weights of so many targets are written together as about so many bytes take."""
@@ -119,8 +119,17 @@ def shard_nbytes(n_targets: int, n_regulators: int) -> int:
     return COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
 
 
-def open_book(folder: Path, identity: dict[str, Any], inputs: dict[str, NDArray[Any]]) -> Ledger:
+def open_book(folder: Path, identity: dict[str, Any], n_targets: int) -> Ledger:
     """Open the ledger of a network for writing, creating it if there is none.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is, or is to be.
+    identity : dict
+        What the weights depend on, JSON-ready.
+    n_targets : int
+        Targets to be worked on, for those who look at it meanwhile.
 
     Raises
     ------
@@ -128,7 +137,7 @@ def open_book(folder: Path, identity: dict[str, Any], inputs: dict[str, NDArray[
         If what is there is a run, or a network of another identity: the differences are named.
     """
     if not folder.exists():
-        Ledger.create(folder, {NETWORK: identity}, inputs)
+        Ledger.create(folder, {NETWORK: identity, N_TARGETS: n_targets}, {})
         return Ledger(folder, writable=True)
     ledger = Ledger(folder, writable=True)
     try:

@@ -72,7 +72,7 @@ def work_on_network(
         genes = find_genes(store, named, spare)
         _check_options(store, request, inputs, genes)
         work = _Work(store, request, inputs, genes)
-        with closing(open_book(request.folder, work.identity(), {})) as ledger:
+        with closing(open_book(request.folder, work.identity(), len(genes.targets))) as ledger:
             book = EdgeBook(ledger, len(genes.targets), len(genes.regulators))
             n_duplicates, duplicates = work.work(book, watch, note)
             n_edges = 0

@@ -73,6 +73,8 @@ class Usage:
         The cap, and the largest size, the closing stage and the verdict included.
     total_seconds : float
         Seconds of work in all.
+    is_growth : bool
+        Whether sizes are by how much the process grew, as of a run made from Python.
     """
 
     iterations: list[int]
@@ -81,6 +83,7 @@ class Usage:
     cap_mb: float
     peak_mb: float
     total_seconds: float
+    is_growth: bool
 
 
 def discoveries_of(source: Source) -> Discoveries:
@@ -132,6 +135,7 @@ def usage_of(source: Source) -> Usage:
         float(source.status.memory_mb),
         source.status.peak_rss_mb,
         source.status.seconds,
+        source.status.memory_is_growth,
     )
 
 

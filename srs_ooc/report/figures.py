@@ -85,21 +85,26 @@ def draw_discoveries(ax: Any, discoveries: Discoveries) -> None:
 
 def _draw_leading(ax: Any, discoveries: Discoveries, iterations: list[int]) -> None:
     """Draw what the items were that led after so many iterations."""
-    points = discoveries.points
+    points, n_leading = discoveries.points, discoveries.points[-1].leading or 1
+    n_selected = min(discoveries.n_selected, n_leading)
     lines = (
-        ("as at the point before", [p.unchanged for p in points], GREY, "."),
-        ("decoys", [p.decoys for p in points], ORANGE, "x"),
-        ("features selected in the end", [p.found for p in points], BLUE, "o"),
+        ("the same as at the point before", [p.unchanged for p in points], n_leading, GREY),
+        ("decoys", [p.decoys for p in points], n_leading, ORANGE),
+        (f"selected features, of {n_selected}", [p.found for p in points], n_selected, BLUE),
     )
-    for label, counts, colour, marker in lines:
+    for label, counts, whole, colour in lines:
         known = [(x, n) for x, n in zip(iterations, counts, strict=True) if n is not None]
-        if known:
-            x, y = zip(*known, strict=True)
-            ax.plot(x, y, color=colour, marker=marker, markersize=4, linewidth=1.2, label=label)
+        if known and whole:
+            shares = [n / whole for _, n in known]
+            at = [x for x, _ in known]
+            ax.plot(at, shares, color=colour, marker="o", markersize=3, linewidth=1.2, label=label)
     ax.set_xscale("log")
+    ax.xaxis.get_major_locator().set_params(subs=(1, 2, 5))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_formatter("")
-    ax.set_ylabel(f"of the first {points[-1].leading}")
+    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.set_ylim(top=1.04)
+    ax.set_ylabel(f"among the first {n_leading}")
     _legend(ax)
 
 
@@ -168,7 +173,7 @@ def draw_memory(ax: Any, usage: Usage) -> None:
     ax.set_ylim(0, 1.08 * max(usage.cap_mb, usage.peak_mb))
     ax.set_xlim(left=0)
     ax.set_xlabel("seconds of work")
-    ax.set_ylabel("MB")
+    ax.set_ylabel("MB grown" if usage.is_growth else "MB")
     _legend(ax)
 
 

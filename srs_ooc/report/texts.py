@@ -41,10 +41,7 @@ def _lines(facts: Facts) -> Iterator[str]:
         yield from (f"| {size} | {score} | {error} |" for size, score, error in scored)
     usage = facts.usage
     yield from ("", "## Time and memory", "")
-    yield (
-        f"{usage.total_seconds:.1f} s of work; at most {usage.peak_mb:.0f} MB of "
-        f"{usage.cap_mb:.0f} MB."
-    )
+    yield f"{usage.total_seconds:.1f} s of work; memory: {facts.status.memory}."
     yield from ("", "## How to repeat it", "", "```", *map(visible, facts.repeat.commands), "```")
     yield from ("", *(f"- {_escaped(note)}" for note in facts.repeat.notes))
     known = facts.repeat.versions | facts.repeat.fingerprints

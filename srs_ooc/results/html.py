@@ -35,7 +35,7 @@ def _facts(status: Status) -> str:
         "iterations": f"{status.iterations} of {status.iterations_asked}",
         "selected": counted(status.n_selected, "feature"),
         "run": f"method {run['method']}, judge {run['judge']}, q {q}, seed {run['seed']}",
-        "memory": f"{status.peak_rss_mb:.0f} of {status.memory_mb} MB (peak)",
+        "memory": status.memory,
         "time": f"{status.seconds:.1f} s of work",
         "store": status.store,
     }

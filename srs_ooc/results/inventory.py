@@ -12,7 +12,7 @@ from srs_ooc.results.status import status_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.lock import hold, is_held
 from srs_ooc.runs.ledger.records import FILE
-from srs_ooc.runs.place import NETWORK
+from srs_ooc.runs.place import N_TARGETS, NETWORK
 from srs_ooc.store.store import Store
 
 _DEEPEST = 3
@@ -30,14 +30,16 @@ class Found:
     kind : str
         ``run``, ``network`` (what is done of one) or ``store``.
     state : str
-        Of a run: running, stopped or finished; of a network: running or kept; of a store: complete;
-        ``cannot be read`` of any.
-    iterations, n_selected : int or None
-        Of a run.
+        Of a run or network: running, stopped or finished; of a store: complete; ``cannot be read``
+        of any.
+    iterations, iterations_asked, n_selected : int or None
+        Of a run; nothing is selected before its verdict.
     store : str or None
         Of a run: the path of its store.
     n_rows, n_features : int or None
         Of a store.
+    targets_done, n_targets : int or None
+        Of a network; how many there are is not known of one begun by an earlier version.
     """
 
     path: str
@@ -48,6 +50,19 @@ class Found:
     store: str | None = None
     n_rows: int | None = None
     n_features: int | None = None
+    iterations_asked: int | None = None
+    targets_done: int | None = None
+    n_targets: int | None = None
+
+    @property
+    def done(self) -> str | None:
+        """What is done of a run or a network, as text."""
+        if self.iterations is not None:
+            return f"{self.iterations:,} of {self.iterations_asked:,}"
+        if self.targets_done is None:
+            return None
+        of = "" if self.n_targets is None else f" of {self.n_targets:,}"
+        return f"{self.targets_done:,}{of} targets"
 
 
 def list_runs(folder: str | Path = ".") -> list[Found]:
@@ -83,13 +98,29 @@ def _run(path: Path, name: str) -> Found:
         ledger = Ledger(path, writable=False)
         try:
             if ledger.has_meta(NETWORK):
-                return Found(name, "network", "running" if is_held(path) else "kept")
+                return _network(ledger, name)
             status = status_of(ledger)
         finally:
             ledger.close()
     except SrsOocError:
         return Found(name, "run", "cannot be read")
-    return Found(name, "run", status.state, status.iterations, status.n_selected, status.store)
+    return Found(
+        name,
+        "run",
+        status.state,
+        status.iterations,
+        None if status.is_provisional else status.n_selected,
+        status.store,
+        iterations_asked=status.iterations_asked,
+    )
+
+
+def _network(ledger: Ledger, name: str) -> Found:
+    done = ledger.progress().iteration
+    n_targets = ledger.meta(N_TARGETS) if ledger.has_meta(N_TARGETS) else None
+    at_work = "running" if is_held(ledger.run) else "stopped"
+    state = "finished" if done == n_targets else at_work
+    return Found(name, "network", state, targets_done=done, n_targets=n_targets)
 
 
 def _store(path: Path, name: str) -> Found:

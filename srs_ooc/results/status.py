@@ -7,6 +7,7 @@ from srs_ooc.base.params import Params, Share
 from srs_ooc.base.sizes import megabytes
 from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.results.verdict import VerdictReading
+from srs_ooc.runs.growth import is_growth
 from srs_ooc.runs.ledger import Ledger, is_held
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.place import spec_of
@@ -17,6 +18,9 @@ from srs_ooc.runs.spec import RunSpec, declared, is_of_a_method
 @dataclass(frozen=True)
 class Status:
     """Where a run stands; ``state`` is running, stopped or finished; sizes in MB of 10**6 bytes.
+
+    ``peak_rss_mb`` is of the process; with ``memory_is_growth``, of a run made from Python, by how
+    much the process grew.
 
     ``parts`` has the options of the run's identity as each part settled them: ``run``, ``method``,
     ``judge``, ``trees``. What was planned when the run was made stands beside what happened; None
@@ -38,6 +42,19 @@ class Status:
     planned_seconds_per_iteration: float | None
     store: str
     trees_nbytes: int | None
+    memory_is_growth: bool
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether a verdict is still to come."""
+        return "fdr" in self.parts["judge"] and self.state != "finished"
+
+    @property
+    def memory(self) -> str:
+        """The largest size and the cap, as text."""
+        peak = f"{self.peak_rss_mb:.0f}" if self.peak_rss_mb >= 1 else "under 1"
+        of = "growth of the program that ran it" if self.memory_is_growth else "peak"
+        return f"{peak} of {self.memory_mb} MB ({of})"
 
 
 def status_of(ledger: Ledger) -> Status:
@@ -66,6 +83,7 @@ def status_of(ledger: Ledger) -> Status:
         planned_seconds_per_iteration=planned.get("seconds_per_iteration"),
         store=str(ledger.meta("store")[0]),
         trees_nbytes=ledger.meta(VALID),
+        memory_is_growth=is_growth(ledger),
     )
 
 

@@ -17,6 +17,8 @@ PLACES = "store"
 
 NETWORK = "network"
 """Fact that says that a ledger is a network's, and which."""
+N_TARGETS = "n_targets"
+"""Fact that says how many targets a network is of."""
 
 
 def spec_of(ledger: Ledger) -> RunSpec:

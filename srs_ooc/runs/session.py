@@ -12,6 +12,7 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.runs.base_models import check_cluster, check_table, folds_of
+from srs_ooc.runs.growth import note_growth
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest, inputs_of, resolve
 from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger, saves_trees
@@ -239,6 +240,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
         if value is not None and value != ledger.meta(name):
             ledger.set_meta(name, value)
     _note_until_stable(ledger, request)
+    note_growth(ledger)
     until = max(int(ledger.meta("iterations")), ledger.progress().iteration)
     if is_done(ledger, until):
         return

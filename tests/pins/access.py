@@ -141,7 +141,7 @@ def status_of_run(run):
     """The status without times, sizes of memory and places."""
     machine = {
         "seconds", "seconds_per_iteration", "planned_seconds_per_iteration",
-        "memory_mb", "peak_rss_mb", "store",
+        "memory_mb", "peak_rss_mb", "memory_is_growth", "store",
     }  # fmt: skip
     status = json_of("status", run, "--json")
     pinned = {"permutations": "replays"}  # the name of the option when it was pinned

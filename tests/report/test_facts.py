@@ -121,6 +121,7 @@ def test_usage_is_what_the_ledger_noted():
         assert usage.iterations[-1] == source.reading.n_iterations
         assert usage.cap_mb == 4000
         assert usage.total_seconds == source.status.seconds
+        assert usage.is_growth
 
 
 def titles_of(kind, **changed):

@@ -43,15 +43,18 @@ def test_runs_and_stores_of_a_folder_are_listed(folder):
     assert (found["t.zarr"].n_rows, found["t.zarr"].n_features) == (100, 30)
     assert found["deep/bad.run"].state == "cannot be read"
     assert json.loads(called("runs", folder, "--json"))[0] == vars(found["0.run"])
+    assert "300 of 300" in called("runs", folder)
     assert "no runs" in called("runs", folder / "t.zarr" / "codes")
     with pytest.raises(RunError, match="expected a folder"):
         list_runs(folder / "nowhere")
 
 
 def test_a_network_is_listed_as_one(tmp_path):
-    open_book(tmp_path / "n.network", {"trees": 3}, {}).close()
+    open_book(tmp_path / "n.network", {"trees": 3}, 4).close()
     (found,) = list_runs(tmp_path)
-    assert (found.kind, found.state) == ("network", "kept")
+    assert (found.kind, found.state) == ("network", "stopped")
+    assert found.done == "0 of 4 targets"
+    assert "0 of 4 targets" in called("runs", tmp_path)
 
 
 def test_a_run_compared_with_itself_is_the_same(folder):
@@ -70,7 +73,9 @@ def test_what_two_runs_select_and_how_they_differ(folder):
     assert found.n_both == len(set(first.selected) & set(second.selected))
     assert set(found.only_first) == set(first.selected) - set(second.selected)
     assert -1 <= found.rank_correlation <= 1
-    assert "seed 0 / 1" in called("compare", first.run, second.run)
+    lines = called("compare", first.run, second.run).splitlines()
+    assert lines[-1].split() == ["seed", "0", "/", "1"]
+    assert all(len(line) < 100 for line in lines if "only by" not in line)
 
 
 @given(st.permutations(range(6)))
