@@ -12,7 +12,7 @@ from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.cli.ingest_report import report_forecast, report_store
-from srs_ooc.cli.ingest_sources import Sources, with_workers
+from srs_ooc.cli.ingest_sources import IngestCommand, Sources, with_workers
 from srs_ooc.cli.shows import progress_option
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.ingestion.destination import made_first_at, make_at
@@ -22,7 +22,7 @@ from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
 
 
-@click.command("ingest")
+@click.command("ingest", cls=IngestCommand)
 @click.argument("tables", metavar="SOURCE...", nargs=-1, required=True,
                 type=click.Path(path_type=Path))  # fmt: skip
 @click.argument("store", type=STORE)
@@ -45,6 +45,13 @@ from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
     default="drop",
     show_default=True,
     help="Leave rows without a target out, or refuse the table.",
+)
+@click.option(
+    "--min-class-rows",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Refuse classes of fewer rows, which are often no classes. [default: 2, of a table of 20 "
+    "rows or more]",
 )
 @click.option("--row-ids", metavar="NAME", help="Column of row ids. [default: rows are numbered]")
 @click.option(
@@ -154,6 +161,7 @@ def ingest_command(
     no_target: bool,
     task: str,
     missing_target: str,
+    min_class_rows: int | None,
     row_ids: str | None,
     ignore: tuple[str, ...],
     kinds: tuple[str, ...],
@@ -189,18 +197,17 @@ def ingest_command(
     Text tables may be plain or compressed with gzip, xz, bzip2 or zstd; .npy and .npz (also of
     SciPy's sparse matrices), Parquet, Feather and svmlight files are read as they are. All columns
     but those named otherwise are features: numbers, or texts, which are categories. Missing values
-    are stored as such. STORE appears complete or not at all; at a URL
-    (s3://, gs://, az://) it is made in $SRS_OOC_CACHE_DIR first, then copied.
+    are stored. STORE appears whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
     """
     _check_sources(tables)
     sample_table = _sample_table(orient, samples, id_name, target, covariates)
-    side = _side_columns(sample_table, names, target, target_file)
     options = IngestOptions(
         target=target,
         task=task,
         missing_target=missing_target,
+        min_class_rows=min_class_rows,
         row_ids=row_ids,
-        ignore=tuple(name for text in ignore for name in _names(text)),
+        ignore=tuple(name for text in ignore for name in (_names(text) if text else ("",))),
         kinds=ForcedKinds(tuple(map(pair_of, kinds)), kinds_file),
         weights=weights,
         strata=_names(strata),
@@ -213,7 +220,7 @@ def ingest_command(
         overwrite=overwrite,
         no_target=no_target,
     )
-    sources = Sources(tables, side, **workers)
+    sources = Sources(tables, _side_columns(sample_table, names, target, target_file), **workers)
     if dry_run:
         _foretell(sources, store, options)
     else:

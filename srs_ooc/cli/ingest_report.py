@@ -1,11 +1,17 @@
 """What `ingest` prints: what an ingest would take, and what was found out about a table."""
 
+from pathlib import Path
+
+import numpy as np
+
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.cli.output import say
 from srs_ooc.ingestion.forecast import Forecast
+from srs_ooc.ingestion.remarks import remarks_of
 from srs_ooc.store.kinds import describe_counts
 from srs_ooc.store.manifest import NO_TARGET, Manifest
+from srs_ooc.store.store import Store
 
 
 def report_forecast(found: Forecast, cap: int) -> None:
@@ -21,8 +27,31 @@ def report_forecast(found: Forecast, cap: int) -> None:
     say(f"memory: --memory-mb {found.least_mb} or more; {cap // MB} is {words}")
 
 
+CLASSES_SHOWN = 8
+
+
 def report_store(store: Place, manifest: Manifest) -> None:
-    """Say what is in a new store, and what of it was found rather than said."""
+    """Say what is in a new store, what of it was found rather than said, and what is unusual."""
+    _report_manifest(store, manifest)
+    if isinstance(store, Path):
+        for remark in remarks_of(Store.open(store)):
+            say(f"note: {remark}")
+
+
+def _class_counts(store: Place, manifest: Manifest) -> str:
+    """Return the rows of each class, the largest first; nothing of a store at a URL."""
+    if not isinstance(store, Path):
+        return ""
+    target = Store.open(store).target()
+    rows = np.bincount(target.astype(np.int64), minlength=len(manifest.classes))
+    order = np.argsort(-rows, kind="stable")
+    shown = [f"{manifest.classes[i]} {rows[i]}" for i in order[:CLASSES_SHOWN].tolist()]
+    rest = order[CLASSES_SHOWN:]
+    more = f", {len(rest)} more of {rows[rest].min()} to {rows[rest].max()}" if len(rest) else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def _report_manifest(store: Place, manifest: Manifest) -> None:
     inferred = manifest.inferred
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
     last = ", the last column" if inferred.get("target") else ""
@@ -31,11 +60,24 @@ def report_store(store: Place, manifest: Manifest) -> None:
         say(f"target: {NO_TARGET}")
     else:
         say(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
+    if manifest.classes and (counts := _class_counts(store, manifest)):
+        say(f"rows of each class: {counts}")
     if task := inferred.get("task"):
         say(f"task: {task}, as found")
     if manifest.n_dropped_rows:
         say(f"rows without a target, left out: {manifest.n_dropped_rows}")
     say(f"kinds: {describe_counts(manifest.kind_counts)}")
+    _report_found(manifest)
+    if manifest.n_missing_cells:
+        say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
+    kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
+    size = describe_nbytes(manifest.codes_nbytes)
+    say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")
+
+
+def _report_found(manifest: Manifest) -> None:
+    """Say what the rows have besides a target, and what of the table was found."""
+    inferred = manifest.inferred
     for what, columns in manifest.row_columns.items():
         say(f"{what}: {', '.join(map(repr, columns))}")
     for side, words in (
@@ -53,8 +95,3 @@ def report_store(store: Place, manifest: Manifest) -> None:
         say(f"names: {names}, since none were given")
     if separator := inferred.get("separator"):
         say(f"separator: {separator}, as found in the first lines")
-    if manifest.n_missing_cells:
-        say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
-    kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
-    size = describe_nbytes(manifest.codes_nbytes)
-    say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")

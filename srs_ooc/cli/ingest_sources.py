@@ -3,6 +3,7 @@
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -14,6 +15,24 @@ from srs_ooc.ingestion.piece_workers import on_workers
 from srs_ooc.ingestion.pieces import ingest_pieces
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.manifest import Manifest
+
+
+class IngestCommand(click.Command):
+    """Says what is missing where only one path is given, which may be either."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; a table alone gets a command to copy."""
+        files = [arg for arg in args if not arg.startswith("-") and Path(arg).is_file()]
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            if len(files) != 1:
+                raise
+            store = quote(str(Path(files[0]).with_suffix(".zarr")))
+            raise UsageError(
+                f"expected SOURCE and STORE, found only {files[0]}. Name the store to make, too: "
+                f"srs-ooc ingest {quote(files[0])} {store}"
+            ) from error
 
 
 def with_workers(command: Any) -> Any:

@@ -173,6 +173,7 @@ trees_per_subspace : optional
             groups=None if data.groups is None else list(data.groups),
             memory_mb=DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb,
             keep_values=keeps_values,
+            min_class_rows=1,
         )
         return Store.open(folder / "fit.zarr")
 

@@ -8,6 +8,7 @@ codes, which are its values too, their places in it.
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,14 @@ from srs_ooc.ingestion.labels import text_of
 from srs_ooc.ingestion.memory import CATEGORY_WORK_NBYTES
 from srs_ooc.ingestion.row_columns import KeptRows, shown
 from srs_ooc.ingestion.scratch import joined
-from srs_ooc.ingestion.texts import TextCoder
+from srs_ooc.ingestion.texts import TO_UTF8, TextCoder
 from srs_ooc.store.chunks import SyncedFile
 from srs_ooc.store.coding import code_columns, max_codes
 from srs_ooc.store.layout import small_file
 
 _PIECE_CELLS = 1 << 17
+NAMED = 10
+"""Columns that an error names besides the first."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ class CategoryCoder:
         codes = np.empty(ranks.shape, self._code_dtype)
         width = min(max_codes(self._code_dtype), ranks.shape[1])
         facts = code_columns(ranks, codes, ranges=width)
+        self._check_repeated(start, rows, values, facts.n_codes)
         for i, row in enumerate(rows.tolist()):
             n_codes = int(facts.n_codes[i])
             self._check(start + row, n_codes, values[row], exact=bool(facts.exact[i]))
@@ -128,8 +132,7 @@ class CategoryCoder:
                 at = int(wrong.argmax())
                 where, text = self._kinds.cell(start + row, at, float(line[at]))
                 raise InputError(
-                    f"{where}: expected a category as UTF-8 text, found {text}. Convert the table "
-                    "to UTF-8."
+                    f"{where}: expected a category as UTF-8 text, found {text}. {TO_UTF8}"
                 )
 
     def _check(
@@ -146,16 +149,34 @@ class CategoryCoder:
                 f"{where}: expected at most {most} categories, found another ({text}). Leave the "
                 f"column out with --ignore,{wider} or merge categories."
             )
-        is_forced = self._kinds.forced[feature] != FREE
-        if len(there) > 1 and n_codes == len(there) and not is_forced:
-            row = int(there[0])
-            where, text = self._kinds.cell(feature, row, float(numbers[row]))
-            raise InputError(
-                f"{where}: expected a number, or a category that occurs more than once in the "
-                f"column, found {text}, and {n_codes} different texts in all. If they identify the "
-                "rows, name the column with --row-ids or leave it out with --ignore; if they are "
-                "categories all the same, say --kind NAME=categorical."
-            )
+
+    def _check_repeated(
+        self,
+        start: int,
+        rows: NDArray[np.intp],
+        values: NDArray[np.float64],
+        n_codes: NDArray[np.integer[Any]],
+    ) -> None:
+        """Refuse features whose texts are all different, as many of them as are known here."""
+        n_there = (~np.isnan(values[rows])).sum(axis=1)
+        is_free = self._kinds.forced[start + rows] == FREE
+        wrong = rows[(n_there > 1) & (n_codes == n_there) & is_free].tolist()
+        if not wrong:
+            return
+        cells = []
+        for row in wrong[: NAMED + 1]:
+            at = int(np.flatnonzero(~np.isnan(values[row]))[0])
+            cells.append(self._kinds.cell(start + row, at, float(values[row, at])))
+        (where, text), *others = cells
+        named = ", ".join(place.rpartition(": ")[2] for place, _ in others[:NAMED])
+        more = f" The same holds of {named}{', ...' * (len(wrong) > NAMED + 1)}." if others else ""
+        raise InputError(
+            f"{where}: expected a number, or a category that occurs more than once in the column, "
+            f"found {text}, and {int(n_there[rows == wrong[0]][0])} different texts in all.{more} "
+            "If they identify the rows, name the column with --row-ids or leave it out with "
+            "--ignore A,B; if they are categories all the same, say --kind NAME=categorical; if "
+            "each row is a feature and each column a sample, say --orient features."
+        )
 
     def _write(self, texts: list[bytes]) -> None:
         blob, ends = joined(texts)

@@ -46,6 +46,8 @@ class IngestOptions:
         What the target is; found out if auto.
     missing_target : {'drop', 'refuse'}
         What becomes of rows without a target.
+    min_class_rows : int or None
+        A class of fewer rows is refused; None as :func:`class_checks.check_counts` has it.
     kinds : ForcedKinds
         Kinds of feature that are not to be found out.
     weights, groups : str or None
@@ -75,6 +77,7 @@ class IngestOptions:
     target: str | None = None
     task: str = "auto"
     missing_target: str = "drop"
+    min_class_rows: int | None = None
     kinds: ForcedKinds = field(default_factory=ForcedKinds)
     weights: str | None = None
     strata: Sequence[str] = ()

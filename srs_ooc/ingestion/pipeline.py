@@ -9,7 +9,7 @@ from typing import Any
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import flag_given, megabytes_given, place_given
+from srs_ooc.base.given import flag_given, megabytes_given, place_given, whole_given
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
@@ -44,6 +44,7 @@ def ingest(
     ignore: Sequence[str] = (),
     task: str = "auto",
     missing_target: str = "drop",
+    min_class_rows: int | None = None,
     kinds: Mapping[str, str] | None = None,
     weights: Any = None,
     strata: Any = None,
@@ -77,6 +78,9 @@ def ingest(
         What the target is; found out if ``auto``.
     missing_target : {'drop', 'refuse'}
         Whether rows without a target are left out, or refused.
+    min_class_rows : int, optional
+        Classes of fewer rows are refused: they are often no classes. 1 takes them all; by default 2
+        of a table of 20 rows or more.
     kinds : mapping of str to str, optional
         Kinds (``numeric``, ``integer``, ``boolean``, ``categorical``) of columns by name; the
         others are found out.
@@ -128,6 +132,7 @@ def ingest(
         ignore=ignore,
         task=task,
         missing_target=missing_target,
+        min_class_rows=whole_given(min_class_rows, "min_class_rows"),
         kinds=ForcedKinds(tuple((kinds or {}).items())),
         weights=weights if isinstance(weights, str) else None,
         strata=names_of_strata if by_name else (),
@@ -138,21 +143,23 @@ def ingest(
         overwrite=flag_given(overwrite, "overwrite"),
         no_target=flag_given(no_target, "no_target"),
     )
-    given = columns | {"strata": None if by_name else strata}
-    side = SideColumns(
-        names=Path(names) if isinstance(names, str) else names,
-        columns={
-            what: [(what.replace("_", " "), item)]
-            for what, item in given.items()
-            if item is not None and not isinstance(item, str)
-        },
-    )
+    side = _side_columns(names, columns | {"strata": None if by_name else strata})
     return make_at(
         place_given(store, "store"),
         lambda path: ingest_table(table, path, options, progress, side=side),
         overwrite=overwrite,
         progress=progress,
     )
+
+
+def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:
+    """Return names and row columns that were given as such, not by the name of a column."""
+    columns = {
+        what: [(what.replace("_", " "), item)]
+        for what, item in given.items()
+        if item is not None and not isinstance(item, str)
+    }
+    return SideColumns(Path(names) if isinstance(names, str) else names, columns)
 
 
 def _check_named(columns: Mapping[str, Any], names_of_strata: Sequence[str]) -> None:

@@ -134,6 +134,7 @@ class RowColumns:
             self._scratch,
             task="regression" if options.no_target else options.task,
             refuse_missing=options.missing_target == "refuse",
+            min_class_rows=options.min_class_rows,
         )
         arrays, kept = {}, target.kept
         if "weights" in columns:

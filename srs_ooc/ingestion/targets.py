@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.sizes import describe_nbytes
+from srs_ooc.ingestion.class_checks import check_counts
 from srs_ooc.ingestion.row_columns import KeptRows, RowColumn, Wording, shown
 from srs_ooc.ingestion.scratch import ScratchArray, blocks_of
-from srs_ooc.ingestion.texts import TextCoder, split_texts, text_cost
+from srs_ooc.ingestion.texts import TO_UTF8, TextCoder, split_texts, text_cost
 
 MAX_CLASSES = 10_000
 MAX_WHOLE_CLASSES = 100
@@ -56,6 +57,7 @@ def settle_target(
     *,
     task: str = "auto",
     refuse_missing: bool = False,
+    min_class_rows: int | None = None,
 ) -> SettledTarget:
     """Settle what the target is.
 
@@ -67,10 +69,17 @@ def settle_target(
     Raises
     ------
     InputError
-        If there are too few or too many classes, a number is expected and something else found, or
-        a value is missing and ``refuse_missing``.
+        If there are too few or too many classes, one has fewer rows than ``min_class_rows``, a
+        number is expected and something else found, or a value is missing and ``refuse_missing``.
     """
-    work = _Settling(column, wording, source, scratch, refuse_missing=refuse_missing)
+    work = _Settling(
+        column,
+        wording,
+        source,
+        scratch,
+        refuse_missing=refuse_missing,
+        min_class_rows=min_class_rows,
+    )
     return work.run(task)
 
 
@@ -83,9 +92,11 @@ class _Settling:
         scratch: Path,
         *,
         refuse_missing: bool,
+        min_class_rows: int | None,
     ) -> None:
         self._column, self._wording, self._source = column, wording, source
         self._scratch, self._refuse_missing = scratch, refuse_missing
+        self._min_class_rows = min_class_rows
 
     def run(self, task: str) -> SettledTarget:
         if task == "regression":
@@ -175,6 +186,12 @@ class _Settling:
                 f"{self._source}: expected a target of at least two classes, found {found} in "
                 f"column {self._column.name!r}. Name another column with --target."
             )
+        counts = sum(np.bincount(block, minlength=len(labels)) for block in blocks_of(codes))
+        check_counts(
+            f"{self._source}, column {self._column.name!r}",
+            dict(zip(texts, np.asarray(counts)[present].tolist(), strict=True)),
+            self._min_class_rows,
+        )
         rank = np.full(len(labels), -1, np.int32)
         order = class_order(texts)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
@@ -197,8 +214,7 @@ class _Settling:
             return label.decode()
         except UnicodeDecodeError:
             raise InputError(
-                f"{where}: expected labels as UTF-8 text, found {label[:80]!r}. Convert the file "
-                "to UTF-8."
+                f"{where}: expected labels as UTF-8 text, found {label[:80]!r}. {TO_UTF8}"
             ) from None
 
     def _numbers(self, inferred: dict[str, Any]) -> SettledTarget:

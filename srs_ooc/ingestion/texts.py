@@ -8,6 +8,12 @@ from numpy.typing import NDArray
 
 from srs_ooc.native import _native
 
+TO_UTF8 = (
+    "Convert the file to UTF-8; of Latin-1, as older programs write it: `iconv -f latin1 -t utf-8 "
+    "FILE > NEW`."
+)
+"""What to do with a text that is not UTF-8."""
+
 
 @dataclass(frozen=True)
 class Texts:

@@ -105,7 +105,7 @@ def _draw_leading(ax: Any, discoveries: Discoveries, iterations: list[int]) -> N
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_ylim(top=1.04)
     ax.set_ylabel(f"among the first {n_leading}")
-    _legend(ax)
+    _legend(ax, reverse=True)
 
 
 def draw_draws(ax: Any, draws: Draws) -> None:

@@ -71,11 +71,11 @@ _CAPTIONS = {
 
 
 _LEADING = (
-    "What led the ranking of the iterations, before the closing stage and the verdict. Of its "
-    "first items, features and decoys alike: how many are features that were selected in the end, "
-    "how many are decoys, and how many led at the point before. Where lines are flat, more "
-    "iterations would change little. Marginally significant features are selected whether they "
-    "led or not."
+    "What led the ranking of the iterations, before the closing stage and the verdict: its first "
+    "items, features and decoys alike. How large a share of the features that were selected in the "
+    "end was among them, and how many of them were decoys, or the same as at the point before. "
+    "Where lines are flat, more iterations would change little. Marginally significant features "
+    "are selected whether they led or not."
 )
 _LEADING_SO_FAR = (
     "How many of the first items of the ranking, features and decoys alike, led at the point "

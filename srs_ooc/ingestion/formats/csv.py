@@ -12,7 +12,7 @@ from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
 from srs_ooc.ingestion.parse import HeaderReader, TableReader
 from srs_ooc.ingestion.scratch import texts_of
-from srs_ooc.ingestion.texts import Texts
+from srs_ooc.ingestion.texts import TO_UTF8, Texts
 
 _NAMES_AT_A_TIME = 1 << 14
 _BOM = b"\xef\xbb\xbf"
@@ -145,7 +145,7 @@ def check_utf8(texts: Texts, what: str) -> None:
     except UnicodeDecodeError as error:
         raise InputError(
             f"{what}: expected UTF-8 text, found the bytes "
-            f"{texts.blob[error.start : error.start + 8]!r}. Convert the file to UTF-8."
+            f"{texts.blob[error.start : error.start + 8]!r}. {TO_UTF8}"
         ) from None
 
 

@@ -15,11 +15,14 @@ from srs_ooc.ingestion.formats.source import SourceFile
 
 _OTHER_KINDS = {
     b"PK\x03\x04": "a zip archive",
+    b"\xd0\xcf\x11\xe0": "an older file of Office",
     b"PAR1": "a Parquet file",
     b"\x93NUMPY": "a NumPy file",
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
 }
+
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
 
 N_DECODERS = 2
 """Readers at work at once: one looks at the file while another waits at its first row."""
@@ -75,7 +78,7 @@ class PieceReader:
             if start.startswith(magic):
                 raise InputError(
                     f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
-                    f"bzip2 or zstd; found {kind}. Convert it first."
+                    f"bzip2 or zstd; found {_kind_of(source, kind)}"
                 )
         self.compression = find_compression(start)
 
@@ -130,3 +133,10 @@ class PieceReader:
             f"{self.source}: expected {names[self.compression.kind]}-compressed text, found damage "
             f"after {self.n_read} bytes ({reason}). Get the file again."
         )
+
+
+def _kind_of(source: SourceFile, kind: str) -> str:
+    """Return what a file was found to be, and what to do with it."""
+    if source.path.suffix.lower() in _WORKBOOKS:
+        return "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
+    return f"{kind}. Convert it first."

@@ -13,6 +13,7 @@ from srs_ooc.base.sizes import MB, describe_nbytes
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile
+from srs_ooc.ingestion.texts import TO_UTF8
 
 _SHOWN = 5
 _LINE_END = re.compile(r"(?<=\n)|(?<=\r)(?=[^\n])")
@@ -144,9 +145,7 @@ def _lines(
             for line in lines:
                 yield "\n" if comment and line.startswith(comment) else line
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{source}: expected UTF-8 text: {error.reason}. Convert the file."
-        ) from None
+        raise InputError(f"{source}: expected UTF-8 text: {error.reason}. {TO_UTF8}") from None
     if rest:
         yield "\n" if comment and rest.startswith(comment) else rest
 

@@ -1,0 +1,103 @@
+"""What a new store may not be meant to hold: an index, words for what is missing, dates."""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from srs_ooc.ingestion.class_checks import said_of_missing, texts_among_numbers, words_for_missing
+from srs_ooc.store.kinds import CATEGORICAL, INTEGER
+from srs_ooc.store.manifest import NO_TARGET
+from srs_ooc.store.store import Store
+
+MOST_FEATURES = 200_000
+"""Of more features no dates are looked for, which takes a pass over their kinds."""
+MOST_LOOKED_AT = 100
+_DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})")
+_BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
+
+
+def remarks_of(store: Store) -> Iterator[str]:
+    """Yield sentences on what of a store, new and on this disk, may be a mistake.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+
+    Yields
+    ------
+    str
+        What was found, and what to do if it is not meant.
+    """
+    manifest = store.manifest
+    yield from _classes(list(manifest.classes))
+    task = manifest.inferred.get("task", "")
+    is_guess = manifest.inferred.get("target") not in (None, NO_TARGET)
+    if is_guess and task.startswith("regression"):
+        yield (
+            f"{manifest.target_name!r}, the last column, was taken for the target, and for a "
+            "number. If it is not, name the target with --target; if each row of the table is a "
+            "feature and each column a sample, say --orient features."
+        )
+    yield from _index(store)
+    yield from _dates(store)
+
+
+def _classes(labels: list[str]) -> Iterator[str]:
+    if texts := texts_among_numbers(labels):
+        yield (
+            f"most class labels are numbers: if the target is a number, {said_of_missing(texts)}."
+        )
+    elif words := words_for_missing(labels):
+        yield f"{said_of_missing(words)}, if they are no classes."
+
+
+def _index(store: Store) -> Iterator[str]:
+    """Look at the first column, which is where data frames write their index."""
+    name = store.names[0]
+    remedy = f"If it numbers the rows, leave it out: --ignore {name!r}."
+    if _BLANK.fullmatch(name.strip()):
+        yield f"the first column has no name ({name!r}), as data frames write an index. {remedy}"
+    elif _counts_rows(store):
+        yield f"the first column, {name!r}, counts up row by row. {remedy}"
+
+
+def _counts_rows(store: Store) -> bool:
+    if store.manifest.values_dtype is None:
+        return False
+    stored = _stored_place(store, 0)
+    if store.kinds()[stored] != INTEGER:
+        return False
+    last = None
+    for _, _, part in store.values().columns(np.array([stored], np.int64)):
+        steps = np.diff(part) if last is None else np.diff(part, prepend=last)
+        if not np.all(steps >= 1) or np.any(steps > store.manifest.n_dropped_rows + 1):
+            return False
+        last = part[-1]
+    return True
+
+
+def _stored_place(store: Store, position: int) -> int:
+    for start, piece in store.pieces("positions"):
+        if len(there := np.flatnonzero(piece == position)):
+            return start + int(there[0])
+    raise AssertionError("every feature is stored")
+
+
+def _dates(store: Store) -> Iterator[str]:
+    if store.n_features > MOST_FEATURES:
+        return
+    texts = np.flatnonzero(store.kinds() == CATEGORICAL)[:MOST_LOOKED_AT]
+    categories, positions = store.categories(), store.array("positions")
+    found = []
+    for feature in texts.tolist():
+        labels = categories.of(feature) or []
+        if labels and all(_DATE.fullmatch(label.strip()) for label in labels):
+            found.append(store.names[int(positions[feature])])
+    if found:
+        named = ", ".join(map(repr, sorted(found)[:5]))
+        yield (
+            f"{named} {'holds' if len(found) == 1 else 'hold'} dates, which were taken for "
+            "categories. Leave them out with --ignore, or write them as numbers, such as days."
+        )
