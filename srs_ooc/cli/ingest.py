@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.cli.byte_progress import byte_progress
@@ -199,7 +199,6 @@ def ingest_command(
     but those named otherwise are features: numbers, or texts, which are categories. Missing values
     are stored. STORE appears whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
     """
-    _check_sources(tables)
     sample_table = _sample_table(orient, samples, id_name, target, covariates)
     options = IngestOptions(
         target=target,
@@ -238,15 +237,6 @@ def _ingest(sources: Sources, store: Place, options: IngestOptions, shows: str |
         make = partial(sources.ingest, options=options, progress=progress)
         manifest = make_at(store, make, overwrite=options.overwrite, progress=progress)
     report_store(store, manifest)
-
-
-def _check_sources(tables: tuple[Path, ...]) -> None:
-    for source in tables:
-        if source.is_fifo() or source.is_char_device():
-            raise InputError(
-                f"{source}: expected a file, which is read more than once, found a pipe or a "
-                "device. Give a text table on standard input with `-` as SOURCE."
-            )
 
 
 def _side_columns(

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.errors import UsageError
+from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.piece_workers import on_workers
@@ -69,6 +69,14 @@ class Sources:
     side: SideColumns
     dask: str | None
     dask_scheduler_file: Path | None
+
+    def __post_init__(self) -> None:
+        for source in self.tables:
+            if source.is_fifo() or source.is_char_device():
+                raise InputError(
+                    f"{source}: expected a file, which is read more than once, found a pipe or a "
+                    "device. Give a text table on standard input with `-` as SOURCE."
+                )
 
     def check_single(self, option: str) -> None:
         """Refuse what pieces cannot have.
