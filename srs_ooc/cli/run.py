@@ -240,9 +240,9 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
 
 def _fewest(verdict: VerdictReading) -> str:
     return (
-        f"Features that are not are selected {verdict.fewest} or more at a time: decoys near the "
-        f"cut lie in clusters of up to {verdict.facts['largest_group']}, and fewer features could "
-        "be one such cluster."
+        f"Others are selected only {verdict.fewest} or more at a time: decoys near the cut lie in "
+        f"clusters of up to {verdict.facts['largest_group']}, and fewer features could be one such "
+        "cluster."
     )
 
 

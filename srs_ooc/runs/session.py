@@ -235,8 +235,9 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     places = places_of(store.place, ledger.run)
     if places != ledger.meta(PLACES):
         ledger.set_meta(PLACES, places)
-    for name in ("iterations", "memory_mb"):
-        value = getattr(request, name)
+    done, asked = ledger.progress().iteration, request.iterations
+    settled = {"iterations": asked and max(asked, done), "memory_mb": request.memory_mb}
+    for name, value in settled.items():
         if value is not None and value != ledger.meta(name):
             ledger.set_meta(name, value)
     _note_until_stable(ledger, request)

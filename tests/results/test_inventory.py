@@ -49,6 +49,12 @@ def test_runs_and_stores_of_a_folder_are_listed(folder):
         list_runs(folder / "nowhere")
 
 
+def test_a_finished_run_that_is_asked_for_fewer_iterations_is_not_listed_as_too_long(folder):
+    srs_ooc.resume(folder / "0.run", iterations=100)
+    (found,) = list_runs(folder / "0.run")
+    assert found.done == "300 of 300"
+
+
 def test_a_network_is_listed_as_one(tmp_path):
     open_book(tmp_path / "n.network", {"trees": 3}, 4).close()
     (found,) = list_runs(tmp_path)
