@@ -45,9 +45,10 @@ def _class_counts(store: Place, manifest: Manifest) -> str:
     target = Store.open(store).target()
     rows = np.bincount(target.astype(np.int64), minlength=len(manifest.classes))
     order = np.argsort(-rows, kind="stable")
-    shown = [f"{manifest.classes[i]} {rows[i]}" for i in order[:CLASSES_SHOWN].tolist()]
+    shown = [f"{manifest.classes[i]!r} {rows[i]}" for i in order[:CLASSES_SHOWN].tolist()]
     rest = order[CLASSES_SHOWN:]
-    more = f", {len(rest)} more of {rows[rest].min()} to {rows[rest].max()}" if len(rest) else ""
+    each = f"{rows[rest].min()} to {rows[rest].max()} each" if len(rest) else ""
+    more = f", {len(rest)} others {each}" if len(rest) else ""
     return f"{', '.join(shown)}{more}"
 
 

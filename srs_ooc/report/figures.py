@@ -86,11 +86,12 @@ def draw_discoveries(ax: Any, discoveries: Discoveries) -> None:
 def _draw_leading(ax: Any, discoveries: Discoveries, iterations: list[int]) -> None:
     """Draw what the items were that led after so many iterations."""
     points, n_leading = discoveries.points, discoveries.points[-1].leading or 1
+    of_all = f", of {discoveries.n_selected}" if discoveries.n_selected <= n_leading else ""
     n_selected = min(discoveries.n_selected, n_leading)
     lines = (
         ("the same as at the point before", [p.unchanged for p in points], n_leading, GREY),
         ("decoys", [p.decoys for p in points], n_leading, ORANGE),
-        (f"selected features, of {n_selected}", [p.found for p in points], n_selected, BLUE),
+        (f"selected features{of_all}", [p.found for p in points], n_selected, BLUE),
     )
     for label, counts, whole, colour in lines:
         known = [(x, n) for x, n in zip(iterations, counts, strict=True) if n is not None]

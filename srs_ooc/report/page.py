@@ -72,10 +72,10 @@ _CAPTIONS = {
 
 _LEADING = (
     "What led the ranking of the iterations, before the closing stage and the verdict: its first "
-    "items, features and decoys alike. How large a share of the features that were selected in the "
-    "end was among them, and how many of them were decoys, or the same as at the point before. "
-    "Where lines are flat, more iterations would change little. Marginally significant features "
-    "are selected whether they led or not."
+    "items, features and decoys alike. How many of them are features that were selected in the end "
+    "(a share of the selected, where these are fewer), how many are decoys, and how many are the "
+    "same as at the point before. Where lines are flat, more iterations would change little. "
+    "Marginally significant features are selected whether they led or not."
 )
 _LEADING_SO_FAR = (
     "How many of the first items of the ranking, features and decoys alike, led at the point "

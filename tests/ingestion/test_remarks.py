@@ -43,7 +43,7 @@ def test_an_index_of_a_data_frame_is_pointed_out(tmp_path, name):
 def test_a_table_with_nothing_unusual_gets_no_note(tmp_path):
     _, said = ingested(tmp_path, {"n": [3, 1, 2] * 8, "x": numbers(), "y": CLASSES})
     assert "note:" not in said
-    assert "rows of each class: a 12, b 12" in said
+    assert "rows of each class: 'a' 12, 'b' 12" in said
 
 
 def test_a_number_with_an_unknown_cell_is_not_a_class_a_row(tmp_path):
@@ -66,7 +66,7 @@ def test_words_for_missing_are_not_taken_for_classes_unasked(tmp_path):
     assert "Perhaps '?', 'NULL' stand for missing values" in said
     code, said = ingested(tmp_path, table, "--min-class-rows", "1")
     assert code == 0
-    assert "? 1" in said
+    assert "'?' 1" in said
     assert "note: '?', 'NULL' stand for missing values" in said
 
 
