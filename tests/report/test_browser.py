@@ -92,3 +92,15 @@ def test_themes_differ_and_a_phone_scrolls_only_down(browser):
     assert browser.execute_script("return document.documentElement.scrollWidth") == 390
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert browser.get_log("browser") == []
+
+
+def test_a_printed_page_has_no_controls_but_their_titles(browser):
+    find = opened(browser, "classes")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert not any(part.is_displayed() for part in (*find("nav"), *find(".tools")))
+        shown = "return getComputedStyle(document.querySelector('th button')).display"
+        assert browser.execute_script(shown) == "contents"
+        assert find("#table thead")[0].text.split()[0] == "rank"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
