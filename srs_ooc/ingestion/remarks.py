@@ -66,8 +66,8 @@ def _index(store: Store) -> Iterator[str]:
 def _counts_rows(store: Store) -> bool:
     if store.manifest.values_dtype is None:
         return False
-    stored = _stored_place(store, 0)
-    if store.kinds()[stored] != INTEGER:
+    stored = _first_stored(store)
+    if stored is None:
         return False
     last = None
     for _, _, part in store.values().columns(np.array([stored], np.int64)):
@@ -78,11 +78,14 @@ def _counts_rows(store: Store) -> bool:
     return True
 
 
-def _stored_place(store: Store, position: int) -> int:
-    for start, piece in store.pieces("positions"):
-        if len(there := np.flatnonzero(piece == position)):
-            return start + int(there[0])
-    raise AssertionError("every feature is stored")
+def _first_stored(store: Store) -> int | None:
+    """Return where the first column is stored, if its values are whole numbers."""
+    for (start, places), (_, kinds) in zip(
+        store.pieces("positions"), store.pieces("kinds"), strict=True
+    ):
+        if len(there := np.flatnonzero(places == 0)):
+            return start + int(there[0]) if kinds[there[0]] == INTEGER else None
+    return None
 
 
 def _dates(store: Store) -> Iterator[str]:
