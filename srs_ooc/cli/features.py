@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.errors import RunError
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.output import (
@@ -18,6 +19,7 @@ from srs_ooc.cli.output import (
 )
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
+from srs_ooc.results.kept_ranking import kept_records
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
@@ -64,6 +66,8 @@ def features_command(
 ) -> None:
     """Rank the features of RUN by importance; also while it goes on.
 
+    Where its store is gone, those that a verdict put first are read from RUN itself.
+
     \b
     name, rank                place in the order shown
     selected, kept            passed the judge; may be held in subspaces
@@ -92,7 +96,17 @@ def features_command(
     """
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
-    reading = Reading(ledger, find_store(ledger, store), memory_mb * MB)
+    try:
+        found = find_store(ledger, store)
+    except RunError as error:
+        kept = None if store is not None or why is not None else kept_records(ledger)
+        if kept is None:
+            raise
+        say(f"{error} Shown are the features that the verdict put first.", err=True)
+        shown = [record for record in kept if record.selected or not only_selected]
+        _write(shown, top, as_csv=as_csv, as_json=as_json, safe=safe_csv)
+        return
+    reading = Reading(ledger, found, memory_mb * MB)
     ledger.close()
     if why is not None:
         say(reading.explain(why))
@@ -106,6 +120,17 @@ def features_command(
     else:
         n_there = len(reading.positions) if among is None else len(among)
         _show(reading, list(islice(records, top or TABLE_ROWS)), n_there)
+
+
+def _write(
+    records: list[FeatureRecord], top: int | None, *, as_csv: bool, as_json: bool, safe: bool
+) -> None:
+    if as_json:
+        stream_json(records[:top])
+    elif as_csv:
+        stream_csv(FeatureRecord, records[:top], safe=safe)
+    else:
+        stream_table(_VERDICT_COLUMNS, records[: top or TABLE_ROWS])
 
 
 def _show(reading: Reading, records: list[FeatureRecord], n_there: int) -> None:

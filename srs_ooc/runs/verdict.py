@@ -17,6 +17,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TreeWriter
 from srs_ooc.runs.order import first_by_worth
 from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
+from srs_ooc.runs.ranked_names import keep_names
 from srs_ooc.runs.screening import RunContext, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, survey
@@ -90,6 +91,8 @@ def conclude(
     }
     if spec.evidence != begun:
         ledger.set_meta("spec", spec.to_json())
+    with context.store.unchanged():
+        keep_names(ledger, context.store, order if len(order) else record.features)
     ledger.set_meta("iterations", until)
     ledger.set_meta(CONCLUSION, facts)
     record.write(ledger)

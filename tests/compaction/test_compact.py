@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from closing import FEW, closing_trees
 from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store, noise_table
 
@@ -30,9 +31,12 @@ N_ROWS, N_FEATURES = 90, 160
 N_TREES = 25
 
 
-@pytest.fixture(autouse=True)
-def _few_trees(monkeypatch):
-    monkeypatch.setattr(scoring, "N_TREES", N_TREES)
+@pytest.fixture(autouse=True, scope="module")
+def _few_trees():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "N_TREES", N_TREES)
+        closing_trees(patch, FEW)
+        yield
 
 
 def run_of(folder, values, labels, *, iterations=150, **given):
