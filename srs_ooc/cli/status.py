@@ -49,7 +49,7 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
         echo_json(values_of(status))
         return
     for name, value in _lines(status):
-        say(f"{name:<13}{value}")
+        say(f"{name:<12}{value}")
 
 
 def _lines(status: Status) -> list[tuple[str, str]]:

@@ -158,7 +158,16 @@ def test_memory_is_bounded_where_there_are_many_classes(tmp_path):
     rows = [[*row, row[0] // 3] for row in x.tolist()]
     data = write_csv(tmp_path / "t.csv", ["a", "b", "group"], rows)
     write_csv(tmp_path / "small.csv", ["a", "b", "group"], rows[:1800])
-    srs_ooc("ingest", "small.csv", "t.zarr", "--task", "classification", cwd=tmp_path)
+    srs_ooc(
+        "ingest",
+        "small.csv",
+        "t.zarr",
+        "--task",
+        "classification",
+        "--min-class-rows",
+        1,
+        cwd=tmp_path,
+    )
     srs_ooc("run", "t.zarr", "--save-trees", "--iterations", 2, cwd=tmp_path)
     options = ("predict", tmp_path / "t.run", data, tmp_path / "out.csv", "--memory-mb", 90)
     assert peak_kb(*options) * 1024 / 1e6 < 90
