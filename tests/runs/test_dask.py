@@ -16,7 +16,8 @@ from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.runs.cluster import dask_line
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
-from srs_ooc.runs.cluster.orders import Job, Reply, pack
+from srs_ooc.runs.cluster.line import Reply
+from srs_ooc.runs.cluster.orders import Job, pack
 from srs_ooc.runs.cluster.worker import DESKS
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
@@ -118,7 +119,7 @@ def test_a_job_too_large_for_every_batch_is_handed_to_each_worker_once(
 
 
 def reply_by_hash(version, job, order):
-    outcomes = [pack(fit_by_hash(iteration)) for iteration in order.iterations]
+    outcomes = [pack(fit_by_hash(part.what)) for part in order.parts]
     return Reply(outcomes, 0.01 * len(outcomes))
 
 
