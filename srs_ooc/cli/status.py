@@ -1,15 +1,17 @@
 """``srs-ooc status``."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import click
 
 from srs_ooc.base.budget import Budget
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.sizes import MB, counted, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
 from srs_ooc.results.reading_memory import READING_NBYTES
 from srs_ooc.results.status import Status, status_of, values_of
+from srs_ooc.runs.cluster.standing import ClusterNote
 from srs_ooc.runs.ledger import Ledger
 
 
@@ -36,6 +38,10 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
                                 as expected when the run was made, or null
       store                     where the store is
       trees_nbytes              bytes of the trees kept; null if none are
+      cluster                   only of a run that was on a cluster, as last noted:
+                                workers, threads; orders, waiting (orders out, and
+                                the iterations or runs in them); stage, unit,
+                                done, total; a_second; noted (seconds since 1970)
     """
     budget = Budget(memory_mb * MB)
     budget.grant("ledger and verdict", READING_NBYTES)
@@ -64,6 +70,7 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         ("rows", status.rows),
         ("excluded", status.excluded),
         ("planned", _planned(status)),
+        *([] if status.cluster is None else [("cluster", _cluster(status.cluster))]),
     ]  # fmt: skip
 
 
@@ -71,6 +78,16 @@ def _selected(status: Status) -> str:
     if "fdr" in status.parts["judge"] and status.state != "finished":
         return "no verdict yet: it comes after the iterations"
     return f"{status.n_selected} features"
+
+
+def _cluster(note: ClusterNote) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note.noted))
+    speed = "" if note.a_second is None else f", {note.a_second:.3g} {note.unit} a second"
+    return (
+        f"{counted(note.workers, 'worker')} with {counted(note.threads, 'thread')}{speed}, "
+        f"{counted(note.orders, 'order')} out with {counted(note.waiting, 'part')} "
+        f"({note.stage or 'iterations'}: {note.done:,} of {note.total:,}; noted {when})"
+    )
 
 
 def _listed(values: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ from srs_ooc.networks.weighing import Bench
 from srs_ooc.networks.work import TargetWork, Watch
 from srs_ooc.runs.cluster.independent import ThreadLine
 from srs_ooc.runs.cluster.line import Line
+from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
 from srs_ooc.runs.memory import check_stages, n_cores
@@ -78,7 +79,7 @@ def work_on_network(
         work = _Work(store, request, inputs, genes)
         with closing(open_book(request.folder, work.identity(), {})) as ledger:
             book = EdgeBook(ledger, len(genes.targets), len(genes.regulators))
-            n_duplicates, duplicates = work.work(book, watch, note)
+            n_duplicates, duplicates = work.work(book, noting(ledger, request.cluster, watch), note)
             n_edges = 0
             if book.n_done == len(genes.targets):
                 store.check_unchanged()

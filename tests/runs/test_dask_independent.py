@@ -1,12 +1,16 @@
 """Targets, permutation runs and folds spread over Dask workers have the bits of one core."""
 
+import shutil
+
 import pytest
+from command import srs_ooc as command
 from genes import expression, write_genes
 from run_cases import results_of
 from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, UsageError
+from srs_ooc.runs.cluster import standing
 from srs_ooc.runs.cluster.dask_line import DaskCluster
 from srs_ooc.runs.cluster.permutations import fits_workers
 from srs_ooc.runs.cluster.worker import DESKS
@@ -149,3 +153,34 @@ def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(store, clie
         context = RunContext(opened, task, 0, 1, DaskCluster(client, megabytes))
         assert fits_workers(spec, context) == fits
     assert "--worker-memory-mb" in caplog.text
+
+
+def test_a_run_on_a_cluster_notes_how_that_stands(store, tmp_path, client, monkeypatch):
+    monkeypatch.setattr(standing, "NOTE_SECONDS", 0.0)
+    options = {"judge": "probe", "iterations": 80, "q": 20} | CAP
+    run = srs_ooc.run(store, out=tmp_path / "run", client=client, **options)
+    note = run.status.cluster
+    assert (note.workers, note.threads) == (2, 4)
+    assert (note.done, note.total, note.unit) == (80, 80, "iterations")
+    assert note.a_second > 0
+    shown = command("status", run.run).stdout
+    assert "2 workers with 4 threads" in shown
+    elsewhere = srs_ooc.run(store, out=tmp_path / "here", threads=1, **options)
+    assert elsewhere.status.cluster is None
+
+
+def test_folds_side_by_side_have_the_bits_of_one_core(store, tmp_path, client):
+    options = {"judge": "probe", "probe_min_draws": 2, "probe_min_wins": 0.4, "alpha": "0.2"}
+    options |= {"iterations": 150, "q": 20} | CAP
+    one = srs_ooc.run(store, out=tmp_path / "one", threads=1, **options)
+    many = shutil.copytree(one.run, tmp_path / "many")
+    folds = {"folds": 2, "repeats": 1, "max_features": 1}
+
+    def stop(step):
+        if step.stage == "folds" and step.done >= 150:
+            raise Stop
+
+    with pytest.raises(Stop):
+        srs_ooc.compact(many, client=client, progress=stop, **folds)
+    here = srs_ooc.compact(many, threads=1, **folds)
+    assert here == srs_ooc.compact(one, client=client, **folds)
