@@ -9,7 +9,7 @@ from typing import Any
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import flag_given, megabytes_given, place_given
+from srs_ooc.base.given import flag_given, megabytes_given, path_given, place_given
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
@@ -53,15 +53,19 @@ def ingest(
     keep_values: bool = True,
     overwrite: bool = False,
     no_target: bool = False,
+    client: Any = None,
     progress: ByteProgress | None = None,
 ) -> Manifest:
-    """Turn a table into a store.
+    """Turn a table, or its pieces, into a store.
 
     Parameters
     ----------
-    table : path, ndarray, DataFrame, pyarrow.Table, or sparse matrix, (n_rows, n_columns)
+    table : path, list of paths, ndarray, DataFrame, pyarrow.Table, or sparse matrix
         A file of any format ``srs-ooc ingest`` reads, or an object of NumPy, pandas, polars,
-        PyArrow or SciPy. NaN and nulls are missing values. Sparse matrices stay sparse.
+        PyArrow or SciPy, of shape (n_rows, n_columns). NaN and nulls are missing values. Sparse
+        matrices stay sparse. Several files are pieces of columns of one table: the same rows in the
+        same order, the first with the target. After an interruption the same call does the pieces
+        that are missing.
     store : path or URL
         The store to make; it appears complete or not at all. One for a URL is made on this disk
         first.
@@ -98,6 +102,8 @@ def ingest(
         refuse the new one, whose fingerprint is another.
     no_target : bool
         No column is the target, for a table of which no run is to be made, only networks.
+    client : distributed.Client, optional
+        Of pieces: they are coded on the workers of this Dask client, each under ``memory_mb``.
     progress : callable, optional
         Told what is being done, how many bytes of it are done, and how many there are.
 
@@ -147,12 +153,40 @@ def ingest(
             if item is not None and not isinstance(item, str)
         },
     )
+    tables = _pieces_given(table, side, client)
+
+    def make(path: Path) -> Manifest:
+        if tables is None:
+            return ingest_table(table, path, options, progress, side=side)
+        from srs_ooc.ingestion import piece_workers, pieces  # which have need of this module
+
+        workers = client and piece_workers.on_workers(client, options.memory_nbytes // MB)
+        return pieces.ingest_pieces(tables, path, options, progress, workers=workers)
+
     return make_at(
         place_given(store, "store"),
-        lambda path: ingest_table(table, path, options, progress, side=side),
+        make,
         overwrite=overwrite,
         progress=progress,
     )
+
+
+def _pieces_given(table: Any, side: SideColumns, client: Any) -> list[Path] | None:
+    """Return the files of a table in pieces; None where it is something else."""
+    is_pieces = isinstance(table, list | tuple) and len(table) > 0
+    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
+        if client is not None:
+            raise UsageError(
+                "client: expected with a list of files, the pieces of a table, found "
+                f"{type(table).__name__}. Leave it out."
+            )
+        return None
+    if side:
+        raise UsageError(
+            "names, target, row_ids, weights, strata, groups: expected names of columns with a "
+            "table in pieces, found values. Put them into the first piece, and name the columns."
+        )
+    return [path_given(one, "table") for one in table]
 
 
 def _check_named(columns: Mapping[str, Any], names_of_strata: Sequence[str]) -> None:
