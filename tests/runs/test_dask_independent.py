@@ -1,6 +1,9 @@
 """Targets, permutation runs and folds spread over Dask workers have the bits of one core."""
 
 import shutil
+import time
+from threading import Event
+from unittest.mock import Mock
 
 import pytest
 from command import srs_ooc as command
@@ -10,9 +13,11 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.runs.cluster import standing
-from srs_ooc.runs.cluster.dask_line import DaskCluster
-from srs_ooc.runs.cluster.permutations import fits_workers
+from srs_ooc.runs.cluster import dask_worker, standing
+from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
+from srs_ooc.runs.cluster.independent import Spread
+from srs_ooc.runs.cluster.line import Order, Part, Reply
+from srs_ooc.runs.cluster.permutations import PermutationJob, fits_workers
 from srs_ooc.runs.cluster.worker import DESKS
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import Request
@@ -99,6 +104,72 @@ def test_a_joint_network_is_refused_by_name(genes, tmp_path, client):
 def test_a_worker_too_small_for_a_network_names_the_size_that_would_do(genes, tmp_path, client):
     with pytest.raises(BudgetError, match=r"worker.memory.mb"):
         srs_ooc.network(genes, tmp_path / "e.csv", client=client, worker_memory_mb=20, **CAP)
+
+
+BEGUN, GIVEN_UP = Event(), Event()
+
+
+def until_unwanted(version, job, order):
+    wanted = dask_worker.teller(distributed.get_worker(), job)
+    BEGUN.set()
+    for _ in range(60 * 20):
+        if not wanted(0, 0):
+            GIVEN_UP.set()
+            break
+        time.sleep(0.05)
+    return Reply([None], 0.05)
+
+
+def test_a_part_that_nobody_waits_for_any_more_learns_of_it(client):
+    job = PermutationJob("t", "", "", {}, 100, None, Inputs(), 1)
+    line = DaskLine(client, job, until_unwanted)
+    sent = line.send(Order([Part(0, None)]))
+    assert BEGUN.wait(60)
+    sent.cancel()
+    assert GIVEN_UP.wait(60)
+    line.close()
+
+
+class Backwards:
+    """A line whose last order is always the first that is done."""
+
+    def __init__(self):
+        self.out, self.most, self.n_cancelled = [], 0, 0
+
+    def send(self, order):
+        sent = Mock()
+        self.out.append(sent)
+        self.most = max(self.most, *(part.number for part in order.parts))
+
+        def result():
+            self.out.remove(sent)
+            return Reply([part.number**2 for part in order.parts], 1.0)
+
+        def cancel():
+            self.n_cancelled += 1
+
+        sent.result, sent.cancel = result, cancel
+        sent.is_done = lambda: sent is self.out[-1]
+        return sent
+
+    def n_threads(self):
+        return 3
+
+    def look(self):
+        """Do nothing."""
+
+
+def test_parts_are_begun_only_so_far_ahead_of_the_first_that_is_not_done():
+    line = Backwards()
+    parts = (Part(number, None) for number in range(50))
+    assert dict(Spread(line, 4, 1).results(parts, lambda: True)) == {n: n**2 for n in range(50)}
+    line, found = Backwards(), {}
+    parts = (Part(number, None) for number in range(50))
+    for number, outcome in Spread(line, 4, 1).results(parts, lambda: len(found) < 3):
+        found[number] = outcome
+        assert line.most < 4 + min(set(range(50)) - set(found) | {number})
+    assert len(found) == 3
+    assert line.n_cancelled > 0
 
 
 @pytest.fixture(scope="module")

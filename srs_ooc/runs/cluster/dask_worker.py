@@ -24,11 +24,11 @@ def work_on_dask(version: str, job: AnyJob, order: Order) -> Reply:
     from distributed import get_worker
 
     worker = get_worker()
-    tell = _teller(worker, job) if job.tells else _asker(worker)
+    tell = teller(worker, job) if job.tells else asker(worker)
     return work_order(version, job, order, worker.state.nthreads, tell)
 
 
-def _asker(worker: Any) -> Tell:
+def asker(worker: Any) -> Tell:
     """Return what says whether the task of the calling thread is still wanted."""
     key, looked, answer = worker.get_current_task(), 0.0, True
 
@@ -43,9 +43,9 @@ def _asker(worker: Any) -> Tell:
     return is_wanted
 
 
-def _teller(worker: Any, job: AnyJob) -> Tell:
+def teller(worker: Any, job: AnyJob) -> Tell:
     """Return what says how far a part is, now and then, and whether it is still wanted."""
-    is_wanted, told = _asker(worker), 0.0
+    is_wanted, told = asker(worker), 0.0
 
     def tell(number: int, done: int) -> bool:
         nonlocal told
