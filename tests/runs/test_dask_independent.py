@@ -1,5 +1,6 @@
 """Targets, permutation runs and folds spread over Dask workers have the bits of one core."""
 
+import json
 import shutil
 import time
 from threading import Event
@@ -69,6 +70,15 @@ def test_a_network_has_the_bytes_of_one_core(name, genes, tmp_path, client):
     done = srs_ooc.network(genes, many, client=client, **METHODS[name], **CAP)
     assert done.is_done
     assert many.read_bytes() == one.read_bytes()
+
+
+def test_status_says_where_a_network_stands_and_how_its_cluster_stood(genes, tmp_path, client):
+    out = tmp_path / "e.csv"
+    srs_ooc.network(genes, out, client=client, **METHODS["genie3"], **CAP)
+    shown = json.loads(command("status", f"{out}.network", "--json").stdout)
+    assert (shown["state"], shown["targets"], shown["targets_asked"]) == ("finished", 24, 24)
+    assert shown["cluster"]["threads"] == 4
+    assert "24 of 24" in command("status", f"{out}.network").stdout
 
 
 class Stop(Exception):
