@@ -2,14 +2,14 @@
 
 import contextlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import flag_given, megabytes_given, path_given, place_given
+from srs_ooc.base.given import flag_given, megabytes_given, place_given
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.base.spelling import python_spelling
@@ -20,7 +20,7 @@ from srs_ooc.ingestion.destination import make_at
 from srs_ooc.ingestion.disk import check_replaceable, disk_errors
 from srs_ooc.ingestion.forced_kinds import ForcedKinds
 from srs_ooc.ingestion.given import check_kinds as check_kinds_given
-from srs_ooc.ingestion.given import check_name, check_names, check_words
+from srs_ooc.ingestion.given import check_name, check_names, check_words, pieces_given
 from srs_ooc.ingestion.memory import load_libraries
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, Workplace
@@ -153,40 +153,29 @@ def ingest(
             if item is not None and not isinstance(item, str)
         },
     )
-    tables = _pieces_given(table, side, client)
-
-    def make(path: Path) -> Manifest:
-        if tables is None:
-            return ingest_table(table, path, options, progress, side=side)
-        from srs_ooc.ingestion import piece_workers, pieces  # which have need of this module
-
-        workers = client and piece_workers.on_workers(client, options.memory_nbytes // MB)
-        return pieces.ingest_pieces(tables, path, options, progress, workers=workers)
-
     return make_at(
         place_given(store, "store"),
-        make,
+        _maker(table, options, side, client, progress),
         overwrite=overwrite,
         progress=progress,
     )
 
 
-def _pieces_given(table: Any, side: SideColumns, client: Any) -> list[Path] | None:
-    """Return the files of a table in pieces; None where it is something else."""
-    is_pieces = isinstance(table, list | tuple) and len(table) > 0
-    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
-        if client is not None:
-            raise UsageError(
-                "client: expected with a list of files, the pieces of a table, found "
-                f"{type(table).__name__}. Leave it out."
-            )
-        return None
-    if side:
-        raise UsageError(
-            "names, target, row_ids, weights, strata, groups: expected names of columns with a "
-            "table in pieces, found values. Put them into the first piece, and name the columns."
-        )
-    return [path_given(one, "table") for one in table]
+def _maker(
+    table: Any,
+    options: IngestOptions,
+    side: SideColumns,
+    client: Any,
+    progress: ByteProgress | None,
+) -> Callable[[Path], Manifest]:
+    """Return what makes the store of a table, or of its pieces, at a path."""
+    tables = pieces_given(table, client, has_values=bool(side))
+    if tables is None:
+        return lambda path: ingest_table(table, path, options, progress, side=side)
+    from srs_ooc.ingestion import piece_workers, pieces  # which have need of this module
+
+    workers = client and piece_workers.on_workers(client, options.memory_nbytes // MB)
+    return lambda path: pieces.ingest_pieces(tables, path, options, progress, workers=workers)
 
 
 def _check_named(columns: Mapping[str, Any], names_of_strata: Sequence[str]) -> None:
