@@ -60,7 +60,9 @@ def cases():
 
 @pytest.mark.parametrize("name", cases())
 def test_a_run_on_workers_has_the_results_that_are_pinned(name, tmp_path, scheduler):
-    assert pin_of_run(name, tmp_path, more=("--dask", scheduler)) == PINS[name]
+    found = pin_of_run(name, tmp_path, more=("--dask", scheduler))
+    assert found["status"].pop("cluster")["threads"] == 4
+    assert found == PINS[name]
 
 
 @pytest.fixture(scope="module")
