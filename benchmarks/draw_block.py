@@ -11,6 +11,9 @@ as mean and standard error; the error is that of runs on given tables, which all
 the difference from the first g, its error from the differences of single tables.
 
     python benchmarks/draw_block.py [--problems madelon chain --seeds 8 --runs 3 --first-seed 0]
+
+With ``--rounds 1 100 500`` the same for rounds of so many subspaces drawn from one F, one by one:
+what the staleness of F does, which clusters ask for (docs/cluster.md).
 """
 
 import argparse
@@ -53,10 +56,10 @@ def scores(search: Search, relevant: np.ndarray) -> tuple[float, float, float]:
 
 
 def run(
-    store: Path, relevant: np.ndarray, q: int, block: int, iterations: int, seed: int
+    store: Path, relevant: np.ndarray, q: int, way: dict[str, int], iterations: int, seed: int
 ) -> tuple[float, float, float]:
-    """Return the scores of one run."""
-    options = Options(subspace_size=str(q), draw_block=block, seed=seed, judge="probe")
+    """Return the scores of one run, drawn in a way of its own."""
+    options = Options(subspace_size=str(q), seed=seed, judge="probe", **way)
     subject = subject_of_store(Store.open(store), Request(options))
     with subject.resources() as resources:
         search = resources.search(TransientLedger())
@@ -87,34 +90,40 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=1500)
     parser.add_argument("--problems", nargs="+", choices=PROBLEMS, default=[*PROBLEMS])
     parser.add_argument("--blocks", type=int, nargs="+", default=[1, 16, 64])
+    parser.add_argument("--rounds", type=int, nargs="+", help="round sizes, instead of blocks")
     arguments = parser.parse_args()
-    print("| problem | g | average precision | recall in the first r | F1 of the selected |")
+    varied = "round_size" if arguments.rounds else "draw_block"
+    sizes = arguments.rounds or arguments.blocks
+    fixed = {"draw_block": 1} if arguments.rounds else {}
+    print(
+        f"| problem | {'round' if arguments.rounds else 'g'} | average precision "
+        "| recall in the first r | F1 of the selected |"
+    )
     print("|---|---|---|---|---|")
     for name in arguments.problems:
         table, q = PROBLEMS[name]
-        found = {
-            block: np.zeros((arguments.seeds, arguments.runs, 3)) for block in arguments.blocks
-        }
+        found = {size: np.zeros((arguments.seeds, arguments.runs, 3)) for size in sizes}
         for place in range(arguments.seeds):
             seed = arguments.first_seed + place
             with tempfile.TemporaryDirectory() as folder:
                 store, problem = Path(folder) / "t.zarr", table(seed)
                 write_table(problem, store)
                 relevant = stored(store, problem)
-                for block, number in product(arguments.blocks, range(arguments.runs)):
+                for size, number in product(sizes, range(arguments.runs)):
                     run_seed = 1000 * (number + 1) + seed
-                    found[block][place, number] = run(
-                        store, relevant, q, block, arguments.iterations, run_seed
+                    way = fixed | {varied: size}
+                    found[size][place, number] = run(
+                        store, relevant, q, way, arguments.iterations, run_seed
                     )
-        for block, values in found.items():
+        for size, values in found.items():
             means = values.mean(axis=(0, 1))
             errors = np.sqrt(values.var(axis=1, ddof=1).mean(axis=0) / values[..., 0].size)
-            print_row(name, str(block), means, errors)
-        first = arguments.blocks[0]
-        for block in arguments.blocks[1:]:
-            differences = (found[block] - found[first]).mean(axis=1)
+            print_row(name, str(size), means, errors)
+        first = sizes[0]
+        for size in sizes[1:]:
+            differences = (found[size] - found[first]).mean(axis=1)
             errors = differences.std(axis=0, ddof=1) / np.sqrt(arguments.seeds)
-            print_row(name, f"{block} less {first}", differences.mean(axis=0), errors)
+            print_row(name, f"{size} less {first}", differences.mean(axis=0), errors)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ from srs_ooc.base.records import Outcome
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_clients import dask_cluster
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
-from srs_ooc.runs.cluster.orders import Job, Order, Reply, pack
+from srs_ooc.runs.cluster.line import Order, Reply
+from srs_ooc.runs.cluster.orders import Job, pack
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
@@ -110,10 +111,10 @@ def real_trees(store: Path, turns: int, few: int, many: int) -> None:
 
 def wait(version: str, job: Job, order: Order) -> Reply:
     """Wait as long as growing would take; return outcomes as large as real ones."""
-    seconds = float(os.environ[WAIT]) * len(order.iterations)
+    seconds = float(os.environ[WAIT]) * len(order.parts)
     time.sleep(seconds)
     outcomes = []
-    for iteration in order.iterations:
+    for iteration in (part.what for part in order.parts):
         importance = np.zeros(len(iteration.features), np.int64)
         importance[:: len(importance) // SPLITS] = 1 << 30
         outcomes.append(pack(Outcome(iteration.features, importance, 1 << 40)))

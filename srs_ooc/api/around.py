@@ -23,7 +23,8 @@ from srs_ooc.results.sensitivity import Sensitivity
 from srs_ooc.results.small_set import SmallSet, small_set
 from srs_ooc.results.verification import Verification
 from srs_ooc.results.verification import verify as verified
-from srs_ooc.runs.given import NamesOrFile, named_options, names_file
+from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
+from srs_ooc.runs.given import NamesOrFile, cluster_given, named_options, names_file
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 from srs_ooc.runs.request import Request
@@ -114,6 +115,8 @@ def compact(
     repeats: int = N_REPEATS,
     memory_mb: int | None = None,
     threads: int | None = None,
+    client: Any = None,
+    worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
     progress: Progress = None,
 ) -> SmallSet:
     """Find a small set of features that predicts about as well as any.
@@ -133,8 +136,8 @@ def compact(
         Parts of the rows, each held out once; how often the rows are parted anew.
     memory_mb : int, optional
         Cap on growth; the run's, if not given.
-    threads, progress
-        As for :func:`srs_ooc.run`.
+    threads, client, worker_memory_mb, progress
+        As for :func:`srs_ooc.run`; folds are spread over the client's workers.
 
     Raises
     ------
@@ -150,8 +153,9 @@ def compact(
         folds, repeats = whole_given(folds, "--folds") or 0, whole_given(repeats, "--repeats") or 0
         max_features = whole_given(max_features, "--max-features")
         threads = whole_given(threads, "--threads")
+        cluster = cluster_given(client, worker_memory_mb)
         with interruptible(progress) as watch:
-            site = Site(place, megabytes, threads, watch)
+            site = Site(place, megabytes, threads, watch, cluster)
             found = compacted(ledger, site, folds, repeats, max_features)
         assert found is not None, "it was not stopped"
         return small_set(found, place, max_features)

@@ -13,7 +13,8 @@ from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.results.progress import Progress, interruptible
-from srs_ooc.runs.given import NamesOrFile, names_file
+from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
+from srs_ooc.runs.given import NamesOrFile, cluster_given, names_file
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB
 from srs_ooc.store.store import Store
 
@@ -29,6 +30,8 @@ def network(
     top: int | None = None,
     memory_mb: int = DEFAULT_MEMORY_MB,
     threads: int | None = None,
+    client: Any = None,
+    worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
     progress: Progress = None,
     **options: Any,
 ) -> Network:
@@ -55,8 +58,8 @@ def network(
         Cap, as of :func:`run`.
     threads : int, optional
         Workers; the cores there are, if not given. No result depends on it.
-    progress : bool or callable, optional
-        As for :func:`run`.
+    client, worker_memory_mb, progress
+        As for :func:`run`; targets are spread over the client's workers.
     **options
         Of the network's identity: ``method`` (genie3, srs, prs) and ``seed``; of genie3
         ``ensemble``, ``max_features`` (or ``k``), ``trees``, ``thresholds``; of srs ``trees``,
@@ -84,6 +87,7 @@ def network(
             top,
             memory_mb,
             threads,
+            cluster=cluster_given(client, worker_memory_mb),
         )
         return _work(store_of(store), request, progress)
 

@@ -1,4 +1,4 @@
-"""Options of commands that may have their trees grown on a Dask cluster."""
+"""Options of commands whose work may be done on a Dask cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +14,8 @@ from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB, Cluster
 
 _OPTIONS = [
     click.option("--dask", metavar="ADDRESS",
-                 help="Grow trees on the workers of a Dask scheduler, as tcp://HOST:PORT, or "
-                 "local:N for N processes of this machine; results do not depend on it."),
+                 help="Have the work done by the workers of a Dask scheduler, as tcp://HOST:PORT, "
+                 "or local:N for N processes of this machine; results do not depend on it."),
     click.option("--dask-scheduler-file", type=FILE, metavar="FILE",
                  help="The same, of the scheduler that wrote FILE."),
     click.option("--worker-memory-mb", type=click.IntRange(1), metavar="MB",

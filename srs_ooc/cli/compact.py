@@ -7,12 +7,14 @@ import click
 
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import counted
+from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.output import echo_json, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, compact
 from srs_ooc.compaction.fold_runs import Site
 from srs_ooc.results.small_set import MemberRecord, SmallSet, small_set
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store
 
@@ -38,6 +40,7 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Workers; results do not depend on it.  "
               "[default: the cores there are]")  # fmt: skip
+@with_cluster
 @click.option("--csv", "as_csv", is_flag=True, help="The chosen set as CSV with a header.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as one JSON object.")
 def compact_command(
@@ -50,6 +53,7 @@ def compact_command(
     threads: int | None,
     as_csv: bool,
     as_json: bool,
+    cluster: Cluster | None,
 ) -> None:
     """Find a small set of features that predicts about as well as any.
 
@@ -63,7 +67,7 @@ def compact_command(
         place = find_store(ledger, store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         with watched(RunProgress(megabytes)) as (watch, signals):
-            site = Site(place, megabytes, threads, watch)
+            site = Site(place, megabytes, threads, watch, cluster)
             found = compact(ledger, site, folds, repeats, max_features)
     finally:
         ledger.close()

@@ -10,6 +10,7 @@ import click
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import counted
+from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.config import read_config
 from srs_ooc.cli.options import FILE, option_of, with_options
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, echo_json, say
@@ -19,6 +20,7 @@ from srs_ooc.cli.store_type import STORE
 from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.request import Network, NetworkRequest
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.store.opening import open_store
 
 
@@ -45,6 +47,7 @@ from srs_ooc.store.opening import open_store
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
 @SAFE_OPTION
 @MEMORY_OPTION
+@with_cluster
 @progress_option
 def network_command(
     store: Place,
@@ -59,6 +62,7 @@ def network_command(
     safe_csv: bool,
     memory_mb: int,
     shows: str | None,
+    cluster: Cluster | None,
     **given: Any,
 ) -> None:
     """Weigh the regulators of every target of STORE, and write the edges, heaviest first.
@@ -74,7 +78,7 @@ def network_command(
     process_nbytes()  # of the program alone, before there is work
     params = NetworkParams.settle({k: v for k, v in given.items() if v is not None}, None)
     request = NetworkRequest(
-        out, params, regulators, targets, rows, run, top, memory_mb, threads, safe_csv
+        out, params, regulators, targets, rows, run, top, memory_mb, threads, safe_csv, cluster
     )
     progress = RunProgress(memory_mb, shows)
     with watched(progress) as (watch, signals):

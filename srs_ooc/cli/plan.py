@@ -14,6 +14,7 @@ from srs_ooc.cli.store_option import only_store
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.planning.degrees import DegreeTime
 from srs_ooc.planning.plan import Plan, make_plan, plan_values
+from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND
 from srs_ooc.planning.subject import Numbers, subject_asked
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.spec import Options
@@ -119,7 +120,10 @@ _WEIGHED = [
 
 def _where(plan: Plan) -> str:
     if plan.subject.is_remote:
-        return "the server, until what is asked for is kept here,"
+        rates = (
+            f"{REQUESTS_PER_SECOND:,} requests and {REQUEST_NBYTES_PER_SECOND / MB:.0f} MB a second"
+        )
+        return f"the server (ASSUMED: {rates}), until what is asked for is kept here,"
     return "a cold disk"
 
 

@@ -15,7 +15,7 @@ _FILE = click.Path(path_type=Path)
 
 @click.command("predict")
 @click.argument("run", type=_FILE)
-@click.argument("data", type=_FILE)
+@click.argument("data", type=STORE)
 @click.argument("out", type=_FILE)
 @click.option("--row-ids", metavar="NAME",
               help="Column of row ids in a CSV file.  [default: that of the training table, if it "
@@ -27,7 +27,7 @@ _FILE = click.Path(path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 def predict_command(
     run: Path,
-    data: Path,
+    data: Place,
     out: Path,
     row_ids: str | None,
     memory_mb: int,
@@ -37,10 +37,10 @@ def predict_command(
     """Predict the class or number of each row of DATA by the trees of RUN into the CSV file OUT.
 
     RUN must have been made with --save-trees; it may be going on. DATA is a CSV file (plain or
-    compressed, with a header) or a store. Its columns are found by name; only those that the
-    trees use are read, and must be numbers or categories as in training. OUT has the row id, the
-    prediction, and a column probability_CLASS for each class: the mean over trees of the leaf's
-    class shares. A predicted number is the mean over trees of the leaf's mean.
+    compressed, with a header) or a store, which may be at a URL. Its columns are found by name;
+    only those that the trees use are read, and must be numbers or categories as in training. OUT
+    has the row id, the prediction, and a column probability_CLASS for each class: the mean over
+    trees of the leaf's class shares. A predicted number is the mean over trees of the leaf's mean.
 
     \b
     Keys of --json:

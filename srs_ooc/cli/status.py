@@ -1,15 +1,19 @@
 """``srs-ooc status``."""
 
+import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from srs_ooc.base.budget import Budget
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.sizes import MB, counted, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
+from srs_ooc.results.network_status import NetworkStatus, network_status_of
 from srs_ooc.results.reading_memory import READING_NBYTES
 from srs_ooc.results.status import Status, status_of, values_of
+from srs_ooc.runs.cluster.standing import ClusterNote
 from srs_ooc.runs.ledger import Ledger
 
 
@@ -19,6 +23,8 @@ from srs_ooc.runs.ledger import Ledger
 @MEMORY_OPTION
 def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     """Show where RUN stands: state, iterations, features selected, memory, time.
+
+    RUN may be the folder of a network, too.
 
     \b
     Keys of --json:
@@ -38,17 +44,31 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
       trees_nbytes              bytes of the trees kept; null if none are
       memory_is_growth          whether peak_rss_mb is by how much the process grew, as
                                 of runs made from Python
+      cluster                   only of a run that was on a cluster, as last noted:
+                                workers, threads; orders, waiting (orders out, and
+                                the iterations or runs in them); stage, unit,
+                                done, total; a_second; noted (seconds since 1970)
+    Of the folder of a network: state, targets, targets_asked, identity,
+    peak_rss_mb, seconds, cluster (null if it never was on one).
     """
     budget = Budget(memory_mb * MB)
     budget.grant("ledger and verdict", READING_NBYTES)
     budget.check()
     ledger = Ledger(run, writable=False)
-    status = status_of(ledger)
-    ledger.close()
+    try:
+        network = network_status_of(ledger)
+        status = None if network is not None else status_of(ledger)
+    finally:
+        ledger.close()
+    if status is not None:
+        values, lines = values_of(status), _lines(status)
+    else:
+        assert network is not None
+        values, lines = asdict(network), _network_lines(network)
     if as_json:
-        echo_json(values_of(status))
+        echo_json(values)
         return
-    for name, value in _lines(status):
+    for name, value in lines:
         say(f"{name:<12}{value}")
 
 
@@ -66,13 +86,35 @@ def _lines(status: Status) -> list[tuple[str, str]]:
         ("rows", status.rows),
         ("excluded", status.excluded),
         ("planned", _planned(status)),
+        *([] if status.cluster is None else [("cluster", _cluster(status.cluster))]),
     ]  # fmt: skip
+
+
+def _network_lines(status: NetworkStatus) -> list[tuple[str, str]]:
+    return [
+        ("state", status.state),
+        ("targets", f"{status.targets} of {status.targets_asked}"),
+        ("memory", f"{status.peak_rss_mb:.0f} MB (peak)"),
+        ("time", f"{status.seconds:.1f} s of work"),
+        ("network", _listed(status.identity)),
+        *([] if status.cluster is None else [("cluster", _cluster(status.cluster))]),
+    ]
 
 
 def _selected(status: Status) -> str:
     if status.is_provisional:
         return "no verdict yet: it comes after the iterations"
     return f"{status.n_selected} features"
+
+
+def _cluster(note: ClusterNote) -> str:
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(note.noted))
+    speed = "" if note.a_second is None else f", {note.a_second:.3g} {note.unit} a second"
+    return (
+        f"{counted(note.workers, 'worker')} with {counted(note.threads, 'thread')}{speed}, "
+        f"{counted(note.orders, 'order')} out with {counted(note.waiting, 'part')} "
+        f"({note.stage or 'iterations'}: {note.done:,} of {note.total:,}; noted {when})"
+    )
 
 
 def _listed(values: dict[str, Any]) -> str:

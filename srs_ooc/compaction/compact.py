@@ -1,8 +1,7 @@
 """Compacting a run: nested small sets, and what they are worth on rows held out."""
 
-import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from shlex import quote
 
 import numpy as np
@@ -12,15 +11,20 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.compaction.curve import Curve, sizes_up_to
 from srs_ooc.compaction.fold_runs import (
+    Fold,
     HeldRows,
     Site,
+    Subject,
+    nest_fold,
     nest_run,
     room_for,
     score_sizes,
-    select_within,
 )
+from srs_ooc.compaction.fold_workers import folds_from_workers
 from srs_ooc.compaction.records import FoldRecord, Records, WholeRecord
 from srs_ooc.evidence.folds import deal_folds
+from srs_ooc.runs.base_models import check_cluster
+from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import check_store, spec_of
@@ -94,6 +98,8 @@ def compact(
     """
     check_store(ledger, site.store)
     _check_repeatable(ledger)
+    if site.cluster is not None:
+        check_cluster(spec_of(ledger))
     manifest = site.store.manifest
     n_iterations = ledger.progress().iteration
     if not n_iterations or not is_done(ledger, int(ledger.meta("iterations"))):
@@ -108,19 +114,35 @@ def compact(
     room = room_for(spec_of(ledger), inputs_of(ledger), manifest)
     most = min(len(whole.order), room)
     sizes = sizes_up_to(most, *([max_features] if max_features else []))
+    folds = list(_splits(ledger, site, n_folds, n_repeats))
+    subject = Subject.of(ledger)
+    site = replace(site, watch=noting(ledger, site.cluster, site.watch))
+    if site.cluster is None:
+        done = _here(subject, site, records, folds, sizes)
+    else:
+        done = folds_from_workers(subject, site, records, folds, sizes)
+    return None if done is None else _compacted(whole, done)
+
+
+def _here(
+    subject: Subject, site: Site, records: Records, folds: list[Fold], sizes: list[int]
+) -> list[FoldRecord] | None:
+    """Return the records of all folds, done one after another; None if stopped."""
     done: list[FoldRecord] = []
-    for repeat, fold, train, held in _splits(ledger, site, n_folds, n_repeats):
-        here = site.named(f"fold {len(done) + 1} of {n_folds * n_repeats}")
-        record = _fold(ledger, here, records, (repeat, fold), train)
+    for fold in folds:
+        here = site.named(f"fold {len(done) + 1} of {len(folds)}")
+        record = records.fold(fold.repeat, fold.fold)
         if record is None:
-            return None
-        within = [size for size in sizes if size <= len(record.order)]
-        finished = score_sizes(spec_of(ledger), record, train, held, within, here)
+            record = nest_fold(subject, fold, records.run_of(fold.repeat, fold.fold), here)
+            if record is None:
+                return None
+            records.keep_fold(record)
+        finished = score_sizes(subject.spec, record, fold, sizes, here)
         records.keep_fold(record)
         if not finished:
             return None
         done.append(record)
-    return _compacted(whole, done)
+    return done
 
 
 def _check_repeatable(ledger: Ledger) -> None:
@@ -151,10 +173,8 @@ def _whole(ledger: Ledger, site: Site, records: Records) -> WholeRecord | None:
     return record
 
 
-def _splits(
-    ledger: Ledger, site: Site, n_folds: int, n_repeats: int
-) -> Iterator[tuple[int, int, Inputs, HeldRows]]:
-    """Yield repeat, fold, what is trained on and what is held out."""
+def _splits(ledger: Ledger, site: Site, n_folds: int, n_repeats: int) -> Iterator[Fold]:
+    """Yield the folds: what is trained on and what is held out."""
     inputs, seed = inputs_of(ledger), spec_of(ledger).seed
     rows = np.arange(site.store.manifest.n_rows, dtype=np.int32)
     rows = rows if inputs.rows is None else inputs.rows
@@ -166,34 +186,7 @@ def _splits(
         for fold in range(n_folds):
             out = fold_of == fold
             train = Inputs(inputs.excluded, rows[~out])
-            yield repeat, fold, train, HeldRows(rows[out], target[out])
-
-
-def _fold(
-    ledger: Ledger, site: Site, records: Records, which: tuple[int, int], train: Inputs
-) -> FoldRecord | None:
-    """Return the record of a fold, with the scores it has; None if stopped."""
-    repeat, fold = which
-    record = records.fold(repeat, fold)
-    if record is not None:
-        return record
-    folder = records.folder / f"repeat-{repeat + 1}-fold-{fold + 1}.run"
-    assert train.rows is not None
-    if not select_within(ledger, train.rows, folder, site):
-        return None
-    within = Ledger(folder, writable=False)
-    try:
-        nested = nest_run(within, site)
-    finally:
-        within.close()
-    if nested is None:
-        return None
-    candidates, sets = nested
-    order = [int(feature) for feature in sets.order]
-    record = FoldRecord(repeat, fold, candidates.n_selected, order)
-    records.keep_fold(record)
-    shutil.rmtree(folder, ignore_errors=True)
-    return record
+            yield Fold(repeat, fold, train, HeldRows(rows[out], target[out]))
 
 
 def _compacted(whole: WholeRecord, done: list[FoldRecord]) -> Compacted:

@@ -3,6 +3,7 @@
 Nothing of the rows held out reaches the first two but codes of values, made without the target.
 """
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from srs_ooc.compaction.scoring import HeldOut
 from srs_ooc.evidence.params import PositiveParams
 from srs_ooc.evidence.redundancy import HEAD
 from srs_ooc.runs.candidates import Candidates
+from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.inputs import Inputs, digest, inputs_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import VALID
@@ -63,12 +65,15 @@ class Site:
         Workers; None for the cores of this machine.
     watch : callable
         Told where the work stands.
+    cluster : Cluster or None
+        Workers elsewhere that folds are spread over; None for this process alone.
     """
 
     store: Store
     memory_mb: int
     threads: int | None
     watch: Watch
+    cluster: Cluster | None = None
 
     def named(self, what: str) -> "Site":
         """Return the same, where the steps that are watched begin with ``what``."""
@@ -77,32 +82,87 @@ class Site:
         )
 
 
-def select_within(ledger: Ledger, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:
-    """Repeat the run on some of its rows, in ``folder``; return whether it is done.
+@dataclass(frozen=True)
+class Subject:
+    """What of a run is repeated on some of its rows.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        Its identity, as judged today.
+    excluded : uint32 (n_excluded,) or None
+        Features left out.
+    n_iterations : int
+        That it had.
+    """
+
+    spec: RunSpec
+    excluded: NDArray[np.uint32] | None
+    n_iterations: int
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "Subject":
+        """Return what is repeated of the run of a ledger."""
+        spec = spec_of(ledger).judged_now(str(ledger.run))
+        return cls(spec, ledger.input("excluded", "<u4"), ledger.progress().iteration)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Some rows held out: which of how many times, the rows trained on, and those held out."""
+
+    repeat: int
+    fold: int
+    train: Inputs
+    held: HeldRows
+
+
+def select_within(subject: Subject, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:
+    """Repeat a run on some of its rows, in ``folder``; return whether it is done.
 
     What is there of it already is gone on with.
     """
     if not folder.exists():
-        spec = spec_of(ledger).judged_now(str(ledger.run))
-        spec = replace(spec, rows=str(digest(rows, "rows")))
+        spec = replace(subject.spec, rows=str(digest(rows, "rows")))
         meta = {
             "spec": spec.to_json(),
             PLACES: places_of(site.store.place, folder),
             "memory_mb": site.memory_mb,
-            "iterations": ledger.progress().iteration,
+            "iterations": subject.n_iterations,
             UNTIL_STABLE: False,
             VALID: None,
         }
-        arrays = {"excluded": ledger.input("excluded", "<u4"), "rows": rows}
+        arrays = {"excluded": subject.excluded, "rows": rows}
         folder.parent.mkdir(parents=True, exist_ok=True)
         Ledger.create(folder, meta, {name: a for name, a in arrays.items() if a is not None})
     within = Ledger(folder, writable=True)
     try:
         request = Request(memory_mb=site.memory_mb, threads=site.threads)
         work_on(within, site.store, request, site.watch)
-        return is_done(within, ledger.progress().iteration)
+        return is_done(within, subject.n_iterations)
     finally:
         within.close()
+
+
+def nest_fold(subject: Subject, fold: Fold, folder: Path, site: Site) -> FoldRecord | None:
+    """Repeat a run without the rows of a fold; return the sets it comes to, None if stopped.
+
+    They have no scores yet. ``folder`` is where it is done; it is removed once it is.
+    """
+    assert fold.train.rows is not None
+    if not select_within(subject, fold.train.rows, folder, site):
+        return None
+    within = Ledger(folder, writable=False)
+    try:
+        nested = nest_run(within, site)
+    finally:
+        within.close()
+    if nested is None:
+        return None
+    candidates, sets = nested
+    shutil.rmtree(folder, ignore_errors=True)
+    order = [int(feature) for feature in sets.order]
+    return FoldRecord(fold.repeat, fold.fold, candidates.n_selected, order)
 
 
 def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
@@ -129,10 +189,12 @@ def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
 
 
 def score_sizes(
-    spec: RunSpec, record: FoldRecord, train: Inputs, held: HeldRows, sizes: list[int], site: Site
+    spec: RunSpec, record: FoldRecord, fold: Fold, sizes: list[int], site: Site
 ) -> bool:
-    """Score the sizes that a record lacks; return whether it lacks none now."""
-    missing = [size for size in sizes if str(size) not in record.scores]
+    """Score those of the sizes that a record lacks; return whether it lacks none now."""
+    train, held = fold.train, fold.held
+    sizes = [size for size in sizes if size <= len(record.order)]
+    missing = missing_of(record, sizes)
     if not missing:
         return True
     manifest = site.store.manifest
@@ -148,6 +210,12 @@ def score_sizes(
             if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
                 return False
     return True
+
+
+def missing_of(record: FoldRecord, sizes: list[int]) -> list[int]:
+    """Return those of the sizes that a record has sets for, and no scores."""
+    fitting = [size for size in sizes if size <= len(record.order)]
+    return [size for size in fitting if str(size) not in record.scores]
 
 
 def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:

@@ -93,6 +93,10 @@ class Records:
         """Keep the record of a fold, in place of the one there was."""
         self._write(_fold_name(record.repeat, record.fold), asdict(record))
 
+    def run_of(self, repeat: int, fold: int) -> Path:
+        """Return where the run of a fold is done."""
+        return self.folder / f"repeat-{repeat + 1}-fold-{fold + 1}.run"
+
     def whole(self) -> WholeRecord | None:
         """Return the record of all rows, None if it is not done."""
         return _read(self.folder / _WHOLE, WholeRecord)

@@ -9,7 +9,7 @@ from typing import Any
 from srs_ooc.base.atomic import published_file
 from srs_ooc.base.budget import Budget, process_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place
+from srs_ooc.base.places import Place, Url
 from srs_ooc.base.sizes import MB
 from srs_ooc.ensemble.csv_panels import CsvPanels, most_csv_nbytes
 from srs_ooc.ensemble.ensemble import ensemble_nbytes, most_ensemble_nbytes, probabilities
@@ -57,7 +57,7 @@ class Report:
 
 def predict(
     run: Path,
-    data: Path,
+    data: Place,
     out: Path,
     *,
     row_ids: str | None = None,
@@ -70,8 +70,9 @@ def predict(
     ----------
     run : Path
         A run with saved trees; it may be going on.
-    data : Path
-        A CSV file or a store; rows are read in bounded panels, and only the columns that trees use.
+    data : Path or URL
+        A CSV file, or a store, which may be at a URL; rows are read in bounded panels, and only the
+        columns that trees use.
     out : Path
         The CSV file to make: row id, prediction, and a probability for each class, if there are
         classes. It appears complete or not at all.
@@ -93,7 +94,7 @@ def predict(
     ledger = Ledger(run, writable=False)
     try:
         trees = TreeReader(ledger)
-        opened = open_store(data) if data.is_dir() else None
+        opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = load_splits(run, trees)
         if splits is None:
             training = find_store(ledger, store)
@@ -104,12 +105,14 @@ def predict(
     _check_data(opened, splits, row_ids)
     panels: Panels
     if opened is None:
+        assert isinstance(data, Path)
         panels = CsvPanels(data, splits, row_ids)
     elif is_training:
         panels = TrainingPanels(opened, splits)
     else:
         panels = StorePanels(opened, splits)
-    n_rows = _panel_rows(panels, splits, memory_nbytes)
+    reading_nbytes = 0 if opened is None else opened.reading_nbytes
+    n_rows = _panel_rows(panels, splits, memory_nbytes, reading_nbytes)
     try:
         id_name = row_ids or splits.facts["row_id_name"] or "row_id"
         return _write(out, id_name, panels, trees, splits, n_rows, as_codes=is_training)
@@ -176,7 +179,7 @@ def _most_panels_nbytes(data: Any, training: Manifest, n_used: int) -> int:
     """
     row = 2 * block_nbytes(n_used + 1, 1, training.code_nbytes) + 9 * n_used + 2 * TEXT_NBYTES
     if isinstance(data, Store):
-        columns = most_store_nbytes(data, training.code_nbytes)
+        columns = most_store_nbytes(data, training.code_nbytes) + data.reading_nbytes
     elif not isinstance(data, Path):
         columns = 2 * CATEGORY_NBYTES
     else:
@@ -185,9 +188,13 @@ def _most_panels_nbytes(data: Any, training: Manifest, n_used: int) -> int:
     return row + TEXT_NBYTES * n_used + columns
 
 
-def _panel_rows(panels: Panels, splits: SplitTable, cap_nbytes: int) -> int:
+def _panel_rows(
+    panels: Panels, splits: SplitTable, cap_nbytes: int, reading_nbytes: int = 0
+) -> int:
     """Return how many rows at a time the cap holds."""
     budget = Budget(cap_nbytes)
+    if reading_nbytes:
+        budget.grant("requests under way", reading_nbytes)
     row_nbytes = panels.row_nbytes + 24 * len(splits.facts["classes"])
     budget.grant("trees and thresholds", ensemble_nbytes(splits))
     budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)

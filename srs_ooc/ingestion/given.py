@@ -1,10 +1,11 @@
 """What :func:`srs_ooc.ingest` is given, checked before it is used."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import unexpected
+from srs_ooc.base.given import path_given, unexpected
 
 WORDS = {
     "task": ("auto", "classification", "regression"),
@@ -74,3 +75,27 @@ def check_kinds(given: Any) -> None:
         check_name("kinds", name)
         if not isinstance(kind, str):
             raise UsageError(f"kinds: expected the kind of {name!r} as text, found {kind!r:.60}.")
+
+
+def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:
+    """Return the files of a table in pieces; None where it is something else.
+
+    Raises
+    ------
+    UsageError
+        If what is given beside goes with the other kind; ``has_values``: columns by their values.
+    """
+    is_pieces = isinstance(table, list | tuple) and len(table) > 0
+    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
+        if client is not None:
+            raise UsageError(
+                "client: expected with a list of files, the pieces of a table, found "
+                f"{type(table).__name__}. Leave it out."
+            )
+        return None
+    if has_values:
+        raise UsageError(
+            "names, target, row_ids, weights, strata, groups: expected names of columns with a "
+            "table in pieces, found values. Put them into the first piece, and name the columns."
+        )
+    return [path_given(one, "table") for one in table]

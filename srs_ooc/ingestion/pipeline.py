@@ -2,7 +2,7 @@
 
 import contextlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from srs_ooc.ingestion.destination import make_at
 from srs_ooc.ingestion.disk import check_replaceable, disk_errors
 from srs_ooc.ingestion.forced_kinds import ForcedKinds
 from srs_ooc.ingestion.given import check_kinds as check_kinds_given
-from srs_ooc.ingestion.given import check_name, check_names, check_words
+from srs_ooc.ingestion.given import check_name, check_names, check_words, pieces_given
 from srs_ooc.ingestion.memory import load_libraries
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, Workplace
@@ -54,15 +54,19 @@ def ingest(
     keep_values: bool = True,
     overwrite: bool = False,
     no_target: bool = False,
+    client: Any = None,
     progress: ByteProgress | None = None,
 ) -> Manifest:
-    """Turn a table into a store.
+    """Turn a table, or its pieces, into a store.
 
     Parameters
     ----------
-    table : path, ndarray, DataFrame, pyarrow.Table, or sparse matrix, (n_rows, n_columns)
+    table : path, list of paths, ndarray, DataFrame, pyarrow.Table, or sparse matrix
         A file of any format ``srs-ooc ingest`` reads, or an object of NumPy, pandas, polars,
-        PyArrow or SciPy. NaN and nulls are missing values. Sparse matrices stay sparse.
+        PyArrow or SciPy, of shape (n_rows, n_columns). NaN and nulls are missing values. Sparse
+        matrices stay sparse. Several files are pieces of columns of one table: the same rows in the
+        same order, the first with the target. After an interruption the same call does the pieces
+        that are missing.
     store : path or URL
         The store to make; it appears complete or not at all. One for a URL is made on this disk
         first.
@@ -102,6 +106,8 @@ def ingest(
         refuse the new one, whose fingerprint is another.
     no_target : bool
         No column is the target, for a table of which no run is to be made, only networks.
+    client : distributed.Client, optional
+        Of pieces: they are coded on the workers of this Dask client, each under ``memory_mb``.
     progress : callable, optional
         Told what is being done, how many bytes of it are done, and how many there are.
 
@@ -146,7 +152,7 @@ def ingest(
     side = _side_columns(names, columns | {"strata": None if by_name else strata})
     return make_at(
         place_given(store, "store"),
-        lambda path: ingest_table(table, path, options, progress, side=side),
+        _maker(table, options, side, client, progress),
         overwrite=overwrite,
         progress=progress,
     )
@@ -160,6 +166,23 @@ def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:
         if item is not None and not isinstance(item, str)
     }
     return SideColumns(Path(names) if isinstance(names, str) else names, columns)
+
+
+def _maker(
+    table: Any,
+    options: IngestOptions,
+    side: SideColumns,
+    client: Any,
+    progress: ByteProgress | None,
+) -> Callable[[Path], Manifest]:
+    """Return what makes the store of a table, or of its pieces, at a path."""
+    tables = pieces_given(table, client, has_values=bool(side))
+    if tables is None:
+        return lambda path: ingest_table(table, path, options, progress, side=side)
+    from srs_ooc.ingestion import piece_workers, pieces  # which have need of this module
+
+    workers = client and piece_workers.on_workers(client, options.memory_nbytes // MB)
+    return lambda path: pieces.ingest_pieces(tables, path, options, progress, workers=workers)
 
 
 def _check_named(columns: Mapping[str, Any], names_of_strata: Sequence[str]) -> None:

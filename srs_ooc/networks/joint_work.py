@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import cast
 
 import numpy as np
@@ -59,6 +60,7 @@ class JointWork:
     ) -> None:
         self._params, self._bench, self._block = params, bench, block
         self._n_workers, self._n_targets = n_workers, len(genes.targets)
+        self._stopping = Event()
         block.tiled = False
         bench.source.gather(genes.regulators, block)
         self._models: list[Models] = []
@@ -141,13 +143,13 @@ class JointWork:
         for future in futures:
             while not is_done(future):
                 if not watch(self._step()):
-                    self._bench.stopping.set()
+                    self._stopping.set()
             future.result()
-        return not self._bench.stopping.is_set()
+        return not self._stopping.is_set()
 
     def _grow_one(self, i: int) -> None:
         target, models = self.descent.targets[i], self._models[i]
-        while target.phase == GROWING and not self._bench.stopping.is_set():
+        while target.phase == GROWING and not self._stopping.is_set():
             number = target.n_begun
             outcome = models.fit(self._block, number, target.propose(number, 0))
             target.absorb(number, outcome)

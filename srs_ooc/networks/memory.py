@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from srs_ooc.base.budget import Budget, Lease
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease
+from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.book import shard_nbytes
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
@@ -15,9 +16,11 @@ from srs_ooc.networks.genes import (
 )
 from srs_ooc.networks.ranking import EDGE_NBYTES, FEWEST_EDGES
 from srs_ooc.networks.responses import TOGETHER
+from srs_ooc.runs.memory import grant_workers
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.value_tables import MAKING_NBYTES
+from srs_ooc.store.store import Store
+from srs_ooc.store.value_tables import MAKING_NBYTES, n_values_of
 from srs_ooc.store.value_tables import ROW_NBYTES as VALUE_ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.training import TrainingRows
@@ -28,6 +31,9 @@ ROW_NBYTES = 64
 """Bytes of a row: draws with replacement, and what of a target is missing."""
 COLUMN_NBYTES = 48
 """Bytes of a regulator of one target: its number, flag, importance, weight."""
+MOST_AHEAD = 1 << 16
+"""Targets under way on a cluster at once, at most."""
+FEWEST_AHEAD = 4
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,9 @@ class Grant:
     Attributes
     ----------
     n_workers : int
-        Targets under way at once.
+        Threads at work here; 0 where workers elsewhere do it.
+    n_ahead : int
+        Targets begun at most after the first one that is not done.
     mapped : bool
         Whether the store is mapped into memory.
     n_edges : int
@@ -45,6 +53,7 @@ class Grant:
     """
 
     n_workers: int
+    n_ahead: int
     mapped: bool
     n_edges: int
 
@@ -58,6 +67,7 @@ def grant(
     cap_nbytes: int,
     threads: int,
     reading_nbytes: int = 0,
+    orders_nbytes: int | None = None,
 ) -> Grant:
     """Share the cap out: one worker first, then more, then the store mapped; then edges.
 
@@ -77,6 +87,8 @@ def grant(
         Workers wanted.
     reading_nbytes : int
         Memory of requests under way, of a store at a URL.
+    orders_nbytes : int, optional
+        Where workers elsewhere do the work: what their client takes here.
 
     Raises
     ------
@@ -87,9 +99,14 @@ def grant(
     if reading_nbytes:
         budget.grant("requests under way", reading_nbytes)
     n_regulators, n_targets = len(genes.regulators), len(genes.targets)
-    budget.leases += work_leases(manifest, n_regulators, n_targets, params, n_rows, n_values)
+    sizes = n_regulators, n_targets
+    budget.leases += work_leases(manifest, *sizes, params, n_rows, n_values, orders_nbytes)
     budget.check()
     work = budget.leases[-1].n_bytes
+    if orders_nbytes is not None:
+        room = budget.free_nbytes // target_nbytes(n_regulators, n_rows)
+        n_ahead = min(FEWEST_AHEAD + room, MOST_AHEAD)
+        return Grant(0, n_ahead, False, FEWEST_EDGES + budget.free_nbytes // EDGE_NBYTES)
     n_workers = 1
     while n_workers < min(threads, len(genes.targets)) and budget.fits(work):
         budget.grant("another worker", work)
@@ -99,7 +116,7 @@ def grant(
         budget.grant("the store, mapped", manifest.codes_nbytes)
     # Edges are put in order once the workers have gone.
     room = budget.free_nbytes + (n_workers - 1) * work
-    return Grant(n_workers, mapped, FEWEST_EDGES + max(0, room) // EDGE_NBYTES)
+    return Grant(n_workers, n_workers + 1, mapped, FEWEST_EDGES + max(0, room) // EDGE_NBYTES)
 
 
 def work_leases(
@@ -109,12 +126,18 @@ def work_leases(
     params: EdgeParams,
     n_rows: int,
     n_values: int,
+    orders_nbytes: int | None = None,
 ) -> list[Lease]:
     """Return what a network needs besides the process, with one worker, whose lease is the last.
 
-    Parameters are those of :func:`grant`, with numbers of regulators and targets.
+    Parameters are those of :func:`grant`, with numbers of regulators and targets. Where workers
+    elsewhere do the work, the last lease is of what is under way.
     """
     leases = _fixed(manifest, n_regulators, n_targets, n_rows)
+    if orders_nbytes is not None:
+        under_way = FEWEST_AHEAD * target_nbytes(n_regulators, n_rows)
+        leases.append(("targets under way on the workers", orders_nbytes + under_way))
+        return [Lease(*lease) for lease in leases]
     if n_values:
         making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
         leases.append(("reading the values of codes", making))
@@ -125,6 +148,45 @@ def work_leases(
     work = worker_nbytes(params, table, n_values)
     leases.append((f"a block of {n_regulators} regulators and its trees", work))
     return [Lease(*lease) for lease in leases]
+
+
+def target_nbytes(n_regulators: int, n_rows: int) -> int:
+    """Return the bytes here of a target that is worked on elsewhere: its values, its weights."""
+    return 8 * (2 * n_rows + 2 * n_regulators)
+
+
+def desk_grant(
+    store: Store,
+    n_regulators: int,
+    params: EdgeParams,
+    n_rows: int,
+    memory_mb: int,
+    n_threads: int,
+) -> tuple[int, bool]:
+    """Return how many blocks a worker elsewhere may have, and whether it keeps the store mapped.
+
+    Raises
+    ------
+    BudgetError
+        If ``memory_mb`` do not hold even one.
+    """
+    manifest, budget = store.manifest, Budget(memory_mb * MB, PROCESS_NBYTES)
+    if store.reading_nbytes:
+        budget.grant("requests under way", store.reading_nbytes)
+    n_values = n_values_of(manifest) if params.uses_values else 0
+    if n_values:
+        making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
+        budget.grant("reading the values of codes", making)
+    work = worker_nbytes(params, table_of(manifest, n_regulators, 1, n_rows), n_values)
+    work += target_nbytes(n_regulators, n_rows)
+    budget.grant(f"a block of {n_regulators} regulators and its trees", work)
+    try:
+        budget.check()
+    except BudgetError as error:
+        raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
+    n_blocks = grant_workers(budget, work, n_threads)
+    mapped = not store.reading_nbytes and budget.fits(manifest.codes_nbytes)
+    return n_blocks, mapped
 
 
 def _fixed(

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,20 @@ from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.book import EdgeBook, open_book
+from srs_ooc.networks.desks import NetworkJob, TargetDesk, blocks_of
 from srs_ooc.networks.edge_params import EdgeTable
 from srs_ooc.networks.files import Edge, check_edge_file, write_edges
 from srs_ooc.networks.genes import GeneFiles, Genes, equal_columns, find_genes, names_of
 from srs_ooc.networks.joint_work import JointWork
 from srs_ooc.networks.memory import Grant, grant, table_of, work_leases
-from srs_ooc.networks.methods import weigher_of
 from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.networks.ranking import ranked
 from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.networks.weighing import Bench
 from srs_ooc.networks.work import TargetWork, Watch
+from srs_ooc.runs.cluster.independent import ThreadLine
+from srs_ooc.runs.cluster.line import Line
+from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
 from srs_ooc.runs.memory import check_stages, n_cores
@@ -35,6 +37,8 @@ from srs_ooc.trees.block import Block
 
 WRITTEN_TOGETHER = 1 << 13
 """Edges whose names are looked up together."""
+TOGETHER_ELSEWHERE = 32
+"""Targets at most that a worker elsewhere does before it replies."""
 
 
 def work_on_network(
@@ -63,6 +67,7 @@ def work_on_network(
     """
     check_edge_file(request.out)
     _check_free(request)
+    _check_cluster(request)
     with store.unchanged():
         store.check_files()
         named = GeneFiles.of(store, request.regulators, request.targets)
@@ -74,7 +79,7 @@ def work_on_network(
         work = _Work(store, request, inputs, genes)
         with closing(open_book(request.folder, work.identity(), len(genes.targets))) as ledger:
             book = EdgeBook(ledger, len(genes.targets), len(genes.regulators))
-            n_duplicates, duplicates = work.work(book, watch, note)
+            n_duplicates, duplicates = work.work(book, noting(ledger, request.cluster, watch), note)
             n_edges = 0
             if book.n_done == len(genes.targets):
                 store.check_unchanged()
@@ -90,7 +95,9 @@ def _spare_nbytes(
     n_rows = store.n_rows if files.rows is None else files.rows.n_found
     n_values = n_values_of(store.manifest) if request.params.own.uses_values else 0
     sizes = named.n_regulators(store), named.n_targets(store)
-    working = work_leases(store.manifest, *sizes, request.params.own, n_rows, n_values)
+    orders = None if request.cluster is None else request.cluster.orders_nbytes
+    own = request.params.own
+    working = work_leases(store.manifest, *sizes, own, n_rows, n_values, orders)
     leases = [Lease(*lease) for lease in reading]
     check_stages(request.memory_mb * MB, [leases, working])
     budget = Budget(request.memory_mb * MB)
@@ -104,6 +111,16 @@ def _check_options(store: Store, request: NetworkRequest, inputs: Inputs, genes:
     n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
     n_others = max(1, n_regulators - (n_targets == 1))
     request.params.own.check_table(table_of(store.manifest, n_others, n_targets, n_rows))
+
+
+def _check_cluster(request: NetworkRequest) -> None:
+    own = request.params.own
+    if request.cluster is not None and isinstance(own, ProbabilityParams) and own.is_joint:
+        raise UsageError(
+            "--dask: expected targets that are worked on one by one, found --joint, which takes a "
+            "step of all targets together in one process. Leave one of them out; --threads grows "
+            "models of several targets at once."
+        )
 
 
 def _check_free(request: NetworkRequest) -> None:
@@ -126,6 +143,7 @@ class _Work:
     def __init__(self, store: Store, request: NetworkRequest, inputs: Inputs, genes: Genes) -> None:
         self.store, self.request, self.rows, self.genes = store, request, inputs.rows, genes
         self.n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
+        self.cluster = request.cluster
         self.n_values = 0
         if request.params.own.uses_values:
             self.n_values = n_values_of(store.manifest)
@@ -142,6 +160,7 @@ class _Work:
             request.memory_mb * MB,
             request.threads or n_cores(),
             self.store.reading_nbytes,
+            None if self.cluster is None else self.cluster.orders_nbytes,
         )
 
     def identity(self) -> dict[str, Any]:
@@ -168,7 +187,7 @@ class _Work:
             if book.n_done < len(genes.targets):
                 for sentence in self.request.params.own.remarks(self._table()):
                     note(sentence)
-                if self.n_values:
+                if self.n_values and self.cluster is None:
                     values = stack.enter_context(self.store.value_tables())
                     source = ItemSource(columns, self.rows, values=values)
                 self._weigh(source, book, watch)
@@ -176,30 +195,36 @@ class _Work:
 
     def _weigh(self, source: ItemSource, book: EdgeBook, watch: Watch) -> None:
         params, genes = self.request.params, self.genes
-        bench = Bench(source, categorical_features(self.store), params.seed, Event())
         if isinstance(params.own, ProbabilityParams) and params.own.is_joint:
+            bench = Bench(source, categorical_features(self.store), params.seed, lambda: True)
             (block,) = self._blocks(1)
             workers = self.grant.n_workers
             JointWork(self.store, genes, self.rows, params.own, bench, block, workers).run(
                 book, watch
             )
             return
-        weigher = weigher_of(params.own, bench)
-        blocks = self._blocks(self.grant.n_workers)
-        TargetWork(self.store, genes, self.rows, weigher, blocks, bench.stopping).run(book, watch)
+        line, n_together = self._line(source)
+        n_ahead = self.grant.n_ahead
+        TargetWork(self.store, genes, self.rows, line, n_ahead, n_together).run(book, watch)
+
+    def _line(self, source: ItemSource) -> tuple[Line, int]:
+        """Return the way to who weighs, and how many targets go there together."""
+        params, regulators, cluster = self.request.params, self.genes.regulators, self.cluster
+        if cluster is None:
+            blocks = self._blocks(self.grant.n_workers)
+            desk = TargetDesk(params, source, self.store, regulators, blocks)
+            return ThreadLine(desk, len(blocks)), 1
+        memory_mb = cluster.worker_memory_mb
+        what = params, regulators, self.rows, memory_mb
+        return cluster.line(NetworkJob.of(self.store, self.identity(), *what)), TOGETHER_ELSEWHERE
 
     def _table(self) -> EdgeTable:
         sizes = len(self.genes.regulators), len(self.genes.targets)
         return table_of(self.store.manifest, *sizes, self.n_rows)
 
     def _blocks(self, count: int) -> list[Block]:
-        n_columns = len(self.genes.regulators)
-        tiled = self.request.params.own.tiled(n_columns)
-        code_nbytes = self.store.manifest.code_nbytes
-        return [
-            Block(n_columns, self.n_rows, code_nbytes, tiled=tiled, n_values=self.n_values)
-            for _ in range(count)
-        ]
+        sizes = len(self.genes.regulators), self.n_rows
+        return blocks_of(count, self.request.params, self.store, *sizes)
 
     def _named(self, pairs: list[tuple[int, int]]) -> list[tuple[str, str]]:
         flat = np.array(pairs, np.int64).reshape(-1)

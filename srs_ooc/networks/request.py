@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from srs_ooc.networks.params import NetworkParams
+from srs_ooc.runs.cluster.orders import Cluster
 
 FOLDER_SUFFIX = ".network"
 
@@ -30,6 +31,8 @@ class NetworkRequest:
         Workers; None for the cores there are.
     safe : bool
         No name in the CSV file is a formula to a spreadsheet.
+    cluster : Cluster or None
+        Workers elsewhere that targets are spread over; None for threads of this process.
     """
 
     out: Path
@@ -42,6 +45,7 @@ class NetworkRequest:
     memory_mb: int = 512
     threads: int | None = None
     safe: bool = False
+    cluster: Cluster | None = None
 
     @property
     def folder(self) -> Path:

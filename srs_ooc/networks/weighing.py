@@ -1,18 +1,19 @@
 """What weighs the regulators of a target, and what all that do share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Event
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import SrsOocError
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.training import TrainingRows
 
 
-class StoppedError(Exception):
+class StoppedError(SrsOocError):
     """The work was asked to stop before a target was done."""
 
 
@@ -28,18 +29,18 @@ class Bench:
         Features of the store that are categories.
     seed : int
         Of the network.
-    stopping : Event
-        Set where the work is to stop.
+    is_wanted : callable
+        Says whether the work is to go on.
     """
 
     source: ItemSource
     categorical: NDArray[np.bool_] | None
     seed: int
-    stopping: Event
+    is_wanted: Callable[[], bool]
 
     def check_going(self) -> None:
         """Raise :class:`StoppedError` if the work was asked to stop."""
-        if self.stopping.is_set():
+        if not self.is_wanted():
             raise StoppedError
 
 

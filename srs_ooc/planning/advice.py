@@ -81,7 +81,7 @@ def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
         reason = "single features are long reads already, or the subspace is too small for blocks"
         return Advice("draw_block", "1", planned, reason)
     seconds = fetching_seconds if subject.is_remote else cold_seconds
-    where = "a server" if subject.is_remote else "a cold disk"
+    where = "a server, at assumed rates," if subject.is_remote else "a cold disk"
     single, blocks = (
         1000 * seconds(spec.subspace_size, g, subject.column_nbytes) for g in (1, size)
     )

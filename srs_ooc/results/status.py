@@ -7,6 +7,7 @@ from srs_ooc.base.params import Params, Share
 from srs_ooc.base.sizes import megabytes
 from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.results.verdict import VerdictReading
+from srs_ooc.runs.cluster.standing import ClusterNote
 from srs_ooc.runs.growth import is_growth
 from srs_ooc.runs.ledger import Ledger, is_held
 from srs_ooc.runs.ledger.trees import VALID
@@ -24,7 +25,8 @@ class Status:
 
     ``parts`` has the options of the run's identity as each part settled them: ``run``, ``method``,
     ``judge``, ``trees``. What was planned when the run was made stands beside what happened; None
-    where there is none.
+    where there is none. ``cluster`` is how a cluster stood when the run was last at work on it, as
+    the process that holds the run noted; None if it never was.
     """
 
     state: str
@@ -43,6 +45,7 @@ class Status:
     store: str
     trees_nbytes: int | None
     memory_is_growth: bool
+    cluster: ClusterNote | None = None
 
     @property
     def is_provisional(self) -> bool:
@@ -84,6 +87,7 @@ def status_of(ledger: Ledger) -> Status:
         store=str(ledger.meta("store")[0]),
         trees_nbytes=ledger.meta(VALID),
         memory_is_growth=is_growth(ledger),
+        cluster=ClusterNote.of(ledger),
     )
 
 
@@ -106,9 +110,12 @@ def values_of(status: Status) -> dict[str, Any]:
     """Return a status as JSON-ready values.
 
     Every option that runs of its method may have is there, null where it does not; options of other
-    methods are left out, and those of models from a run of trees.
+    methods are left out, those of models from a run of trees, and ``cluster`` from a run that never
+    was on one.
     """
-    values = {name: value for name, value in vars(status).items() if name != "parts"}
+    values = {name: v for name, v in vars(status).items() if name not in ("parts", "cluster")}
+    if status.cluster is not None:
+        values["cluster"] = vars(status.cluster)
     held = {name: value for part in status.parts.values() for name, value in part.items()}
     others = ModelParams.options()  # of a run whose model is no tree, and of no other
     names = [n for n in declared() if n in held or not (n in others or is_of_a_method(n))]

@@ -60,6 +60,7 @@ def find_store(
     """
     if given is not None:
         return _opened(ledger, given, cache)
+    spec_of(ledger)  # a network's ledger is no damaged one
     absolute, relative = ledger.meta(PLACES)
     noted = place_of(absolute)
     if isinstance(noted, Url):

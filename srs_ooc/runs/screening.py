@@ -10,8 +10,9 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.params import FIRST_STAGES, SECOND_STAGES, closes_by_sensitivity
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.runs.cluster.orders import Cluster
-from srs_ooc.runs.engine import Engine
+from srs_ooc.runs.engine import Book, Engine
 from srs_ooc.runs.ledger import Ledger, StageBook, saves_trees
+from srs_ooc.runs.ledger.transient import TransientLedger
 from srs_ooc.runs.ledger.trees import TreeWriter
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.resources import Resources, resources_of
@@ -50,9 +51,27 @@ class RunContext:
         return resources_of(spec, *where, saves=saves, cluster=self.cluster)
 
 
+@dataclass(frozen=True)
+class Books:
+    """Where a screen is committed to, and, by how many iterations that had, its closing stage."""
+
+    screen: Book
+    closing: Callable[[int], Book]
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "Books":
+        """Return those of a ledger."""
+        return cls(ledger, lambda n_iterations: StageBook(ledger, n_iterations))
+
+    @classmethod
+    def nowhere(cls) -> "Books":
+        """Return books that keep nothing."""
+        return cls(TransientLedger(), lambda _: TransientLedger())
+
+
 def screen_and_close(
     resources: Resources,
-    ledger: Ledger,
+    books: Books,
     until: int,
     watch: Watch,
     stage: str,
@@ -63,12 +82,12 @@ def screen_and_close(
 ) -> tuple[Elimination, int] | None:
     """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
 
-    What is left of either is taken from the ledger. ``seed`` replaces the spec's;
+    What is left of either is taken from its book. ``seed`` replaces the spec's;
     ``until_stable`` ends the screen once the ranking is stable. Returns the stage, and the
     iterations of the screen.
     """
     spec = resources.spec
-    search = resources.search(ledger, seed, trees)
+    search = resources.search(books.screen, seed, trees)
     n_iterations = _screen(search, until, watch, stage, until_stable=until_stable)
     if n_iterations is None:
         return None
@@ -78,7 +97,7 @@ def screen_and_close(
     most = min(spec.subspace_size, SURVIVORS)
     kind = SensitivityElimination if closes_by_sensitivity(spec.judging) else Elimination
     sampler = kind(survivors, key, _manner_of(spec), most)
-    _close(resources, sampler, StageBook(ledger, n_iterations), key, watch, f"{stage}, closing")
+    _close(resources, sampler, books.closing(n_iterations), key, watch, f"{stage}, closing")
     return (sampler, n_iterations) if sampler.is_over else None
 
 
@@ -109,7 +128,7 @@ def _screen(
 
 
 def _close(
-    resources: Resources, sampler: Elimination, book: StageBook, key: int, watch: Watch, stage: str
+    resources: Resources, sampler: Elimination, book: Book, key: int, watch: Watch, stage: str
 ) -> None:
     """Advance a closing stage to its end, or until told to stop."""
     leaf = floor(sampler.manner.leaf_share * resources.n_rows)

@@ -12,6 +12,7 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.runs.base_models import check_cluster, check_table, folds_of
+from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.growth import note_growth
 from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest, inputs_of, resolve
 from srs_ooc.runs.item_weights import needs_of, with_weights
@@ -232,6 +233,7 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     """
     check_store(ledger, store)
     _check_iterations(ledger, request)
+    watch = noting(ledger, request.cluster, watch)
     places = places_of(store.place, ledger.run)
     if places != ledger.meta(PLACES):
         ledger.set_meta(PLACES, places)

@@ -18,7 +18,7 @@ from srs_ooc.runs.ledger.trees import TreeWriter
 from srs_ooc.runs.order import first_by_worth
 from srs_ooc.runs.permutation_runs import bests_of_permutation_runs
 from srs_ooc.runs.ranked_names import keep_names
-from srs_ooc.runs.screening import RunContext, Watch, screen_and_close
+from srs_ooc.runs.screening import Books, RunContext, Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, survey
 from srs_ooc.runs.verdict_record import VerdictRecord
@@ -60,7 +60,13 @@ def conclude(
     spec = spec.judged_now(str(ledger.run))
     with context.resources(spec, saves=trees is not None) as resources:
         closed = screen_and_close(
-            resources, ledger, until, watch, "screening", trees=trees, until_stable=until_stable
+            resources,
+            Books.of(ledger),
+            until,
+            watch,
+            "screening",
+            trees=trees,
+            until_stable=until_stable,
         )
         if closed is None:
             return

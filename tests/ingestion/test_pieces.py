@@ -13,7 +13,7 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.ingestion import merging, pieces
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pieces import ingest_pieces
-from srs_ooc.ingestion.pipeline import ingest_table
+from srs_ooc.ingestion.pipeline import ingest, ingest_table
 from srs_ooc.store.store import Store
 
 N = 40
@@ -180,3 +180,14 @@ def test_workers_make_the_same_store(tables, tmp_path):
     srs_ooc("ingest", *tables[0], tmp_path / "d.zarr", *COMMAND, "--dask", "local:2")
     made = ingest_pieces(tables[0], tmp_path / "same.zarr", OPTIONS)
     assert Store.open(tmp_path / "d.zarr").fingerprint == made.fingerprint
+
+
+def test_a_call_with_a_list_of_files_makes_what_the_command_makes(tables, tmp_path):
+    files, _ = tables
+    command("ingest", *files, tmp_path / "a.zarr", "--target", "label", "--row-ids", "id")
+    made = ingest(files, tmp_path / "b.zarr", target="label", row_ids="id")
+    assert made.fingerprint == Store.open(tmp_path / "a.zarr").fingerprint
+    with pytest.raises(UsageError, match="names of columns with a table in pieces"):
+        ingest(files, tmp_path / "c.zarr", target=[0, 1] * 20)
+    with pytest.raises(UsageError, match="client: expected with a list of files"):
+        ingest(files[0], tmp_path / "c.zarr", client=object())

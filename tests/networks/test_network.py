@@ -201,7 +201,7 @@ def test_the_command_reports_and_holds_its_cap(folder, tmp_path):
     assert report["n_edges"] == len(rows_of(out))
     cap = int(error_of(*asked, "--memory-mb", 9).rsplit("--memory-mb ", 1)[1].rstrip("."))
     assert peak_kb(*asked, "--memory-mb", cap) * 1024 <= cap * 10**6
-    assert "is a network" in error_of("status", f"{out}.network")
+    assert "is a network" in error_of("features", f"{out}.network")
 
 
 def test_the_call_writes_what_the_command_writes(folder, tmp_path):

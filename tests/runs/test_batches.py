@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.runs.cluster.batches import TASK_SECONDS, BatchExecutor
-from srs_ooc.runs.cluster.orders import Reply, pack, unpack
+from srs_ooc.runs.cluster.line import Reply
+from srs_ooc.runs.cluster.orders import pack, unpack
 from srs_ooc.runs.executors import Speculation
 from srs_ooc.testing import check_executor
 from srs_ooc.testing.executors import fit_by_hash
@@ -38,8 +39,8 @@ class Line:
         self.fit, self.threads, self.seconds, self.error = fit, threads, seconds, error
         self.sent, self.waited = [], []
 
-    def send(self, iterations):
-        self.sent.append(Sent(self, iterations))
+    def send(self, order):
+        self.sent.append(Sent(self, [part.what for part in order.parts]))
         return self.sent[-1]
 
     def n_threads(self):

@@ -1,8 +1,10 @@
 """Runs whose trees are grown on Dask workers have the bits of one core."""
 
+import logging
 import time
 from contextlib import closing
 from dataclasses import replace
+from types import SimpleNamespace
 
 import book
 import numpy as np
@@ -13,10 +15,11 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.base.records import Iteration, Subspace
-from srs_ooc.runs.cluster import dask_line
+from srs_ooc.runs.cluster import dask_clients, dask_line
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
-from srs_ooc.runs.cluster.orders import Job, Reply, pack
+from srs_ooc.runs.cluster.line import Reply
+from srs_ooc.runs.cluster.orders import Job, pack
 from srs_ooc.runs.cluster.worker import DESKS
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
@@ -57,7 +60,9 @@ def cases():
 
 @pytest.mark.parametrize("name", cases())
 def test_a_run_on_workers_has_the_results_that_are_pinned(name, tmp_path, scheduler):
-    assert pin_of_run(name, tmp_path, more=("--dask", scheduler)) == PINS[name]
+    found = pin_of_run(name, tmp_path, more=("--dask", scheduler))
+    assert found["status"].pop("cluster")["threads"] == 4
+    assert found == PINS[name]
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +123,7 @@ def test_a_job_too_large_for_every_batch_is_handed_to_each_worker_once(
 
 
 def reply_by_hash(version, job, order):
-    outcomes = [pack(fit_by_hash(iteration)) for iteration in order.iterations]
+    outcomes = [pack(fit_by_hash(part.what)) for part in order.parts]
     return Reply(outcomes, 0.01 * len(outcomes))
 
 
@@ -215,6 +220,16 @@ def test_without_workers_it_waits_and_then_says_so(monkeypatch):
         executor = BatchExecutor(DaskLine(client, job, reply_by_hash), 5)
         with pytest.raises(RunError, match="expected workers, found none"):
             executor.submit(Iteration(0, Subspace(np.zeros(1, np.uint32)), 0)).result()
+
+
+@pytest.mark.parametrize(("status", "is_said"), [("connecting", False), ("running", True)])
+def test_dask_says_nothing_of_a_scheduler_that_is_gone_beside_our_message(caplog, status, is_said):
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    with dask_clients.quiet(SimpleNamespace(status=status)):
+        log.error("Traceback of a connection refused")
+    assert ("refused" in caplog.text) == is_said
+    assert log.level == level
 
 
 def test_what_is_no_client_is_refused(store, tmp_path):

@@ -188,3 +188,17 @@ def test_workers_of_a_cluster_read_the_url_themselves(store, tmp_path):
     assert [one.pop("status") is not None for one in found] == [True, True]
     assert found[0] == found[1]
     assert len(list((tmp_path / "cache").iterdir())) == 3  # the run's process, and two workers
+
+
+def test_rows_of_a_store_at_a_url_are_predicted_as_those_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
+    table, labels = noise_table(40, 60)
+    store = make_store(tmp_path / "t.zarr", table, labels)
+    other = make_store(tmp_path / "other.zarr", table + 0.25, labels)
+    run = package.run(store, judge="probe", iterations=20, q=10, save_trees=True, memory_mb=4000)
+    with serving(tmp_path) as server:
+        for data in (store, other):
+            here, there = (tmp_path / f"{data.stem}-{name}.csv" for name in ("here", "there"))
+            command("predict", run.run, data, here)
+            command("predict", run.run, f"{server.url}/{data.name}", there)
+            assert there.read_bytes() == here.read_bytes()

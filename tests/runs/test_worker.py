@@ -11,6 +11,7 @@ from stores import make_store, noise_table
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.runs.cluster import worker
+from srs_ooc.runs.cluster.line import Part
 from srs_ooc.runs.cluster.orders import Remote
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import Request
@@ -56,6 +57,11 @@ def iteration_of(number, split=None):
     return Iteration(number, Subspace(features.astype(np.uint32), split=split), number)
 
 
+def grown(job, iterations, n_threads=1):
+    parts = [Part(iteration.number, iteration) for iteration in iterations]
+    return worker.work(job, parts, n_threads)
+
+
 def importances(reply):
     return [(o.places.tolist(), o.importance.tolist()) for o in reply.outcomes]
 
@@ -72,56 +78,56 @@ def test_a_store_is_opened_once_for_all_batches_of_a_job(store, monkeypatch):
 
     monkeypatch.setattr(Store, "columns", counted)
     job = job_of(store)
-    parts = [importances(worker.grow(job, [iteration]))[0] for iteration in BATCH]
-    assert parts == importances(worker.grow(job, BATCH))
+    parts = [importances(grown(job, [iteration]))[0] for iteration in BATCH]
+    assert parts == importances(grown(job, BATCH))
     assert len(opened) == 1
 
 
 def test_a_store_written_over_between_batches_is_an_error(store, tmp_path):
     job = job_of(store)
-    worker.grow(job, BATCH)
+    grown(job, BATCH)
     other = make_store(tmp_path / "other.zarr", *noise_table(50, 200, seed=1))
     shutil.copytree(other, store, dirs_exist_ok=True)
     with pytest.raises(StoreError, match=r"worker on .*it was replaced"):
-        worker.grow(job, BATCH)
+        grown(job, BATCH)
 
 
 def test_the_next_job_of_a_run_takes_the_place_of_the_last(store, desks):
     first, second = job_of(store, "a"), job_of(store, "b")
-    once = importances(worker.grow(first, BATCH))
-    assert importances(worker.grow(second, BATCH)) == once
+    once = importances(grown(first, BATCH))
+    assert importances(grown(second, BATCH)) == once
     assert [desk.job.token for desk in desks._desks.values()] == ["b"]
-    assert importances(worker.grow(first, BATCH)) == once  # a late batch of the last
+    assert importances(grown(first, BATCH)) == once  # a late batch of the last
 
 
 def test_only_so_many_runs_are_kept(store, desks):
     for seed in range(worker.MOST_RUNS + 2):
-        worker.grow(job_of(store, seed=seed), BATCH)
+        grown(job_of(store, seed=seed), BATCH)
     assert len(desks._desks) == worker.MOST_RUNS
 
 
 def test_a_late_order_of_a_stage_that_is_over_opens_nothing(store, desks):
     job = job_of(store)
-    worker.grow(job, BATCH)
+    grown(job, BATCH)
     worker.forget(job.token)
     with pytest.raises(RunError, match="one before"):
-        worker.grow(job, BATCH)
+        grown(job, BATCH)
     assert not desks._desks
 
 
 def test_threads_of_a_worker_without_room_for_their_blocks_take_turns(store):
     job = job_of(store, memory_mb=70)
-    wanted = importances(worker.grow(job, BATCH, 4))
+    wanted = importances(grown(job, BATCH, 4))
     with ThreadPoolExecutor(4) as pool:
-        replies = list(pool.map(lambda _: worker.grow(job, BATCH, 4), range(8)))
+        replies = list(pool.map(lambda _: grown(job, BATCH, 4), range(8)))
     assert [importances(reply) for reply in replies] == [wanted] * 8
 
 
 def test_threads_at_different_stages_of_a_run_change_nothing(store):
     jobs = [job_of(store, token) for token in "ab"]
-    wanted = importances(worker.grow(jobs[0], BATCH))
+    wanted = importances(grown(jobs[0], BATCH))
     with ThreadPoolExecutor(4) as pool:
-        replies = list(pool.map(lambda i: worker.grow(jobs[i % 2], BATCH, 4), range(12)))
+        replies = list(pool.map(lambda i: grown(jobs[i % 2], BATCH, 4), range(12)))
     assert [importances(reply) for reply in replies] == [wanted] * 12
 
 
@@ -132,7 +138,7 @@ def test_a_split_that_comes_again_is_known(store, desks):
         return RowSplit(np.arange(40, dtype=np.int32), np.arange(40, 50, dtype=np.int32))
 
     for number in range(5):
-        reply = worker.grow(job, [iteration_of(number, split())])
+        reply = grown(job, [iteration_of(number, split())])
         assert reply.outcomes[0].rest.predictions.shape == (1, 10, 2)
     (desk,) = desks._desks.values()
     assert len(desk._learner._splits) == 1

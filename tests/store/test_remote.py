@@ -288,6 +288,41 @@ def test_a_copy_that_was_cut_leaves_no_store_and_the_next_one_clears_it(tmp_path
     assert open_store(url).fingerprint == made.fingerprint
 
 
+def test_a_copy_that_was_cut_is_gone_on_with_and_takes_up_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
+    rng, url = np.random.default_rng(3), "memory://cut-again/t.zarr"
+    first, second = rng.normal(size=(2, 20, 6))
+    write, written = Objects.write, []
+
+    def fail(self, name, data):
+        if len(written) == 12:
+            raise StoreError("the network is gone")
+        written.append(name)
+        write(self, name, data)
+
+    def noted(self, name, data):
+        written.append(name)
+        write(self, name, data)
+
+    ingest(second, url)  # files of the same names and sizes
+    for values in (first, first):
+        with monkeypatch.context() as patch:
+            patch.setattr(Objects, "write", fail)
+            with pytest.raises(StoreError, match="network is gone"):
+                ingest(values, url, overwrite=True)
+    before = len(written)
+    with monkeypatch.context() as patch:
+        patch.setattr(Objects, "write", noted)
+        made = ingest(first, url)
+    assert not set(written[:before]) & (set(written[before:]) - {"zarr.json"})
+    assert open_store(url, made.fingerprint).verify().nbytes > 0
+    (tmp_path / "cache" / "ingest-left").mkdir()
+    (tmp_path / "cache" / "ingest-left" / "lock").touch()
+    ingest(second, url, overwrite=True)
+    assert not list((tmp_path / "cache").glob("ingest-*"))
+    assert open_store(url).verify().nbytes > 0
+
+
 def test_what_is_no_store_of_ours_is_left_alone(tmp_path, server, monkeypatch):
     monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     objects_there = Objects(place_of("memory://theirs/t.zarr"))

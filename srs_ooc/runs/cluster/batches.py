@@ -3,11 +3,11 @@
 import time
 from concurrent.futures import Future
 from math import ceil
-from typing import Protocol
 
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.sizes import MB
-from srs_ooc.runs.cluster.orders import Packed, Reply, unpack
+from srs_ooc.runs.cluster.line import Line, Order, Part, Reply, Sent
+from srs_ooc.runs.cluster.orders import Packed, unpack
 
 TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
@@ -25,27 +25,46 @@ COUNTED_SECONDS = 2.0
 """How old a count of the workers' threads may be."""
 
 
-class Sent(Protocol):
-    """A batch on its way."""
+class BatchSize:
+    """How many parts go into an order, so that it takes about TASK_SECONDS, by what others took.
 
-    def result(self) -> Reply:
-        """Wait for what came of it; raises an error of this package where nothing can."""
+    Parameters
+    ----------
+    most : int
+        At most so many.
+    """
 
-    def cancel(self) -> None:
-        """Say that it is not wanted any more."""
+    def __init__(self, most: int = MOST_ITERATIONS) -> None:
+        self._most = most
+        self.now = 1
+
+    def learn(self, reply: Reply) -> None:
+        """Choose the size of the next orders."""
+        each = reply.seconds / max(1, len(reply.outcomes))
+        wanted = ceil(TASK_SECONDS / each) if each > 0 else self._most
+        # A first order, which opens the store, says little: sizes grow at most fourfold each time.
+        self.now = max(1, min(wanted, 4 * self.now, self._most))
 
 
-class Line(Protocol):
-    """The way to the workers."""
+class CountedThreads:
+    """The threads of a line's workers, counted every few seconds; 1 where there are none.
 
-    def send(self, iterations: list[Iteration]) -> Sent:
-        """Have a batch grown."""
+    Parameters
+    ----------
+    line : Line
+        The way to the workers.
+    """
 
-    def n_threads(self) -> int:
-        """Return how many threads the workers have now; 0 if there are none."""
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._n_threads, self._counted = 1, -COUNTED_SECONDS
 
-    def close(self) -> None:
-        """Nothing more will be sent."""
+    def now(self) -> int:
+        """Return how many there were when they were last counted."""
+        now = time.monotonic()
+        if now - self._counted >= COUNTED_SECONDS:
+            self._n_threads, self._counted = max(1, self._line.n_threads()), now
+        return self._n_threads
 
 
 class _Batch:
@@ -112,19 +131,13 @@ class BatchExecutor:
         self._most = max(2, AHEAD_NBYTES // (COLUMN_NBYTES * max(n_columns, 64)))
         self._waiting: list[_Growing] = []
         self._under_way: set[_Batch] = set()
-        self._batch_size = 1
-        self._n_threads, self._counted = 1, -COUNTED_SECONDS
+        self._size = BatchSize(min(MOST_ITERATIONS, self._most // 2))
+        self._threads = CountedThreads(line).now
 
     @property
     def max_ahead(self) -> int:
         """Iterations that may be under way at once."""
-        return min(BATCHES_A_THREAD * self._threads() * self._batch_size, self._most)
-
-    def _threads(self) -> int:
-        now = time.monotonic()
-        if now - self._counted >= COUNTED_SECONDS:
-            self._n_threads, self._counted = max(1, self._line.n_threads()), now
-        return self._n_threads
+        return min(BATCHES_A_THREAD * self._threads() * self._size.now, self._most)
 
     @property
     def n_read_ahead(self) -> int:
@@ -138,17 +151,17 @@ class BatchExecutor:
         """Take an iteration into the next batch, which is sent once it is full."""
         growing = _Growing(self, iteration)
         self._waiting.append(growing)
-        if len(self._waiting) >= min(self._batch_size, self._share_of_round()):
+        if len(self._waiting) >= min(self._size.now, self._share_of_round()):
             self._send()
         return growing
 
     def _share_of_round(self) -> int:
         """Return what a batch may hold for all threads to end a round at about the same time."""
         if self._round_size == 1:
-            return self._batch_size
+            return self._size.now
         parts = BATCHES_A_THREAD * self._threads()
         left = self._round_size - self._waiting[0].iteration.number % self._round_size
-        least = min(self._batch_size, self._round_size / parts) / SMALLEST_SHARE
+        least = min(self._size.now, self._round_size / parts) / SMALLEST_SHARE
         return ceil(max(least, left / parts))
 
     def fetch(self, growing: _Growing) -> None:
@@ -166,18 +179,15 @@ class BatchExecutor:
         self._waiting = []
         if not members:
             return
-        batch = _Batch(members, self._line.send([member.iteration for member in members]))
+        parts = [Part(member.iteration.number, member.iteration) for member in members]
+        batch = _Batch(members, self._line.send(Order(parts)))
         self._under_way.add(batch)
         for member in members:
             member.batch = batch
 
     def _learn(self, reply: Reply) -> None:
         """Choose the size of the next batches by how long this one took."""
-        each = reply.seconds / len(reply.outcomes)
-        wanted = ceil(TASK_SECONDS / each) if each > 0 else MOST_ITERATIONS
-        # A first batch, which opens the store, says little: sizes grow at most fourfold a batch.
-        wanted = min(wanted, 4 * self._batch_size, MOST_ITERATIONS)
-        self._batch_size = max(1, min(wanted, self._most // 2))
+        self._size.learn(reply)
 
     def give_up(self, growing: _Growing) -> None:
         """Forget an iteration that is not wanted; its batch too, if none of it is."""

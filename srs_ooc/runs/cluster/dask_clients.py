@@ -1,5 +1,6 @@
 """Clients of Dask: of a scheduler that is there, or of one that is started for a run."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -89,8 +90,27 @@ def _client(address: str | None, scheduler_file: Path | None) -> Iterator[Any]:
             f"--dask: expected a Dask scheduler at {address or scheduler_file}, found none that "
             f"answers ({str(error)[:200]}). Start it, or name another."
         ) from error
-    with client:
+    try:
         yield client
+    finally:
+        with quiet(client):
+            client.close()
+
+
+@contextmanager
+def quiet(client: Any) -> Iterator[None]:
+    """Keep a client whose scheduler is gone from logging, as it is closed, that it is not there.
+
+    Our own message says so; Dask's is a traceback of its attempt to connect again.
+    """
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    if client.status != "running":
+        log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 @contextmanager

@@ -1,20 +1,23 @@
-"""The way to the workers by Dask: batches as tasks, and what goes wrong with them in our words."""
+"""The way to the workers by Dask: orders as tasks, and what goes wrong with them in our words."""
 
 import logging
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from threading import Thread
 from typing import Any
 from uuid import uuid4
+from weakref import WeakSet
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError
-from srs_ooc.base.records import Iteration
 from srs_ooc.base.sizes import MB
-from srs_ooc.runs.cluster.batches import BatchExecutor, Line
-from srs_ooc.runs.cluster.orders import Job, Order, Reply
-from srs_ooc.runs.cluster.worker import forget, grow_order
+from srs_ooc.runs.cluster.batches import BatchExecutor
+from srs_ooc.runs.cluster.dask_worker import topic_of, work_on_dask
+from srs_ooc.runs.cluster.line import AnyJob, Order, Reply, Standing
+from srs_ooc.runs.cluster.orders import Job
+from srs_ooc.runs.cluster.worker import forget
 
 WAIT_SECONDS = 600.0
 """How long to wait where there is no worker, or the scheduler does not answer."""
@@ -28,59 +31,67 @@ LARGE_NBYTES = 1 << 16
 """A larger job is sent once to each worker, not with each batch."""
 ORDERS_NBYTES = 64 * MB
 """What Dask and its messages take where the run is, besides its libraries."""
-RESUME = "Nothing that was committed is lost: `srs-ooc resume RUN` goes on."
+RESUME = "Nothing that was committed is lost: `srs-ooc resume RUN`, or the same command, goes on."
 _log = logging.getLogger("srs_ooc")
 
 
-def grow_on_dask(version: str, job: Job, order: Order) -> Reply:
-    """Grow an order in a Dask worker, which runs as many at once as it has threads."""
-    from distributed import get_worker
-
-    return grow_order(version, job, order, get_worker().state.nthreads)
-
-
-def same(job: Job) -> Job:
+def same(job: AnyJob) -> AnyJob:
     """Return what was given: a task whose result Dask hands to each worker once."""
     return job
 
 
 class DaskLine:
-    """Sends the batches of one job as tasks of a Dask client.
+    """Sends the orders of one job as tasks of a Dask client.
 
     Parameters
     ----------
     client : distributed.Client
         Not asynchronous.
-    job : Job
-        What the iterations are of.
+    job : AnyJob
+        What the orders are parts of.
     work : callable
         ``work(version, job, order) -> Reply``, run in a worker.
     """
 
-    def __init__(self, client: Any, job: Job, work: Any = grow_on_dask) -> None:
+    def __init__(self, client: Any, job: AnyJob, work: Any = work_on_dask) -> None:
         self._client, self._work = client, work
         self._token, self._n_sent = job.token, 0
         self._unique = uuid4().hex[:8]  # Dask takes two tasks of one name for the same
-        self._name = "srs_ooc_grow" if job.closing is None else "srs_ooc_close"
+        self._name = f"srs_ooc_{job.label}"
         self._silent_since: float | None = None
         self._warned = False
+        self._told: dict[int, int] = {}
+        self.out: set[SentByDask] = set()
         self._job: Any = job
         if job.nbytes > LARGE_NBYTES:
             key = f"srs_ooc_job-{self._unique}"
             self._job = client.submit(same, job, key=key, pure=False)
+        self._listens = job.tells
+        if self._listens:
+            client.subscribe_topic(topic_of(job.token), self._hear)
 
-    def send(self, iterations: list[Iteration]) -> "SentByDask":
-        """Submit a batch as a task named by its first and last iteration."""
+    def _hear(self, event: tuple[Any, Any]) -> None:
+        number, done = event[1]
+        self._told[int(number)] = int(done)
+
+    def told(self) -> Mapping[int, int]:
+        """Return how far parts said they are, by their numbers."""
+        return self._told
+
+    def send(self, order: Order) -> "SentByDask":
+        """Submit an order as a task named by its first and last part."""
         self._n_sent += 1
-        first, last = iterations[0].number, iterations[-1].number
+        first, last = order.parts[0].number, order.parts[-1].number
         key = f"{self._name}-{first}-{last}-{self._unique}-{self._n_sent}"
         try:
             future = self._client.submit(
-                self._work, __version__, self._job, Order(iterations), key=key, pure=False
+                self._work, __version__, self._job, order, key=key, pure=False
             )
         except Exception as error:
             raise gone(error) from error
-        return SentByDask(self, future)
+        sent = SentByDask(self, future, len(order.parts))
+        self.out.add(sent)
+        return sent
 
     @property
     def is_open(self) -> bool:
@@ -123,9 +134,13 @@ class DaskLine:
 
     def close(self) -> None:
         """Have the workers let go of the job; nothing is said where they cannot be reached."""
+        self.out.clear()
         if self._job is None or not self.is_open:
             return
         self._job = None
+        if self._listens:
+            with suppress(Exception):
+                self._client.unsubscribe_topic(topic_of(self._token))
         saying = Thread(target=self._say_over, daemon=True)
         saying.start()
         saying.join(OVER_SECONDS)  # a frozen worker never answers
@@ -136,10 +151,18 @@ class DaskLine:
 
 
 class SentByDask:
-    """A batch as a Dask future."""
+    """An order as a Dask future."""
 
-    def __init__(self, line: DaskLine, future: Any) -> None:
-        self._line, self._future = line, future
+    def __init__(self, line: DaskLine, future: Any, n_parts: int) -> None:
+        self._line, self._future, self.n_parts = line, future, n_parts
+
+    def when_done(self, tell: Callable[[], Any]) -> None:
+        """Have ``tell`` called, in any thread, once there is a result or an error."""
+        self._future.add_done_callback(lambda _: tell())
+
+    def is_done(self) -> bool:
+        """Return whether there is a result, or an error."""
+        return bool(self._future.done())
 
     def result(self) -> Reply:
         """Wait for the reply.
@@ -151,6 +174,12 @@ class SentByDask:
         RunError
             If the workers that tried died, or the scheduler is gone.
         """
+        try:
+            return self._result()
+        finally:
+            self._line.out.discard(self)
+
+    def _result(self) -> Reply:
         while True:
             try:
                 reply: Reply = self._future.result(timeout=LOOK_SECONDS)
@@ -169,6 +198,7 @@ class SentByDask:
 
     def cancel(self) -> None:
         """Have the task cancelled, if it has not begun; nothing is said where that fails."""
+        self._line.out.discard(self)
         if self._line.is_open:
             self._future.cancel()
 
@@ -185,7 +215,7 @@ def failed(error: Exception) -> RunError:
     """Return the error of a task that failed for a reason that is none of ours."""
     if type(error).__name__ == "KilledWorker":
         return RunError(
-            "--dask: expected workers that stay, found that all that tried a batch died "
+            "--dask: expected workers that stay, found that all that tried an order died "
             f"({_line(error)}). Mostly their memory is short: see their logs, give them more, or "
             f"say less with --worker-memory-mb. {RESUME}"
         )
@@ -214,8 +244,24 @@ class DaskCluster:
 
     def __init__(self, client: Any, worker_memory_mb: int) -> None:
         self.client, self.worker_memory_mb = client, worker_memory_mb
+        self._lines: WeakSet[DaskLine] = WeakSet()
 
     def executor(self, job: Job, n_columns: int) -> BatchExecutor:
         """Return what has iterations of ``job`` grown on the workers."""
-        line: Line = DaskLine(self.client, job)
-        return BatchExecutor(line, n_columns, job.round_size)
+        return BatchExecutor(self.line(job), n_columns, job.round_size)
+
+    def line(self, job: AnyJob) -> DaskLine:
+        """Return the way to workers who do parts of a job."""
+        line = DaskLine(self.client, job)
+        self._lines.add(line)
+        return line
+
+    def standing(self) -> Standing:
+        """Return how many workers there are, and what was ordered of them."""
+        counts: Mapping[str, int] = {}
+        if self.client.status == "running":
+            with suppress(OSError, TimeoutError, CancelledError):
+                counts = self.client.sync(self.client.scheduler.ncores, callback_timeout=10)
+        out = [sent for line in list(self._lines) for sent in list(line.out)]
+        n_parts = sum(sent.n_parts for sent in out)
+        return Standing(len(counts), sum(counts.values()), len(out), n_parts)

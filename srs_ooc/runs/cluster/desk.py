@@ -14,7 +14,8 @@ from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.learners.base import Learner
 from srs_ooc.learners.trees import MOST_SPLITS, TreeLearner
-from srs_ooc.runs.cluster.orders import Job, Reply, pack
+from srs_ooc.runs.cluster.line import Part, Reply, Tell
+from srs_ooc.runs.cluster.orders import Job, pack
 from srs_ooc.runs.executors import ItemSource, fit_iteration
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.memory import grant_workers, shape_of, worker_nbytes
@@ -78,7 +79,7 @@ class Desk:
     job : Job
         What to prepare for.
     n_threads : int
-        Threads that may call :meth:`grow` at once.
+        Threads that may call :meth:`work` at once.
 
     Raises
     ------
@@ -123,7 +124,7 @@ class Desk:
         how = "mapped" if room.mapped else "read as needed"
         _log.info("%s: store opened, %s; %d blocks", job.store, how, room.n_blocks)
 
-    def grow(self, iterations: list[Iteration]) -> Reply:
+    def work(self, parts: list[Part], _: Tell) -> Reply:
         """Grow a batch of iterations.
 
         Raises
@@ -131,6 +132,7 @@ class Desk:
         StoreError
             If the store cannot be read, or was replaced: nothing of the batch is returned then.
         """
+        iterations: list[Iteration] = [part.what for part in parts]
         with self._block() as block:
             begun = perf_counter()
             outcomes = []

@@ -1,9 +1,6 @@
-"""What travels: the job that a worker prepares for once, and what comes back of its iterations."""
+"""What travels: the job that a worker prepares for once, its orders, and what comes back."""
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -11,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Iteration, Outcome
+from srs_ooc.runs.cluster.line import AnyDesk, AnyJob, Line, Standing, digest_of, place_for_workers
 from srs_ooc.runs.executors import Executor
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.remote.cache import CacheOptions
-from srs_ooc.store.remote.store import RemoteStore
 from srs_ooc.store.store import Store
 
 DEFAULT_WORKER_MEMORY_MB = 512
@@ -84,8 +81,23 @@ class Job:
     @property
     def run(self) -> str:
         """A digest of the run's identity: jobs of a run take each other's place in a worker."""
-        text = json.dumps(self.spec, sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return digest_of(self.spec)
+
+    @property
+    def label(self) -> str:
+        """What its tasks are called."""
+        return "grow" if self.closing is None else "close"
+
+    @property
+    def tells(self) -> bool:
+        """No: batches are short."""
+        return False
+
+    def desk(self, n_threads: int) -> AnyDesk:
+        """Prepare for it in a worker; errors as of :class:`srs_ooc.runs.cluster.desk.Desk`."""
+        from srs_ooc.runs.cluster.desk import Desk  # which has need of this module
+
+        return Desk(self, n_threads)
 
 
 class Cluster(Protocol):
@@ -98,6 +110,12 @@ class Cluster(Protocol):
 
     def executor(self, job: Job, n_columns: int) -> Executor:
         """Return what has iterations of ``job``, of at most ``n_columns``, grown."""
+
+    def line(self, job: AnyJob) -> Line:
+        """Return the way to workers who do parts of a job."""
+
+    def standing(self) -> Standing:
+        """Return how many workers there are, and what was ordered of them."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +130,7 @@ class Remote:
         cls, cluster: Cluster, spec: RunSpec, store: Store, task: Task, *, records: bool
     ) -> "Remote":
         """Return the work of a run on a cluster."""
-        place, cache = str(store.place), None
-        if isinstance(store.place, Path):
-            place = str(store.place.absolute())
-        elif isinstance(store, RemoteStore):
-            cache = store.cache
+        place, cache = place_for_workers(store)
         job = Job(
             "",
             place,
@@ -190,18 +204,3 @@ def unpack(packed: Packed, iteration: Iteration) -> Outcome:
         rest.losses,
         rest.predictions,
     )
-
-
-@dataclass(frozen=True)
-class Order:
-    """A batch of iterations; Dask looks into lists for its own things, but not into this."""
-
-    iterations: list[Iteration]
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What a worker made of a batch: the outcomes in order, and the seconds of growing them."""
-
-    outcomes: list[Packed]
-    seconds: float

@@ -1,9 +1,11 @@
 """Copying a store to a URL, where it appears complete or not at all.
 
 The metadata of the group, without which there is no store, is written last and removed first. What
-a killed copy left is known by its mark, and is cleared by the next one; nothing else is removed.
+a killed copy left is known by its mark. The next one takes up what is there of the same store,
+since objects are complete or absent, and clears the rest; nothing else is removed.
 """
 
+import hashlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -43,7 +45,8 @@ class Publishing:
     def __init__(self, objects: Objects, *, replaces: bool) -> None:
         objects.check_writable()
         self._objects = objects
-        self._there = objects.names()
+        self._sizes = dict(objects.sizes())
+        self._there = list(self._sizes)
         if _ROOT in self._there and not replaces:
             raise StoreError(
                 f"{objects.url}: expected a URL that is free, found a store there. Choose another "
@@ -71,26 +74,42 @@ class Publishing:
             If it cannot be written in full; then there is no store at the URL.
         """
         files = {f.relative_to(folder).as_posix(): f for f in folder.rglob("*") if f.is_file()}
-        n_bytes = sum(file.stat().st_size for file in files.values())
-        done, lock = 0, threading.Lock()
+        sizes = {name: file.stat().st_size for name, file in files.items()}
+        taken_up = self._taken_up(mark := _digest_of(folder), sizes)
+        n_bytes = sum(sizes.values())
+        done, lock = sum(sizes[name] for name in taken_up), threading.Lock()
 
         def write(name: str) -> None:
             nonlocal done
             self._objects.write(name, files[name])
             with lock:
-                done += files[name].stat().st_size
+                done += sizes[name]
                 progress("copying", done, n_bytes)
 
-        self._objects.write(_MARK, b"")
-        self._objects.remove([name for name in self._there if name == _ROOT])
-        gone = set(self._there) - set(files) - {_MARK}
-        self._objects.remove(sorted(gone))
+        if not taken_up:
+            # Nothing of another store may be taken up after a kill: the mark says which this is
+            # once all that was there is gone.
+            self._objects.write(_MARK, b"")
+            self._objects.remove([name for name in self._there if name == _ROOT])
+            self._objects.remove(sorted(set(self._there) - {_MARK, _ROOT}))
+            self._objects.write(_MARK, mark)
         with ThreadPoolExecutor(N_WRITERS, "copy") as pool:
             try:
-                for _ in pool.map(write, sorted(set(files) - {_ROOT})):
+                for _ in pool.map(write, sorted(set(files) - taken_up - {_ROOT})):
                     pass
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
         write(_ROOT)
         self._objects.remove([_MARK])
+
+    def _taken_up(self, mark: bytes, sizes: dict[str, int]) -> set[str]:
+        """Return the files that a killed copy of the same store wrote."""
+        if _MARK not in self._there or self._objects.read(_MARK) != mark:
+            return set()
+        return {name for name, size in sizes.items() if self._sizes.get(name) == size} - {_ROOT}
+
+
+def _digest_of(folder: Path) -> bytes:
+    """Return what the mark of a copy says: which store it is of."""
+    return hashlib.sha256((folder / _ROOT).read_bytes()).hexdigest().encode()
