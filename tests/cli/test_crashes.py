@@ -80,6 +80,9 @@ def test_closed_standard_streams_and_full_disks_are_said(folder):
     full = shell(folder, ("features", "t.run", "--csv"), "> /dev/full")
     assert full.returncode == 2
     assert "No space left" in full.stderr
+    told_nothing = shell(folder, ("scores", "t.zarr", "--csv"), "2> /dev/full")
+    told = shell(folder, ("scores", "t.zarr", "--csv"), "")
+    assert (told_nothing.returncode, told_nothing.stdout) == (0, told.stdout)
     for done in (closed, full):
         assert "Traceback" not in done.stderr
         assert len(done.stderr.splitlines()) == 1

@@ -116,6 +116,34 @@ def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path):
     assert again.fingerprint == made.fingerprint
 
 
+@pytest.mark.parametrize("n_before", [0, 2])
+def test_a_kill_as_pieces_are_removed_or_begun_is_cleared_up(
+    tables, tmp_path, monkeypatch, n_before
+):
+    store, folder = tmp_path / "t.zarr", tmp_path / "t.zarr.pieces"
+    left = iter(range(n_before))
+
+    def killed(path, **how):
+        if next(left, None) is None:
+            (path / "zarr.json").unlink()
+            raise KeyboardInterrupt
+        rmtree(path, **how)
+
+    monkeypatch.setattr(pieces.shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        ingest_pieces(tables[0], store, OPTIONS)
+    monkeypatch.undo()
+    assert any(folder.iterdir())
+    made = Store.open(store).fingerprint
+    rmtree(store)
+    assert ingest_pieces(tables[0], store, OPTIONS).fingerprint == made
+    assert not folder.exists()
+    rmtree(store)
+    folder.mkdir()
+    (folder / "identity.partial").touch()
+    assert ingest_pieces(tables[0], store, OPTIONS).fingerprint == made
+
+
 def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
     def fail(*_):
         raise KeyboardInterrupt
