@@ -23,19 +23,20 @@ def main() -> None:
     parser.add_argument("campaigns", nargs="*", choices=[*CAMPAIGNS, []], default=[*CAMPAIGNS])
     parser.add_argument("--each", type=int, default=20, help="attacks on each thing")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="only things with this text in their names")
+    parser.add_argument("--only", nargs="*", default=[""], metavar="TEXT",
+                        help="only things with one of these texts in their names")  # fmt: skip
     asked = parser.parse_args()
     os.environ |= {"OPENBLAS_NUM_THREADS": "1", "COLUMNS": "200"}  # forks of one thread
     broken = False
     for name in asked.campaigns:
         pid = os.fork()
         if not pid:
-            os._exit(_attack(name, asked.each, asked.seed, asked.only))
+            os._exit(_attack(name, asked.each, asked.seed, tuple(asked.only)))
         broken |= bool(os.waitpid(pid, 0)[1])
     sys.exit(broken)
 
 
-def _attack(name: str, n_each: int, seed: int, only: str) -> int:
+def _attack(name: str, n_each: int, seed: int, only: tuple[str, ...]) -> int:
     from attack_parts import forks
     from attack_parts.ground import Tally
 

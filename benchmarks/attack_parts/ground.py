@@ -39,7 +39,7 @@ class Tally:
     counts: dict[str, int] = field(default_factory=dict)
     breaks: list[str] = field(default_factory=list)
     measures: dict[str, float] = field(default_factory=dict)
-    only: str = ""
+    only: tuple[str, ...] = ("",)
 
     def add(self, what: str, n: int = 1) -> None:
         """Count something."""
@@ -47,7 +47,7 @@ class Tally:
 
     def asks_for(self, thing: str) -> bool:
         """Return whether a thing is among those to be attacked."""
-        return self.only in thing
+        return any(text in thing for text in self.only)
 
 
 def random_of(seed: int, thing: str) -> Random:
