@@ -25,7 +25,8 @@ RUBBISH = [
 VALUES = np.random.default_rng(0).normal(size=(6, 24))
 LABELS = [0, 1] * 12
 DOCUMENTED = (SrsOocError,)
-OF_ESTIMATORS = (SrsOocError, ValueError, TypeError)
+OF_ESTIMATORS = (SrsOocError, ValueError, TypeError, OSError)
+OF_DECOYS = {"fdr", "decoys", "permutations", "replays", "keep", "closing", "until_stable"}
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +140,7 @@ def test_estimators(face):
     kind = getattr(srs_ooc, face)
     found = []
     for name in inspect.signature(kind).parameters:
-        given = {"iterations": 2} if name != "iterations" else {}
+        given = {"iterations": 2} | ({} if name in OF_DECOYS else {"judge": "positive"})
 
         def call(value, given=given, name=name):
             kind(**given | {name: value}).fit(VALUES.T, LABELS)

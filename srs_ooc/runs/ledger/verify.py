@@ -92,7 +92,7 @@ def verify_run(run: Path, part_of: Path | None = None) -> Iterator[Checked]:
 def _structure(run: Path, database: sqlite3.Connection) -> Checked:
     (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
-        raise _damaged(run, "a sound database", str(found))
+        raise _damaged(run, "a sound database", " ".join(str(found).split()))  # of lines
     (n_pages,) = database.execute("PRAGMA page_count").fetchone()
     (page_nbytes,) = database.execute("PRAGMA page_size").fetchone()
     return Checked(f"database pages ({FILE})", n_pages, n_pages * page_nbytes)

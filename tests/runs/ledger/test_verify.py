@@ -179,13 +179,15 @@ def test_a_ledger_of_the_format_before_is_gone_on_with(whole, tmp_path):
     checked(run)
 
 
-def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path):
+@pytest.mark.parametrize("page", range(2, 8))
+def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path, page):
     run = shutil.copytree(whole, tmp_path / "d.run")
     content = bytearray((run / FILE).read_bytes())
-    content[2 * 4096 : 3 * 4096] = bytes(4096)
+    content[page * 4096 : (page + 1) * 4096] = bytes(4096)
     (run / FILE).write_bytes(content)
-    with pytest.raises(RunError, match="ledger"):
+    with pytest.raises(RunError, match="ledger") as refused:
         checked(run)
+    assert "\n" not in str(refused.value)  # as SQLite's own texts have
 
 
 def test_permutation_runs_under_way_are_checked_too(store, tmp_path):
