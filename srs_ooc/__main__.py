@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 def main() -> NoReturn:
     """Run the command line; an interrupt while modules load is one message, too."""
     try:
-        _open_stderr()
+        _open_closed()
         sys.stderr = _lenient_stderr()
         from srs_ooc.cli import main as command_line
 
@@ -20,15 +20,18 @@ def main() -> NoReturn:
         os._exit(130)  # modules half loaded have nothing to clear up
 
 
-def _open_stderr() -> None:
-    """Keep the number of a closed standard error from a file that is opened later."""
-    try:
-        os.fstat(2)
-    except OSError:
-        null = os.open(os.devnull, os.O_WRONLY)
-        if null != 2:
-            os.dup2(null, 2)
-            os.close(null)
+def _open_closed() -> None:
+    """Keep the numbers of a closed standard input or error from files that are opened later."""
+    for number, flag in ((0, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, flag)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+    if sys.stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
 
 
 class _Lenient(io.FileIO):

@@ -88,6 +88,15 @@ def test_closed_standard_streams_and_full_disks_are_said(folder):
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("arguments", [("ingest", "-", "closed.zarr"), ("remove", "t.run")])
+def test_a_closed_standard_input_is_an_empty_one(folder, arguments):
+    closed = shell(folder, arguments, "<&-")
+    empty = shell(folder, arguments, "< /dev/null")
+    assert closed.returncode == 2
+    assert closed.stderr == empty.stderr
+    assert len(closed.stderr.splitlines()) == 1
+
+
 def test_an_interrupt_while_modules_load_is_one_message():
     """The module that is being loaded interrupts its own process, as Ctrl-C would.
 
