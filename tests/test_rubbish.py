@@ -133,13 +133,14 @@ def test_calls(store, done, tmp_path, monkeypatch, name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("face", ["SRSSelector", "SRSClassifier", "SRSRegressor"])
-def test_estimators(face):
+def test_estimators(face, part):
     if not hasattr(srs_ooc, face):
         pytest.skip(f"no {face}")
     kind = getattr(srs_ooc, face)
     found = []
-    for name in inspect.signature(kind).parameters:
+    for name in list(inspect.signature(kind).parameters)[part::8]:
         given = {"iterations": 2} | ({} if name in OF_DECOYS else {"judge": "positive"})
 
         def call(value, given=given, name=name):

@@ -33,7 +33,7 @@ def limits(tally: Tally, folder: Path, outside: Path, n_each: int) -> None:
             done = finish(*words, before=partial(_limit_files, limit))
             tally.add("limits on the size of files")
             _judge(tally, f"files of {limit}", words, out, done.status, unclear(done), expected)
-        for n in range(4, 4 + n_each):
+        for n in range(5, 5 + n_each):
             fresh(out)
             done = finish(*words, before=partial(_limit_descriptors, n))
             tally.add("limits on open files")
