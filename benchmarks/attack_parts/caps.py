@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from measured import Measured, measure
@@ -46,7 +47,7 @@ def caps(tally: Tally, folder: Path, _: int, __: int) -> None:
             continue
         place = folder / name
         place.mkdir()
-        _in_child(lambda write=write, place=place: write(place))
+        _in_child(partial(write, place))
         for case in _cases(place, Table(place)):
             _try(tally, name, case, place)
 

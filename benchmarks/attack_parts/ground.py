@@ -24,7 +24,7 @@ NETWORKS: dict[str, Words] = {
     "genie3": ("--trees", 20),
     "srs": ("--method", "srs", "--trees", 100),
     "prs": ("--method", "prs", "--epochs", 3, "--models", 4, "--folds", 3),
-    "joint": ("--method", "prs", "--joint", 0.001, "--epochs", 3, "--models", 4, "--folds", 3),
+    "joint": ("--method", "prs", "--joint", "0.001", "--epochs", 3, "--models", 4, "--folds", 3),
 }
 _MEASURED = re.compile(
     r"\d[\d.,]* (?:s|ms|min|h) of work|peak memory \d+ MB|on disk +[\d.]+ \w+"

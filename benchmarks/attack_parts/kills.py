@@ -141,7 +141,7 @@ def _ingests(folder: Path, source: Path) -> Iterator[tuple[str, Job]]:
     renamed = [[f"g{i}" for i in range(len(lines[0]) - 1)], *(line[:-1] for line in lines[1:])]
     pieces[1].write_text("".join(",".join(line) + "\n" for line in renamed))
     out = _inside(folder, "pieces") / "k.zarr"
-    words = ("ingest", *pieces, out, "--target", "y")
+    words: Words = ("ingest", *pieces, out, "--target", "y")
     kept = out.with_name("k.zarr.pieces")
     yield "ingest in pieces", Job(words, partial(digest, out), (out, kept), out)
     table_out = _inside(folder, "synth") / "k.csv"
@@ -158,7 +158,7 @@ def _readers(folder: Path, store: Path) -> Iterator[tuple[str, Job]]:
             must("run", store, "--out", run, "--threads", 1, *METHODS[name])
     for kind in ("csv", "parquet", "zarr"):
         out = _inside(folder, f"export-{kind}") / f"k.{kind}"
-        words = ("export", store, runs["decoys"], out, "--top", 50)
+        words: Words = ("export", store, runs["decoys"], out, "--top", 50)
         yield f"export {kind}", Job(words, partial(digest, out), (out,), out)
     for name, run in runs.items():
         answer = partial(result_of, run)

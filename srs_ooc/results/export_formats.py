@@ -162,7 +162,11 @@ def _write_arrow(table: Exported, opened: Callable[[Any], Any]) -> None:
                 _arrow_column(values, texts)
                 for values, texts in zip(block.T, table.categories, strict=True)
             ]
-            last = arrow_numbers(targets) if labels is None else arrow_texts(labels)
+            last = (
+                arrow_numbers(np.array(targets, np.float64))
+                if labels is None
+                else arrow_texts(labels)
+            )
             arrays = [arrow_texts(ids), *columns, last]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 

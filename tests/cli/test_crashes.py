@@ -105,8 +105,8 @@ def test_a_process_that_may_open_no_more_files_says_so(folder, monkeypatch, caps
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "t.run")
 
     monkeypatch.setattr(cli, "cli", SimpleNamespace(main=refuse))
-    monkeypatch.setattr(cli.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(cli.os, "open", refuse)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(SystemExit) as ended:
         cli.main(["status", "t.run"])
     monkeypatch.undo()

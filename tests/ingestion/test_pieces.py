@@ -1,6 +1,7 @@
 """A table in pieces of columns makes the store of the joined table, whatever happens meanwhile."""
 
 import dataclasses
+import shutil
 from shutil import rmtree
 
 import numpy as np
@@ -130,7 +131,7 @@ def test_a_kill_as_pieces_are_removed_or_begun_is_cleared_up(
             raise KeyboardInterrupt
         rmtree(path, **how)
 
-    monkeypatch.setattr(pieces.shutil, "rmtree", killed)
+    monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         ingest_pieces(tables[0], store, OPTIONS)
     monkeypatch.undo()
