@@ -2,8 +2,9 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +41,18 @@ def bests_of_permutation_runs(
             return None
         reached = np.vstack([reached, best])
         _keep(ledger, reached, n_iterations)
-        shutil.rmtree(folder / str(number), ignore_errors=True)
+        _remove(folder / str(number))
     shutil.rmtree(folder, ignore_errors=True)
     return reached
+
+
+def _remove(run: Path) -> None:
+    """Remove a permutation run, under another name first: a kill leaves no half of one."""
+    gone = run.with_name(f"{run.name}.removed")
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(OSError):
+        run.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _done_before(

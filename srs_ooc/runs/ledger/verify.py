@@ -85,7 +85,7 @@ def verify_run(run: Path, part_of: Path | None = None) -> Iterator[Checked]:
         yield Checked(f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE))
     if (run / PERMUTATIONS_FOLDER).is_dir():
         for folder in sorted((run / PERMUTATIONS_FOLDER).iterdir()):
-            if (folder / FILE).exists():
+            if folder.name.isdigit() and (folder / FILE).exists():  # else it is being removed
                 yield from verify_run(folder, part_of or run)
 
 
