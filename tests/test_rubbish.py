@@ -25,7 +25,8 @@ RUBBISH = [
 VALUES = np.random.default_rng(0).normal(size=(6, 24))
 LABELS = [0, 1] * 12
 DOCUMENTED = (SrsOocError,)
-OF_ESTIMATORS = (SrsOocError, ValueError, TypeError)
+OF_ESTIMATORS = (SrsOocError, ValueError, TypeError, OSError)
+OF_DECOYS = {"fdr", "decoys", "permutations", "replays", "keep", "closing", "until_stable"}
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +133,15 @@ def test_calls(store, done, tmp_path, monkeypatch, name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("face", ["SRSSelector", "SRSClassifier", "SRSRegressor"])
-def test_estimators(face):
+def test_estimators(face, part):
     if not hasattr(srs_ooc, face):
         pytest.skip(f"no {face}")
     kind = getattr(srs_ooc, face)
     found = []
-    for name in inspect.signature(kind).parameters:
-        given = {"iterations": 2} if name != "iterations" else {}
+    for name in list(inspect.signature(kind).parameters)[part::8]:
+        given = {"iterations": 2} | ({} if name in OF_DECOYS else {"judge": "positive"})
 
         def call(value, given=given, name=name):
             kind(**given | {name: value}).fit(VALUES.T, LABELS)

@@ -1,84 +1,226 @@
-"""Flipped bits, cut and removed files: the right answer or one message, from every command."""
+"""Damaged files: the undisturbed answer or one message, from every command that reads."""
 
 import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
-from attack_parts.ground import METHODS, Tally, Words, finish, fresh, is_clear, must, table
+from attack_parts.damage import damage
+from attack_parts.forks import Words, finish, kill_after
+from attack_parts.ground import (
+    METHODS,
+    NETWORKS,
+    Tally,
+    digest,
+    fresh,
+    lasting,
+    must,
+    random_of,
+    table,
+    unclear,
+)
+
+READS_CODES = {"run", "scores", "predict", "report", "compact", "sensitivity", "network", "export"}
+"""Commands that read codes of a store, which are compared with their checksums by `verify` only."""
+
+TRIES = 300
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What is damaged, and the commands that read it.
+
+    Attributes
+    ----------
+    place : Path
+        The folder; a copy of it stands at ``copy`` when commands run.
+    commands : sequence of Words
+        In the order in which they run.
+    outs : tuple of Path
+        What they write.
+    is_store : bool
+        Whether any damage must be found by ``verify``.
+    """
+
+    place: Path
+    copy: Path
+    commands: Sequence[Words]
+    outs: tuple[Path, ...]
+    is_store: bool = False
 
 
 def faults(tally: Tally, folder: Path, n_each: int, seed: int) -> None:
-    """Damage runs of each method and a network so many times."""
-    random = Random(seed)  # noqa: S311
+    """Damage a store, runs of each method, finished and killed, and networks so many times."""
     store = folder / "t.zarr"
     must("ingest", table(folder), store)
-    for name, options in METHODS.items():
-        run = folder / f"{name}.run"
-        must("run", store, "--out", run, "--threads", 1, *options)
-        _attack(tally, random, name, run, store, n_each)
-    network = folder / "t.network"
-    must("network", store, "--out", network, "--trees", 5, "--threads", 1)
-    _attack(tally, random, "network", network, store, n_each)
+    for name in METHODS:
+        for state in ("finished", "killed"):
+            if tally.asks_for(f"{state} {name}"):
+                _attack(tally, f"{state} {name}", _run(folder, store, name, state), n_each, seed)
+    for name in NETWORKS:
+        if tally.asks_for(f"network {name}"):
+            _attack(tally, f"network {name}", _network(folder, name), n_each, seed)
+    if tally.asks_for("store"):
+        _attack(tally, "store", _store(folder, store), 3 * n_each, seed)
 
 
-def _commands(name: str, place: Path, store: Path, out: Path) -> list[Words]:
-    if name == "network":
-        return [("network", store, "--out", place, "--trees", 5, "--threads", 1)]
-    commands: list[Words] = [
-        ("features", place, "--csv"),
-        ("status", place, "--json"),
-        ("export", store, place, out, "--top", 5),
-        ("verify", place),
-        ("report", place, "--out", out.with_suffix(".html"), "--overwrite"),
-        ("resume", place),
-    ]
-    return commands
-
-
-def _attack(tally: Tally, random: Random, name: str, place: Path, store: Path, n_each: int) -> None:
-    copy, out = place.with_suffix(".copy"), place.parent / "out.csv"
-    right = {}
-    fresh(copy)
-    shutil.copytree(place, copy)
-    for words in _commands(name, copy, store, out):
-        fresh(out)
-        done = finish(*words)
-        right[words[0]] = _answer(str(words[0]), done.stdout, out)
-    for _ in range(n_each):
-        fresh(copy)
-        shutil.copytree(place, copy)
-        what = _damage(random, copy)
-        tally.add(f"faults in {name}")
-        for words in _commands(name, copy, store, out):
-            fresh(out)
-            done = finish(*words)
-            tally.add("commands")
-            wrong = is_clear(done)
-            if not wrong and not done.returncode:
-                answer = _answer(str(words[0]), done.stdout, out)
-                wrong = "" if answer == right[words[0]] else "another answer with exit status 0"
-            if wrong:
-                tally.breaks.append(f"{name}, {what}, {words[0]}: {wrong}")
-
-
-def _answer(command: str, printed: str, out: Path) -> str:
-    """Return what has to be the same; how long things took may differ."""
-    if command == "export":
-        return out.read_text() if out.exists() else ""
-    return printed if command == "features" else ""
-
-
-def _damage(random: Random, place: Path) -> str:
-    """Damage one file; return what was done."""
-    files = [file for file in sorted(place.rglob("*")) if file.is_file() and file.stat().st_size]
-    file = random.choice(files)
-    data = bytearray(file.read_bytes())
-    at, way = random.randrange(len(data)), random.choice(("flip", "flip", "cut", "remove"))
-    if way == "flip":
-        data[at] ^= 1 << random.randrange(8)
-        file.write_bytes(data)
-    elif way == "cut":
-        file.write_bytes(data[:at])
+def _run(folder: Path, store: Path, name: str, state: str) -> Thing:
+    kept, run = folder / f"{name}.kept", folder / f"{name}.run"
+    words: Words = ("run", store, "--out", run, "--threads", 1, *METHODS[name])
+    if state == "killed":
+        _killed(words, run)
     else:
-        file.unlink()
-    return f"{way} {file.relative_to(place)} at {at} of {len(data)}"
+        must(*words)
+        if name == "decoys":
+            must("compact", run, "--folds", 2, "--threads", 1)
+    shutil.copytree(run, fresh(kept))
+    commands, outs = _of_run(folder, run, name, state)
+    return Thing(kept, run, commands, outs)
+
+
+def _killed(words: Words, run: Path) -> None:
+    """Have a run that was killed between commits, with what it leaves beside its ledger."""
+    begin = time.monotonic()
+    must(*words)
+    seconds, random = time.monotonic() - begin, random_of(0, str(run.name))
+    for _ in range(TRIES):
+        fresh(run)
+        kill_after(words, random.uniform(0.02, seconds))
+        log = run / "ledger.sqlite-wal"
+        if log.exists() and log.stat().st_size and not _is_finished(run):
+            return
+    raise RuntimeError(f"{run.name}: no kill left it between commits")
+
+
+def _is_finished(run: Path) -> bool:
+    """Ask a copy, since whoever reads a run may tidy up behind it."""
+    copy = run.with_suffix(".asked")
+    shutil.copytree(run, fresh(copy))
+    done = finish("status", copy, "--json")
+    return bool(done.status) or '"state": "finished"' in done.out
+
+
+def _of_run(
+    folder: Path, run: Path, name: str, state: str
+) -> tuple[Sequence[Words], tuple[Path, ...]]:
+    store, out, small = folder / "t.zarr", folder / "out.csv", folder / "out.zarr"
+    page = folder / "out.json"
+    commands: list[Words] = [
+        ("status", run, "--json"),
+        ("features", run, "--csv"),
+        ("verify", run),
+        ("export", store, run, out, "--top", 5),
+        ("report", run, "-o", page, "--overwrite"),
+    ]
+    if name == "trees":
+        commands += [("predict", run, folder / "t.csv", out), ("sensitivity", run, "--csv")]
+    if state == "finished":
+        commands += [
+            ("features", run),
+            ("compare", run, run),
+            ("export", store, run, small, "--top", 5),
+        ]
+        if name == "decoys":
+            commands.append(("compact", run, "--folds", 2, "--threads", 1, "--csv"))
+    commands += [("resume", run, "--threads", 1), ("features", run, "--csv")]
+    return commands, (out, small, page)
+
+
+def _network(folder: Path, name: str) -> Thing:
+    narrow, out = folder / "narrow.zarr", folder / "e.csv"
+    if not narrow.exists():
+        must("ingest", table(folder, 60, 40, "narrow.csv"), narrow)
+    kept, run = folder / f"{name}.network", folder / "e.csv.network"
+    words: Words = ("network", narrow, "--out", out, "--threads", 1, *NETWORKS[name])
+    fresh(out)
+    fresh(run)
+    must(*words)
+    shutil.copytree(run, fresh(kept))
+    return Thing(kept, run, [words, (*words, "--top", 50)], (out,))
+
+
+def _store(folder: Path, store: Path) -> Thing:
+    kept, run, out = folder / "t.kept", folder / "s.run", folder / "out.csv"
+    small, other = folder / "out.zarr", folder / "other.run"
+    options: Words = ("--judge", "probe", "--save-trees", "--bootstrap", "--threads", 1)
+    must("run", store, "--out", run, "--iterations", 200, *options)
+    shutil.copytree(store, fresh(kept))
+    commands: list[Words] = [
+        ("verify", store),
+        ("inspect", store, "--json"),
+        ("inspect", store),
+        ("features", run, "--csv"),
+        ("export", store, run, out, "--top", 20),
+        ("export", store, run, small, "--top", 20),
+        ("scores", store, "--csv"),
+        ("scores", store, "--csv", "--scores", "norm"),
+        ("predict", run, store, out),
+        ("sensitivity", run, "--csv"),
+        ("run", store, "--out", other, "--iterations", 30, "--threads", 1, "--json"),
+        ("features", other, "--csv"),
+        ("network", store, "--trees", 1, "--out", out, "--threads", 1),
+    ]
+    outs = (out, small, other, folder / "out.csv.network")
+    return Thing(kept, store, commands, outs, is_store=True)
+
+
+def _attack(tally: Tally, name: str, thing: Thing, n_each: int, seed: int) -> None:
+    random = random_of(seed, name)
+    right = [answer for _, answer in _all_of(thing)]
+    if bad := [right[i] for i in (0, -1) if right[i].startswith(("!", "?"))]:
+        raise RuntimeError(f"{name}, undisturbed: {bad}")
+    if right != (again := [answer for _, answer in _all_of(thing)]):
+        differ = [w for w, a, b in zip(thing.commands, right, again, strict=True) if a != b]
+        raise RuntimeError(f"{name}: not the same twice: {differ}")
+    for _ in range(n_each):
+        _renew(thing)
+        file, what = damage(random, thing.copy)
+        is_codes = thing.is_store and file.parts[:2] == ("codes", "c")
+        is_changed = digest(thing.copy) != digest(thing.place)
+        tally.add(f"faults in {name}", is_changed)
+        for words, answer, expected in _disturbed(tally, thing, right):
+            wrong = answer[1:] if answer.startswith("!") else ""
+            if not wrong and not answer.startswith("?") and answer != expected:
+                wrong = "another answer with exit status 0"
+                if is_codes and words[0] in READS_CODES:
+                    tally.add("other answers from damaged codes, found by verify alone")
+                    wrong = ""
+            if thing.is_store and words[0] == "verify" and is_changed and answer == expected:
+                wrong = "damage is not found"
+            if wrong:
+                tally.breaks.append(f"{name}, {what}, {' '.join(map(str, words[:1]))}: {wrong}")
+
+
+def _disturbed(tally: Tally, thing: Thing, right: list[str]) -> Sequence[tuple[Words, str, str]]:
+    found = _all_of(thing, renews=False)
+    tally.add("commands on damaged files", len(found))
+    tally.add("of these, refused", sum(answer.startswith("?") for _, answer in found))
+    return [(words, answer, best) for (words, answer), best in zip(found, right, strict=True)]
+
+
+def _renew(thing: Thing) -> None:
+    shutil.copytree(thing.place, fresh(thing.copy))
+
+
+def _all_of(thing: Thing, *, renews: bool = True) -> list[tuple[Words, str]]:
+    """Return each command's answer; "?" if it was refused, "!" and what it was for a bad end."""
+    if renews:
+        _renew(thing)
+    found = []
+    for words in thing.commands:
+        for out in thing.outs if words[0] != "features" else ():
+            fresh(out)
+        done = finish(*words)
+        wrong = unclear(done)
+        if wrong:
+            answer = f"!{wrong}"
+        elif done.status:
+            answer = f"?{done.err}"
+        elif words[0] == "features":
+            answer = done.out
+        else:
+            answer = lasting(done.out) + "".join(map(digest, thing.outs[:2]))
+            answer += "".join(lasting(o.read_text()) for o in thing.outs[2:] if o.is_file())
+        found.append((words, answer))
+    return found

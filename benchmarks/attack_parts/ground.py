@@ -1,36 +1,35 @@
 """A small table, commands over it, and how the end of a command is judged."""
 
 import hashlib
-import os
+import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from random import Random
 
-import numpy as np
-
-Words = Sequence[str | Path | int]
-HANGS = 600
-OFTEN = (
-    "import srs_ooc.runs.engine as e; from srs_ooc.__main__ import main; "
-    "e.COMMIT_SECONDS = 0.02; main()"
-)
-"""Runs commit far more often than usual, so that kills fall between commits."""
+from attack_parts.forks import Done, Words, finish
 
 METHODS: dict[str, Words] = {
     "decoys": ("--iterations", 400, "--q", 20),
     "permutations": ("--iterations", 60, "--q", 20, "--permutations", 9),
-    "trees": ("--iterations", 300, "--q", 20, "--judge", "probe", "--save-trees"),
+    "trees": ("--iterations", 300, "--q", 20, "--judge", "probe", "--save-trees", "--bootstrap"),
+    "sensitivity": ("--iterations", 200, "--q", 20, "--closing", "sensitivity"),
     "prs": ("--method", "prs", "--iterations", 120),
     "less": ("--method", "less", "--iterations", 300),
-    "rase": ("--method", "rase", "--iterations", 24),
+    "rase": ("--method", "rase", "--iterations", 24, "--candidates", 60, "--rounds", 3),
+    "rs": ("--method", "rs", "--iterations", 300, "--q", 20, "--judge", "positive"),
     "knn": ("--model", "knn", "--iterations", 40, "--q", 10),
 }
+NETWORKS: dict[str, Words] = {
+    "genie3": ("--trees", 20),
+    "srs": ("--method", "srs", "--trees", 100),
+    "prs": ("--method", "prs", "--epochs", 3, "--models", 4, "--folds", 3),
+    "joint": ("--method", "prs", "--joint", "0.001", "--epochs", 3, "--models", 4, "--folds", 3),
+}
+_MEASURED = re.compile(
+    r"\d[\d.,]* (?:s|ms|min|h) of work|peak memory \d+ MB|on disk +[\d.]+ \w+"
+    r"|\"(?:peak_rss_mb|seconds\w*|store_nbytes)\": [\d.e-]+"
+)
 
 
 @dataclass
@@ -39,97 +38,84 @@ class Tally:
 
     counts: dict[str, int] = field(default_factory=dict)
     breaks: list[str] = field(default_factory=list)
+    measures: dict[str, float] = field(default_factory=dict)
+    only: tuple[str, ...] = ("",)
 
     def add(self, what: str, n: int = 1) -> None:
         """Count something."""
         self.counts[what] = self.counts.get(what, 0) + n
 
-
-def command(*words: str | Path | int, often: bool = False) -> list[str]:
-    """Return the command line of srs-ooc."""
-    program = ["-c", OFTEN] if often else ["-m", "srs_ooc"]
-    return [sys.executable, *program, *map(str, words)]
+    def asks_for(self, thing: str) -> bool:
+        """Return whether a thing is among those to be attacked."""
+        return any(text in thing for text in self.only)
 
 
-def finish(
-    *words: str | Path | int, prefix: Sequence[str] = (), **how: Any
-) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end; ``how``: further arguments of ``subprocess.run``."""
-    line = [*prefix, *command(*words)]
-    return subprocess.run(line, capture_output=True, text=True, timeout=HANGS, check=False, **how)
+def random_of(seed: int, thing: str) -> Random:
+    """Return the chance of attacks on one thing, whatever else is attacked."""
+    return Random(f"{seed} {thing}")  # noqa: S311
 
 
 def must(*words: str | Path | int) -> str:
     """Run a command that has to succeed; return what it printed."""
     done = finish(*words)
-    if done.returncode:
-        raise RuntimeError(f"{words}: {done.returncode}: {done.stderr}")
-    return str(done.stdout)
+    if done.status != 0:
+        raise RuntimeError(f"{words}: {done.status}: {done.err}")
+    return done.out
 
 
-def kill_after(words: Words, seconds: float) -> bool:
-    """Start a command and kill it with its children; return whether it was still at work."""
-    process = subprocess.Popen(
-        command(*words, often=True),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    time.sleep(seconds)
-    was_at_work = process.poll() is None
-    if was_at_work:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    return was_at_work
-
-
-def is_clear(done: "subprocess.CompletedProcess[str]") -> str:
+def unclear(done: Done) -> str:
     """Return what is wrong with the end of a command that may fail; nothing if all is well."""
-    if done.returncode < 0:
-        return f"signal {-done.returncode}"
-    if "Traceback" in done.stderr or "Traceback" in done.stdout:
-        return f"traceback: {done.stderr.strip().splitlines()[-1][:200]}"
-    if done.returncode not in (0, 2):
-        return f"exit status {done.returncode}: {done.stderr[:200]}"
-    if done.returncode == 2 and not done.stderr.startswith(("srs-ooc: ", "Usage: ")):
-        return f"no message: {done.stderr[:200]}"
+    if done.status is None:
+        return "hangs"
+    if done.status < 0:
+        return f"signal {-done.status}"
+    if "Traceback" in done.err or "Traceback" in done.out:
+        return f"traceback: {(done.err + done.out).strip().splitlines()[-1][:200]}"
+    if done.status not in (0, 2):
+        return f"exit status {done.status}: {done.err[:200]}"
+    if done.status == 2 and not (done.err.strip().splitlines() or [""])[-1].startswith("srs-ooc: "):
+        return f"no message: {done.err[:200]!r}"
     return ""
 
 
-def table(folder: Path, n_rows: int = 60, n_features: int = 200) -> Path:
+def lasting(printed: str) -> str:
+    """Return what was printed without what is measured anew each time."""
+    return _MEASURED.sub("-", printed)
+
+
+def table(folder: Path, n_rows: int = 60, n_features: int = 200, name: str = "t.csv") -> Path:
     """Write a table with a few relevant features."""
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(n_rows, n_features)).round(4)
-    labels = values[:, 0] + values[:, 1] > 0
-    path = folder / "t.csv"
+    random = Random(0)  # noqa: S311
+    path = folder / name
     with path.open("w") as file:
         file.write(",".join([*(f"f{i}" for i in range(n_features)), "y"]) + "\n")
-        for row, label in zip(values.tolist(), labels.tolist(), strict=True):
-            file.write(",".join([*map(str, row), "uv"[label]]) + "\n")
+        for _ in range(n_rows):
+            row = [round(random.gauss(0, 1), 4) for _ in range(n_features)]
+            file.write(",".join([*map(str, row), "uv"[row[0] + row[1] > 0]]) + "\n")
     return path
 
 
-def digest(folder: Path) -> str:
-    """Return a digest of all files of a folder, or of a file."""
+def digest(path: Path) -> str:
+    """Return a digest of all files of a folder, or of a file; "none" where nothing is."""
+    if not path.exists():
+        return "none"
     found = hashlib.sha256()
-    files = [folder] if folder.is_file() else sorted(f for f in folder.rglob("*") if f.is_file())
+    files = [path] if path.is_file() else sorted(f for f in path.rglob("*") if f.is_file())
     for file in files:
-        found.update(str(file.relative_to(folder)).encode())
+        found.update(str(file.relative_to(path)).encode())
         found.update(file.read_bytes())
     return found.hexdigest()
 
 
-def result_of(run: Path) -> str:
-    """Return what a run says of every feature, and its trees."""
-    trees = run / "trees.bin"
-    kept = digest(trees) if trees.exists() else ""
-    return must("features", run, "--csv") + kept
-
-
 def fresh(path: Path) -> Path:
     """Return a path where nothing is."""
-    if path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
-    elif path.exists():
-        path.unlink()
+    else:
+        path.unlink(missing_ok=True)
     return path
+
+
+def left_behind(folder: Path) -> list[str]:
+    """Return the names of scratch that no command may leave once it ended well."""
+    return [f.name for f in folder.iterdir() if "partial" in f.name or f.name.startswith(".")]

@@ -1,107 +1,192 @@
 """Kills at random moments; what was killed is finished, and compared with an undisturbed one."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
 
+from attack_parts.forks import Words, finish, kill_after
 from attack_parts.ground import (
     METHODS,
+    NETWORKS,
     Tally,
-    Words,
     digest,
     fresh,
-    kill_after,
+    lasting,
+    left_behind,
     must,
-    result_of,
+    random_of,
     table,
+    unclear,
 )
+
+IN_A_ROW = 3
+"""Kills of one thing that goes on, before it may end."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A command that is killed.
+
+    Attributes
+    ----------
+    words : Words
+        The command.
+    answer : callable
+        What an undisturbed one comes to.
+    made : tuple of Path
+        What it makes, and what is removed before it begins anew.
+    whole : Path, optional
+        What must be complete, or not be there, after a kill.
+    """
+
+    words: Words
+    answer: Callable[[], str]
+    made: tuple[Path, ...] = ()
+    whole: Path | None = None
 
 
 def kills(tally: Tally, folder: Path, n_each: int, seed: int) -> None:
     """Kill each command so many times."""
-    random = Random(seed)  # noqa: S311
+    for name, job in _jobs(folder):
+        if not tally.asks_for(name):
+            continue
+        seconds, expected = _undisturbed(job), job.answer()
+        random, n_killed = random_of(seed, name), 0
+        while n_killed < n_each:
+            n_row = 1 if job.whole else min(IN_A_ROW, n_each - n_killed)
+            n_killed += n_row
+            _kill(tally, random, name, job, seconds, n_row, expected)
+
+
+def _undisturbed(job: Job) -> float:
+    """Return the seconds of the second of two undisturbed ones, for which all is loaded."""
+    seconds = 0.0
+    for _ in range(2):
+        for path in job.made:
+            fresh(path)
+        begin = time.monotonic()
+        must(*job.words)
+        seconds = time.monotonic() - begin
+    return seconds
+
+
+def _kill(
+    tally: Tally, random: Random, name: str, job: Job, seconds: float, n_row: int, expected: str
+) -> None:
+    for path in job.made:
+        fresh(path)
+    for _ in range(n_row):
+        moment = random.uniform(0.005, seconds)
+        tally.add(f"kills of {name}", kill_after(job.words, moment))
+        if job.whole and job.whole.exists() and job.answer() != expected:
+            tally.breaks.append(f"{name} killed after {moment:.3f} s: what is there differs")
+        if name.startswith("run "):
+            _look(tally, name, job.made[0], moment)
+    if job.whole:
+        fresh(job.whole)
+        fresh(job.whole.with_name(f"{job.whole.name}.truth.json"))
+    done = finish(*job.words)
+    left = left_behind(job.made[0].parent) if job.made else []
+    if done.status != 0:
+        tally.breaks.append(f"{name}: does not go on: {done.status}: {done.err[:300]}")
+    elif job.answer() != expected or left:
+        tally.breaks.append(f"{name}: another result after kills, or left behind: {left}")
+
+
+def _look(tally: Tally, name: str, run: Path, moment: float) -> None:
+    """Read a run that was killed: a run is there, whole, or it is none."""
+    ends = {}
+    for command in ("status", "features", "verify"):
+        done = finish(command, run)
+        tally.add("looks at what was killed")
+        ends[command] = done.status
+        if wrong := unclear(done):
+            tally.breaks.append(f"{name} killed after {moment:.3f} s, {command}: {wrong}")
+    if len(set(ends.values())) > 1:
+        tally.breaks.append(f"{name} killed after {moment:.3f} s: {ends}")
+
+
+def _jobs(folder: Path) -> Iterator[tuple[str, Job]]:
     source, store = table(folder, 300, 400), folder / "t.zarr"
     must("ingest", source, store)
-    _ingests(tally, random, source, folder, n_each)
+    yield from _ingests(folder, source)
+    places = {}
     for name, options in METHODS.items():
-        run = folder / f"{name}.run"
+        places[name] = run = _inside(folder, f"run-{name}") / "k.run"
         words = ("run", store, "--out", run, "--threads", 1, *options)
-        _going_on(tally, random, f"run {name}", words, run, n_each, partial(result_of, run))
-    network = folder / "t.network"
-    words = ("network", store, "--out", network, "--trees", 20, "--threads", 1)
-    _going_on(tally, random, "network", words, network, n_each, lambda: _edges(network))
-    _readers(tally, random, folder, store, n_each)
+        yield f"run {name}", Job(words, partial(result_of, run), (run,))
+    narrow = folder / "narrow.zarr"
+    must("ingest", table(folder, 60, 60, "narrow.csv"), narrow)
+    for name, options in NETWORKS.items():
+        out = _inside(folder, f"network-{name}") / "e.csv"
+        kept = out.with_name("e.csv.network")
+        words = ("network", narrow, "--out", out, "--threads", 1, *options)
+        yield f"network {name}", Job(words, partial(digest, out), (out, kept))
+    yield from _readers(folder, store)
 
 
-def _edges(network: Path) -> str:
-    return "".join(digest(file) for file in sorted(network.glob("*.csv")))
+def _inside(folder: Path, name: str) -> Path:
+    (folder / name).mkdir(exist_ok=True)
+    return folder / name
 
 
-def _ingests(tally: Tally, random: Random, source: Path, folder: Path, n: int) -> None:
-    out = folder / "killed.zarr"
-    words = ("ingest", source, out)
-    expected, seconds = _undisturbed(words, out, lambda: digest(out))
-    for _ in range(n):
-        fresh(out)
-        tally.add("kills of ingest", kill_after(words, random.uniform(0.1, seconds)))
-        if out.exists() and digest(out) != expected:
-            tally.breaks.append("ingest: a store that is there differs")
-        fresh(out)
-        must(*words)
-        left = [file.name for file in folder.iterdir() if "partial" in file.name]
-        if digest(out) != expected or left:
-            tally.breaks.append(f"ingest: another store after a kill, or left behind: {left}")
+def _ingests(folder: Path, source: Path) -> Iterator[tuple[str, Job]]:
+    out = _inside(folder, "ingest") / "k.zarr"
+    yield "ingest", Job(("ingest", source, out), partial(digest, out), (out,), out)
+    pieces = [table(folder, 300, 100, "a.csv"), folder / "b.csv"]
+    lines = [line.split(",") for line in pieces[0].read_text().splitlines()]
+    renamed = [[f"g{i}" for i in range(len(lines[0]) - 1)], *(line[:-1] for line in lines[1:])]
+    pieces[1].write_text("".join(",".join(line) + "\n" for line in renamed))
+    out = _inside(folder, "pieces") / "k.zarr"
+    words: Words = ("ingest", *pieces, out, "--target", "y")
+    kept = out.with_name("k.zarr.pieces")
+    yield "ingest in pieces", Job(words, partial(digest, out), (out, kept), out)
+    table_out = _inside(folder, "synth") / "k.csv"
+    truth = table_out.with_name("k.csv.truth.json")
+    words = ("synth", "madelon", table_out, "--rows", 300, "--features", 300, "--relevant", 5)
+    yield "synth", Job(words, partial(digest, table_out), (table_out, truth), table_out)
 
 
-def _undisturbed(words: Words, out: Path, answer: Callable[[], str]) -> tuple[str, float]:
-    """Return what an undisturbed command comes to, and its seconds."""
-    fresh(out)
-    begin = time.monotonic()
-    must(*words)
-    return answer(), time.monotonic() - begin
+def _readers(folder: Path, store: Path) -> Iterator[tuple[str, Job]]:
+    runs = {}
+    for name in ("decoys", "trees"):
+        runs[name] = run = _inside(folder, f"read-{name}") / "k.run"
+        if not run.exists():
+            must("run", store, "--out", run, "--threads", 1, *METHODS[name])
+    for kind in ("csv", "parquet", "zarr"):
+        out = _inside(folder, f"export-{kind}") / f"k.{kind}"
+        words: Words = ("export", store, runs["decoys"], out, "--top", 50)
+        yield f"export {kind}", Job(words, partial(digest, out), (out,), out)
+    for name, run in runs.items():
+        answer = partial(result_of, run)
+        yield f"verify of {name}", Job(("verify", run), answer)
+        yield f"features of {name}", Job(("features", run, "--csv"), answer)
+        for kind in ("json", "md"):
+            out = _inside(folder, f"report-{name}") / f"k.{kind}"
+            words = ("report", run, "-o", out)
+            yield f"report {kind} of {name}", Job(words, partial(_text, out), (out,), out)
+    yield from _further(folder, store, runs)
 
 
-def _going_on(
-    tally: Tally,
-    random: Random,
-    name: str,
-    words: Words,
-    out: Path,
-    n: int,
-    answer: Callable[[], str],
-) -> None:
-    """Kill what can be gone on with, several times in a row, and let it end."""
-    expected, seconds = _undisturbed(words, out, answer)
-    done = 0
-    while done < n:
-        fresh(out)
-        for _ in range(min(4, n - done)):
-            tally.add(f"kills of {name}", kill_after(words, random.uniform(0.15, seconds)))
-            done += 1
-        must(*words)
-        if answer() != expected:
-            tally.breaks.append(f"{name}: another result after kills")
+def _further(folder: Path, store: Path, runs: dict[str, Path]) -> Iterator[tuple[str, Job]]:
+    words: Words = ("compact", runs["decoys"], "--folds", 2, "--threads", 1, "--csv")
+    kept = runs["decoys"] / "compact"
+    yield "compact", Job(words, lambda: lasting(must(*words)), (kept,))
+    out = _inside(folder, "predict") / "k.csv"
+    predict = ("predict", runs["trees"], folder / "t.csv", out)
+    yield "predict", Job(predict, partial(digest, out), (out,), out)
+    asked: Words = ("sensitivity", runs["trees"], "--csv")
+    yield "sensitivity", Job(asked, lambda: must(*asked) + result_of(runs["trees"]))
+    yield "scores", Job(("scores", store, "--csv"), partial(digest, store))
 
 
-def _readers(tally: Tally, random: Random, folder: Path, store: Path, n: int) -> None:
-    run, out = folder / "decoys.run", folder / "out.csv"
-    for name, words, target in (
-        ("export", ("export", store, run, out, "--top", 50), out),
-        ("verify", ("verify", run), run),
-        ("compact", ("compact", run, "--folds", 2), run / "compact"),
-    ):
-        before = result_of(run)
-        seconds = _undisturbed(words, target if target != run else folder / "none", str)[1]
-        expected = digest(target)
-        for _ in range(n):
-            if target != run:
-                fresh(target)
-            tally.add(f"kills of {name}", kill_after(words, random.uniform(0.1, seconds)))
-            if name == "export" and out.exists() and digest(out) != expected:
-                tally.breaks.append("export: a file that is there differs")
-            fresh(out)
-            must(*words)
-            if digest(target) != expected or result_of(run) != before:
-                tally.breaks.append(f"{name}: another result after a kill")
+def _text(out: Path) -> str:
+    return lasting(out.read_text())
+
+
+def result_of(run: Path) -> str:
+    """Return what a run says of every feature, and its trees."""
+    return must("features", run, "--csv") + digest(run / "trees.bin")

@@ -1,80 +1,207 @@
-"""Places that refuse: folders where nothing may be written, and disks that are full."""
+"""Places that refuse.
 
+Folders and files without permission, read-only mounts, disks that are full, limits on files,
+closed and full streams.
+"""
+
+import ctypes
 import os
-import resource
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from attack_parts.ground import Tally, Words, finish, fresh, is_clear, must, table
+from attack_parts.forks import Words, finish
+from attack_parts.ground import (
+    METHODS,
+    Tally,
+    fresh,
+    lasting,
+    must,
+    random_of,
+    table,
+    unclear,
+)
+from attack_parts.narrow import full_disk, limits
+from attack_parts.place_commands import growers, mount, readers, writers
 
-OBEYS = ("setpriv", "--bounding-set=-dac_override")
-"""Without this capability root keeps to permissions as everybody does."""
+CAPABILITY_VERSION = 0x20080522
+DAC_OVERRIDES = 0b110
+"""To read and write whatever the permissions are, as a bit set of capabilities."""
+CLONE_NEWNS = 0x20000
 
 
-def places(tally: Tally, folder: Path, n_each: int, _: int) -> None:
+def places(tally: Tally, folder: Path, n_each: int, seed: int) -> None:
     """Read where nothing may be written, and write where little fits."""
-    store, run = folder / "t.zarr", folder / "t.run"
+    store, run, trees = folder / "t.zarr", folder / "t.run", folder / "saved.run"
     source = table(folder)
     must("ingest", source, store)
-    must("run", store, "--out", run, "--iterations", 200, "--q", 20, "--threads", 1)
-    _read_only(tally, folder, store, run)
-    _full(tally, folder, source, store, n_each)
+    must("run", store, "--out", run, "--threads", 1, *METHODS["decoys"])
+    must("run", store, "--out", trees, "--threads", 1, *METHODS["trees"])
+    must("predict", trees, source, folder / "warm.csv")  # notes thresholds with the run
+    outside = folder.with_name(folder.name + "-out")
+    outside.mkdir(mode=0o777)
+    outside.chmod(0o777)
+    try:
+        mounts = _has_own_mounts()
+        attacks: dict[str, Callable[[], None]] = {
+            "permissions": lambda: _permissions(tally, folder, outside),
+            "unreadable": lambda: _unreadable(tally, folder, n_each, seed),
+            "streams": lambda: _streams(tally, folder),
+            "limits": lambda: limits(tally, folder, outside, n_each),
+        }
+        if mounts:
+            attacks["read-only mount"] = lambda: _read_only_mount(tally, folder, outside)
+            attacks["full disk"] = lambda: full_disk(tally, folder, outside, n_each)
+        else:
+            tally.add("no mounts here: read-only mounts and full disks not tried", 0)
+        for name, attack in attacks.items():
+            if tally.asks_for(name):
+                attack()
+    finally:
+        shutil.rmtree(outside, ignore_errors=True)
 
 
-def _read_only(tally: Tally, folder: Path, store: Path, run: Path) -> None:
-    """Run every command that reads as one who may write nowhere."""
-    commands: list[Words] = [
-        ("features", run, "--csv"),
-        ("status", run),
-        ("inspect", store),
-        ("inspect", store, "--verify"),
-        ("verify", store),
-        ("verify", run),
-        ("compare", run, run),
-        ("runs", folder),
-        ("plan", store),
-        ("scores", store, "--csv"),
-        ("features", run, "--store", store),
-    ]
+def _has_own_mounts() -> bool:
+    """Have this process mount what nobody else sees, where it may."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if os.geteuid() or libc.unshare(CLONE_NEWNS):
+        return False
+    return mount("--make-rprivate", "/")
+
+
+def _obeys() -> None:
+    """Take from this process what lets root read and write without permission."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    head = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    held = (ctypes.c_uint32 * 6)()
+    if libc.capget(head, held):
+        raise OSError(ctypes.get_errno(), "capget")
+    for i in range(3):  # effective, permitted, inheritable
+        held[i] &= ~DAC_OVERRIDES
+    if libc.capset(head, held):
+        raise OSError(ctypes.get_errno(), "capset")
+
+
+def _chmod_all(folder: Path, *, writable: bool) -> None:
     for path in [folder, *folder.rglob("*")]:
-        path.chmod(0o555 if path.is_dir() else 0o444)
+        mode = 0o755 if path.is_dir() else 0o644
+        path.chmod(mode if writable else mode & 0o555)
+
+
+def _permissions(tally: Tally, folder: Path, outside: Path) -> None:
+    """Run every command as one who may read, and write nowhere but outside."""
+    commands = [*readers(folder), *(words for words, _ in writers(folder, outside))]
+    right = {words: _said(words, must(*words)) for words in commands}
+    for _, out in writers(folder, outside):
+        fresh(out)
+    _chmod_all(folder, writable=False)
     try:
         for words in commands:
-            done = finish(*words, prefix=OBEYS if os.geteuid() == 0 else (), cwd="/")
-            tally.add("commands where nothing may be written")
-            if done.returncode or is_clear(done):
-                tally.breaks.append(f"read-only, {words[0]}: {done.stderr.strip()[:300]}")
+            done = finish(*words, before=_obeys)
+            tally.add("commands of one who may not write there")
+            if done.status or _said(words, done.out) != right[words]:
+                what = f"{done.status} {done.err.strip()[:300]}"
+                tally.breaks.append(f"permissions, {words[0]}: {what}")
+        for words, out in [*writers(folder, folder), *growers(folder, folder)]:
+            _refused(tally, "permissions", words, out, _obeys)
     finally:
-        for path in [folder, *folder.rglob("*")]:
-            path.chmod(0o755 if path.is_dir() else 0o644)
+        _chmod_all(folder, writable=True)
 
 
-def _limit_files(nbytes: int) -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, nbytes))
+def _said(words: Words, printed: str) -> str:
+    """Return what a command said, without what is measured anew each time."""
+    return "" if words[0] == "plan" else lasting(printed)
 
 
-def _full(tally: Tally, folder: Path, source: Path, store: Path, n_each: int) -> None:
-    """Have files end where the disk is full: at a limit on their size, from small to enough."""
-    kept, run, out = folder / "kept.run", folder / "full.run", folder / "full.csv"
-    must("run", store, "--out", kept, "--iterations", 40, "--q", 20, "--threads", 1)
-    jobs: list[tuple[str, Words, Path]] = [
-        ("ingest", ("ingest", source, folder / "full.zarr"), folder / "full.zarr"),
-        ("export", ("export", store, kept, out, "--top", 200), out),
-        ("ledger", ("run", store, "--out", run, "--iterations", 400, "--threads", 1), run),
-    ]
-    for name, words, target in jobs:
-        for i in range(n_each):
-            fresh(target)
-            limit = int(1000 * 1.6**i)
-            done = finish(*words, preexec_fn=partial(_limit_files, limit))
-            tally.add(f"full disks under {name}")
-            wrong = is_clear(done)
-            if not wrong and done.returncode and target.exists() and name != "ledger":
-                wrong = "left behind"
-            if not wrong and done.returncode and name == "ledger" and target.exists():
-                after = finish(*words)
-                wrong = is_clear(after) or ("cannot go on" if after.returncode else "")
+def _refused(
+    tally: Tally, where: str, words: Words, out: Path, before: Callable[[], None] | None
+) -> None:
+    done = finish(*words, before=before)
+    tally.add(f"commands refused: {where}")
+    wrong = unclear(done) or ("" if done.status else "did not fail")
+    if wrong or out.exists():
+        tally.breaks.append(f"{where}, {words[0]} into it: {wrong or 'left behind'}")
+
+
+def _unreadable(tally: Tally, folder: Path, n_each: int, seed: int) -> None:
+    """Take from one file or folder after another the permission to read it."""
+    commands = [words for words in readers(folder) if words[0] != "runs"]
+    right = {words: _said(words, must(*words)) for words in commands}
+    paths = [p for name in ("t.zarr", "t.run", "saved.run") for p in (folder / name).rglob("*")]
+    random = random_of(seed, "unreadable")
+    for path in random.sample(paths, min(n_each, len(paths))):
+        mode = path.stat().st_mode
+        path.chmod(0)
+        tally.add("files and folders without permission to read")
+        for words in commands:
+            done = finish(*words, before=_obeys)
+            tally.add("commands where something cannot be read")
+            wrong = unclear(done)
+            if not wrong and not done.status and _said(words, done.out) != right[words]:
+                wrong = "another answer with exit status 0"
             if wrong:
-                tally.breaks.append(f"full disk, {name} at {limit}: {wrong}")
-    shutil.rmtree(kept)
+                tally.breaks.append(f"{path.relative_to(folder)} unreadable, {words[0]}: {wrong}")
+        path.chmod(mode)
+
+
+def _read_only_mount(tally: Tally, folder: Path, outside: Path) -> None:
+    commands = [*readers(folder), *(words for words, _ in writers(folder, outside))]
+    right = {words: _said(words, must(*words)) for words in commands}
+    for _, out in writers(folder, outside):
+        fresh(out)
+    if not (mount("--bind", folder, folder) and mount("-o", "remount,bind,ro", folder)):
+        return
+    try:
+        for words in commands:
+            done = finish(*words)
+            tally.add("commands on a read-only mount")
+            if done.status or _said(words, done.out) != right[words]:
+                tally.breaks.append(f"read-only mount, {words[0]}: {done.status} {done.err[:300]}")
+        for words, out in [*writers(folder, folder), *growers(folder, folder)]:
+            _refused(tally, "a read-only mount", words, out, None)
+        _refused(tally, "a read-only mount", ("resume", folder / "t.run", "--iterations", 900),
+                 folder / "none", None)  # fmt: skip
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True, capture_output=True)
+
+
+def _closed(numbers: tuple[int, ...]) -> None:
+    """As Python starts where they are closed."""
+    for number in numbers:
+        os.close(number)
+        setattr(sys, ("stdin", "stdout", "stderr")[number], None)
+
+
+def _to_full(number: int) -> None:
+    os.dup2(os.open("/dev/full", os.O_WRONLY), number)
+
+
+def _streams(tally: Tally, folder: Path) -> None:
+    """Close the standard streams, or send them where nothing fits."""
+    ways: dict[str, Callable[[], None]] = {
+        "no input": partial(_closed, (0,)),
+        "no output": partial(_closed, (1,)),
+        "no errors": partial(_closed, (2,)),
+        "none": partial(_closed, (0, 1, 2)),
+        "full output": partial(_to_full, 1),
+        "full errors": partial(_to_full, 2),
+    }
+    for words in readers(folder):
+        right = _said(words, must(*words))
+        for name, before in ways.items():
+            done = finish(*words, before=before)
+            tally.add("closed and full streams")
+            wrong = unclear(done)
+            if "errors" in name or name == "none":
+                wrong = "" if done.status in (0, 2) else wrong
+            if not wrong and name in ("no input", "no errors", "full errors"):
+                wrong = (
+                    "" if _said(words, done.out) == right and not done.status else "another answer"
+                )
+            if not wrong and name == "full output" and done.status != 2:
+                wrong = "did not say that nothing was written"
+            if wrong:
+                tally.breaks.append(f"{name}, {words[0]}: {wrong}")

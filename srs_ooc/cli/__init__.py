@@ -136,9 +136,10 @@ def _check_stdout() -> None:
 
 def _let_go() -> None:
     """Leave nothing in the buffer of standard output that would fail once more at the end."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.close(null)
+    with contextlib.suppress(OSError):  # of a process that may open no more files
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.close(null)
 
 
 def _leave(number: int, _: FrameType | None) -> NoReturn:

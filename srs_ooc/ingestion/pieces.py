@@ -10,7 +10,7 @@ import os
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from srs_ooc.ingestion.piece_headers import Header, headers_of
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
+
+LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
+"""Files in the folder of the pieces; the last one says that the store is there, and they can go."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,9 @@ def ingest_pieces(
         with published_folder(store, replaces=options.overwrite) as made:
             source = _source_of(tables, stores)
             manifest = Merging(made, stores, options.memory_nbytes, tell).write(source)
+        (folder / IDENTITY).replace(folder / FINISHED)
+        with suppress(OSError):
+            _clear(folder)
     shutil.rmtree(folder, ignore_errors=True)
     return manifest
 
@@ -156,7 +162,7 @@ def _work_folder(store: Path, tables: list[Path], options: IngestOptions) -> Ite
         raise FileExistsError(f"{store} exists")
     folder = store.with_name(f"{store.name}.pieces")
     folder.mkdir(exist_ok=True)
-    lock = try_lock(folder / "lock")
+    lock = try_lock(folder / LOCK)
     if lock is None:
         raise StoreError(
             f"{folder}: another process is doing the pieces of this store. Wait for it, or choose "
@@ -168,15 +174,24 @@ def _work_folder(store: Path, tables: list[Path], options: IngestOptions) -> Ite
         yield folder
 
 
+def _clear(folder: Path) -> None:
+    """Remove pieces that are no longer needed, and last what says so: kills leave it to be done."""
+    for path in folder.iterdir():
+        if path.name not in (LOCK, FINISHED):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (folder / FINISHED).unlink()
+
+
 def _check_same(folder: Path, identity: str) -> None:
-    noted = folder / "identity"
+    if (folder / FINISHED).exists():
+        _clear(folder)
+    noted, partial = folder / IDENTITY, folder / f"{IDENTITY}.partial"
     if not noted.exists():
-        if any(path.name != "lock" for path in folder.iterdir()):
+        if any(path.name not in (LOCK, partial.name) for path in folder.iterdir()):
             raise StoreError(
                 f"{folder}: expected a free path for the pieces, found files of somebody else's. "
                 "Move them away, or choose another store."
             )
-        partial = folder / "identity.partial"
         partial.write_text(identity, encoding="ascii")
         partial.replace(noted)
     elif noted.read_text(encoding="ascii") != identity:

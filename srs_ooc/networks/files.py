@@ -6,6 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
+from srs_ooc.base.arrow_arrays import arrow_numbers, arrow_texts
 from srs_ooc.base.atomic import published_file
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.terminal import no_formula
@@ -99,8 +102,10 @@ def _parquet(file: Path, _: bool) -> Iterator[_Writer]:
 
         def write(edges: list[Edge]) -> None:
             for start in range(0, len(edges), _ROWS_TOGETHER):
-                columns = zip(*edges[start : start + _ROWS_TOGETHER], strict=True)
-                arrays = [arrow.array(c, k) for c, k in zip(columns, kinds, strict=True)]
+                some = edges[start : start + _ROWS_TOGETHER]
+                regulators, targets, weights = zip(*some, strict=True)
+                arrays = [arrow_texts(regulators), arrow_texts(targets)]
+                arrays.append(arrow_numbers(np.array(weights)))
                 writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
         yield write

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.arrow_arrays import arrow_numbers, arrow_texts
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.terminal import no_formula
 
@@ -156,21 +157,24 @@ def _write_arrow(table: Exported, opened: Callable[[Any], Any]) -> None:
     schema = pa.schema([pa.field(*pair) for pair in zip(titles, types, strict=True)])
     with opened(schema) as writer:
         for ids, block, targets in table.blocks:
-            said = [table.classes[item] for item in targets] if table.classes else targets
+            labels = [table.classes[item] for item in targets] if table.classes else None
             columns = [
                 _arrow_column(values, texts)
                 for values, texts in zip(block.T, table.categories, strict=True)
             ]
-            arrays = [pa.array(ids, pa.string()), *columns, pa.array(said, target)]
-            writer.write_batch(pa.record_batch(arrays, schema=schema))
+            last = (
+                arrow_numbers(np.array(targets, np.float64))
+                if labels is None
+                else arrow_texts(labels)
+            )
+            arrays = [arrow_texts(ids), *columns, last]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
 def _arrow_column(values: NDArray[np.float64], texts: list[str] | None) -> Any:
-    import pyarrow as pa
-
     if texts is None:
-        return pa.array(np.ascontiguousarray(values), pa.float64(), from_pandas=True)
-    return pa.array([None if np.isnan(v) else texts[int(v)] for v in values], pa.string())
+        return arrow_numbers(values)
+    return arrow_texts([None if np.isnan(v) else texts[int(v)] for v in values])
 
 
 Writer = Callable[[BinaryIO, Exported], None]

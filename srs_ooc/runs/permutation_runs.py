@@ -2,8 +2,9 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ def bests_of_permutation_runs(
     for number, best in found(ledger, spec, context, missing, n_iterations, watch):
         reached[number - 1] = best
         _keep(ledger, reached, n_iterations)
-        shutil.rmtree(folder / str(number), ignore_errors=True)
+        _remove(folder / str(number))
     if np.isnan(reached).any():
         return None
     shutil.rmtree(folder, ignore_errors=True)
@@ -130,6 +131,15 @@ def best_of(
         if closed is None:
             return None
         return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
+
+
+def _remove(run: Path) -> None:
+    """Remove a permutation run, under another name first: a kill leaves no half of one."""
+    gone = run.with_name(f"{run.name}.removed")
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(OSError):
+        run.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _done_before(

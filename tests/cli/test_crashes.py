@@ -1,16 +1,19 @@
 """What is broken, closed or interrupted ends in one message and a status, never in a traceback."""
 
+import errno
 import os
 import signal
 import struct
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from command import command_line, environment, error_of, srs_ooc
 from stores import make_store, noise_table
 
+from srs_ooc import cli
 from srs_ooc.results import gathered
 
 HANGS = 3600
@@ -80,9 +83,35 @@ def test_closed_standard_streams_and_full_disks_are_said(folder):
     full = shell(folder, ("features", "t.run", "--csv"), "> /dev/full")
     assert full.returncode == 2
     assert "No space left" in full.stderr
+    told_nothing = shell(folder, ("scores", "t.zarr", "--csv"), "2> /dev/full")
+    told = shell(folder, ("scores", "t.zarr", "--csv"), "")
+    assert (told_nothing.returncode, told_nothing.stdout) == (0, told.stdout)
     for done in (closed, full):
         assert "Traceback" not in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [("ingest", "-", "closed.zarr"), ("remove", "t.run")])
+def test_a_closed_standard_input_is_an_empty_one(folder, arguments):
+    closed = shell(folder, arguments, "<&-")
+    empty = shell(folder, arguments, "< /dev/null")
+    assert closed.returncode == 2
+    assert closed.stderr == empty.stderr
+    assert len(closed.stderr.splitlines()) == 1
+
+
+def test_a_process_that_may_open_no_more_files_says_so(folder, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "t.run")
+
+    monkeypatch.setattr(cli, "cli", SimpleNamespace(main=refuse))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(os, "open", refuse)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["status", "t.run"])
+    monkeypatch.undo()
+    assert ended.value.code == 2
+    assert "t.run: Too many open files" in capsys.readouterr().err
 
 
 def test_an_interrupt_while_modules_load_is_one_message():

@@ -1,6 +1,7 @@
 """A table in pieces of columns makes the store of the joined table, whatever happens meanwhile."""
 
 import dataclasses
+import shutil
 from shutil import rmtree
 
 import numpy as np
@@ -114,6 +115,35 @@ def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path):
     same(made, ingest_table(tables[1], tmp_path / "whole.zarr", OPTIONS))
     again = ingest_pieces(tables[0], tmp_path / "again.zarr", OPTIONS)
     assert again.fingerprint == made.fingerprint
+
+
+@pytest.mark.parametrize("n_before", [0, 2])
+def test_a_kill_as_pieces_are_removed_or_begun_is_cleared_up(
+    tables, tmp_path, monkeypatch, n_before
+):
+    store, folder = tmp_path / "t.zarr", tmp_path / "t.zarr.pieces"
+    left = iter(range(n_before))
+
+    def killed(path, **how):
+        if path.suffix in (".zarr", ".pieces") and next(left, None) is None:
+            for name in ("zarr.json", "identity"):
+                (path / name).unlink(missing_ok=True)
+            raise KeyboardInterrupt
+        rmtree(path, **how)
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        ingest_pieces(tables[0], store, OPTIONS)
+    monkeypatch.undo()
+    assert any(folder.iterdir())
+    made = Store.open(store).fingerprint
+    rmtree(store)
+    assert ingest_pieces(tables[0], store, OPTIONS).fingerprint == made
+    assert not folder.exists()
+    rmtree(store)
+    folder.mkdir()
+    (folder / "identity.partial").touch()
+    assert ingest_pieces(tables[0], store, OPTIONS).fingerprint == made
 
 
 def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):

@@ -85,14 +85,14 @@ def verify_run(run: Path, part_of: Path | None = None) -> Iterator[Checked]:
         yield Checked(f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE))
     if (run / PERMUTATIONS_FOLDER).is_dir():
         for folder in sorted((run / PERMUTATIONS_FOLDER).iterdir()):
-            if (folder / FILE).exists():
+            if folder.name.isdigit() and (folder / FILE).exists():  # else it is being removed
                 yield from verify_run(folder, part_of or run)
 
 
 def _structure(run: Path, database: sqlite3.Connection) -> Checked:
     (found,) = database.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
-        raise _damaged(run, "a sound database", str(found))
+        raise _damaged(run, "a sound database", " ".join(str(found).split()))  # of lines
     (n_pages,) = database.execute("PRAGMA page_count").fetchone()
     (page_nbytes,) = database.execute("PRAGMA page_size").fetchone()
     return Checked(f"database pages ({FILE})", n_pages, n_pages * page_nbytes)

@@ -13,6 +13,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.state import PAGE_ITEMS
+from srs_ooc.runs import permutation_runs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.verify import verify_run
 from srs_ooc.runs.request import Request
@@ -179,13 +180,35 @@ def test_a_ledger_of_the_format_before_is_gone_on_with(whole, tmp_path):
     checked(run)
 
 
-def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path):
+@pytest.mark.parametrize("page", range(2, 8))
+def test_a_database_page_that_is_no_longer_one_is_found(whole, tmp_path, page):
     run = shutil.copytree(whole, tmp_path / "d.run")
     content = bytearray((run / FILE).read_bytes())
-    content[2 * 4096 : 3 * 4096] = bytes(4096)
+    content[page * 4096 : (page + 1) * 4096] = bytes(4096)
     (run / FILE).write_bytes(content)
-    with pytest.raises(RunError, match="ledger"):
+    with pytest.raises(RunError, match="ledger") as refused:
         checked(run)
+    assert "\n" not in str(refused.value)  # as SQLite's own texts have
+
+
+def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, monkeypatch):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    done = shutil.copytree(whole, run / "replays" / "1")
+    removed = []
+
+    def killed(path, **_):
+        removed.append(path)
+        if path.exists():
+            (path / FILE).write_bytes(b"")
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        permutation_runs._remove(done)
+    monkeypatch.undo()
+    assert removed
+    assert not done.exists()
+    assert checked(run) == checked(whole)
 
 
 def test_permutation_runs_under_way_are_checked_too(store, tmp_path):
