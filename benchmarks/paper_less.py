@@ -2,9 +2,7 @@
 
 Claims: on madelon, trees on 50 features drawn by leverage scores reach an error that trees on
 features drawn uniformly do not reach with ten times the nodes, and that a random forest needs
-several times the nodes for; on orl all need about the same. Scoring 850,000 x 72 and
-10^6 x 1,000 takes two sequential passes under a cap of 512 MB: seconds beside those of reading the
-same bytes.
+several times the nodes for; on orl all need about the same. Large tables: ``less_large.py``.
 
 A curve is the error on held-out rows, and the nodes of all trees, for 1 to 200 trees grown whole by
 best splits on k features; the random forest is scikit-learn's, without bagging, with sqrt(d)
@@ -12,7 +10,6 @@ candidates a node. A quarter of the rows is held out, stratified by class; the p
 its split, and its orl has 4,096 features.
 
     python benchmarks/paper_less.py --data FOLDER [--tables madelon orl] [--repeats 3] [--k 10 50]
-    python benchmarks/paper_less.py --large [--folder FOLDER]
 """
 
 import argparse
@@ -20,12 +17,11 @@ import gzip
 import json
 import subprocess
 import tempfile
-import time
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from measured import MB, find_srs_ooc, srs_ooc
+from measured import find_srs_ooc, srs_ooc
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
@@ -43,8 +39,6 @@ METHODS = {
     "leverage, r = 50, centred": ("--method", "less"),
     "leverage, r = 5, centred": ("--method", "less", "--rank", "5"),
 }
-CAP_MB = 512
-LARGE = ((72, 850_000), (1000, 1_000_000))
 Curve = list[tuple[int, float]]
 """Nodes of all trees and error on held-out rows, for each number of trees."""
 
@@ -157,47 +151,18 @@ def compare(source: Path, name: str, repeats: int, sizes: list[int]) -> None:
         print(f"{method:36}{errors}{nodes_at(curve, level):>16}", flush=True)
 
 
-def large(folder: Path) -> None:
-    """Print the seconds of scoring large stores beside those of reading their bytes."""
-    for n, p in LARGE:
-        store = folder / f"{n}x{p}.zarr"
-        if not store.exists():
-            problem = ("--rows", n, "--features", p, "--relevant", 20, "--seed", 0)
-            srs_ooc("synth", "madelon", store, *problem)
-        files = sorted((store / "codes").glob("c/*/0"))
-        start, n_bytes = time.perf_counter(), 0
-        for file in files:
-            with file.open("rb", buffering=0) as opened:
-                while piece := opened.read(1 << 20):
-                    n_bytes += len(piece)
-        reading = time.perf_counter() - start
-        for what in (("--scores", "norm", "--matrix", "codes"), ("--scores", "leverage")):
-            done = srs_ooc("scores", store, *what, "--top", 10, "--memory-mb", CAP_MB)
-            print(
-                f"{n} x {p}, {what[1]}: {done.seconds:.1f} s ({done.cpu_seconds:.1f} of "
-                f"processors), peak {done.peak_mb:.0f} MB of {CAP_MB}; reading the "
-                f"{n_bytes / MB:,.0f} MB once {reading:.1f} s",
-                flush=True,
-            )
-
-
 def main() -> None:
     """Read the options and measure."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--data", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--tables", nargs="+", default=list(PUBLISHED))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--k", type=int, nargs="+", default=[50])
-    parser.add_argument("--large", action="store_true")
-    parser.add_argument("--folder", type=Path, default=Path())
     asked = parser.parse_args()
-    if asked.data is not None:
-        for name in asked.tables:
-            compare(asked.data / f"{name}.csv.gz", name, asked.repeats, asked.k)
-    if asked.large:
-        large(asked.folder)
+    for name in asked.tables:
+        compare(asked.data / f"{name}.csv.gz", name, asked.repeats, asked.k)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """The DREAM4 networks against Table 5 of the PRS paper, and GENIE3 against scikit-learn in time.
 
-Prints four tables: the area under precision-recall of GENIE3 on networks 1 to 3, mean of seeds, all
+Prints five tables: the area under precision-recall of GENIE3 on networks 1 to 3, mean of seeds, all
 100 rows and the 90 of ``part`` train; the same of SRS and of PRS, by itself and joint, with
 processor seconds, on ``--networks``, with as many epochs as ``--epochs`` says (the paper: 3,000);
-processor seconds of the same forests, ours and scikit-learn's, in turns, on one core; and a network
-of 5,000 genes x 500 rows under 512 MB: seconds a target, peak resident size from outside, and the
-whole extrapolated from the targets that were run.
+processor seconds of the same forests, ours and scikit-learn's, in turns, on one core; the same of
+tables of noise from 100 x 100 to 500 x 5,000; and a network of 5,000 genes x 500 rows under 512 MB:
+seconds a target, peak resident size from outside, and the whole extrapolated from the targets that
+were run.
 
-    python benchmarks/paper_networks.py --data FOLDER [--only table5|methods|time|large] [--seeds 3]
+    python benchmarks/paper_networks.py --data FOLDER [--only table5|methods|time|sizes|large]
 
 FOLDER holds ``netK_expression.csv.gz`` (columns ``part``, G1 .. G100) and ``netK_gold.tsv.gz``
 (regulator, target, 0 or 1). Nothing else is read or downloaded.
@@ -33,6 +34,7 @@ PUBLISHED = {1: 0.17, 2: 0.15, 3: 0.25}
 WAYS = [("forest", "all"), ("forest", "sqrt"), ("extra-trees", "all"), ("extra-trees", "sqrt")]
 KINDS = {"forest": RandomForestRegressor, "extra-trees": ExtraTreesRegressor}
 LARGE = 5000, 500
+SHAPES = ("100x100", "100x1000", "500x1000", "100x5000", "500x5000")
 OTHERS: dict[str, tuple[dict[int, float], dict[str, object]]] = {
     "srs": ({}, {"method": "srs"}),
     "prs": ({1: 0.14, 2: 0.09, 3: 0.19}, {"method": "prs"}),
@@ -167,6 +169,62 @@ def in_time(data: Path, folder: Path, repeats: int) -> None:
         )
 
 
+def one_of_ours(store: Path, targets: list[str], seed: int, **options: object) -> float:
+    """Return the processor seconds of a network."""
+    with TemporaryDirectory() as scratch:
+        out = Path(scratch) / "edges.csv"
+        start = time.process_time()
+        srs_ooc.network(store, out, targets=targets, seed=seed, threads=1, **options)
+        return time.process_time() - start
+
+
+def one_of_theirs(values: np.ndarray, ensemble: str, k: str, trees: int, seed: int) -> float:
+    """Return the processor seconds of scikit-learn's forest on the first gene as the target."""
+    start = time.process_time()
+    inputs = values[:, 1:].astype(np.float32)
+    many = None if k == "all" else k
+    peer = KINDS[ensemble](trees, max_features=many, random_state=seed, n_jobs=1)
+    peer.fit(inputs, values[:, 0] / values[:, 0].std())
+    for tree in peer.estimators_:
+        tree.tree_.compute_feature_importances(normalize=False)
+    return time.process_time() - start
+
+
+def sizes(folder: Path, repeats: int, shapes: list[str]) -> None:
+    """Print processor seconds of the same forests by size of the table, in turns, one core each.
+
+    Ours are networks of 2 to 20 targets of 100 to 1,000 trees (GENIE3's number), as the size
+    allows, start included. scikit-learn's are of one target and fewer trees, times what is missing:
+    its trees are grown one by one, each in the same time.
+    """
+    print(f"processor milliseconds a tree, one core, {repeats} turns")
+    for shape in shapes:
+        n_rows, n_genes = map(int, shape.split("x"))
+        values = np.random.default_rng(0).standard_normal((n_rows, n_genes))
+        np.save(folder / "genes.npy", np.column_stack([values, np.arange(n_rows) % 2]))
+        store = folder / f"{shape}.zarr"
+        srs_ooc.ingest(folder / "genes.npy", store, memory_mb=512)
+        for ensemble, k in WAYS:
+            cells = n_rows * (n_genes if k == "all" else n_genes**0.5)
+            names = [f"f{i}" for i in range(max(2, min(20, round(1e6 / cells))))]
+            trees = max(100, min(1000, round(2e7 / cells)))
+            few = max(3, min(100, round(5e6 / cells)))
+            ours, theirs = [], []
+            for seed in range(repeats):
+                options = {"ensemble": ensemble, "k": k, "trees": trees}
+                spent = one_of_ours(store, names, seed, **options)
+                ours.append(spent / len(names) / trees * 1e3)
+                theirs.append(one_of_theirs(values, ensemble, k, few, seed) / few * 1e3)
+            ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
+            print(
+                f"{shape:>9} {f'{ensemble}, K {k}':19} ours {statistics.median(ours):8.3f} "
+                f"({len(names)} targets, {trees} trees)   scikit-learn "
+                f"{statistics.median(theirs):9.3f} ({few})   {statistics.median(ratios):5.1f} "
+                f"times ({min(ratios):.1f} to {max(ratios):.1f})",
+                flush=True,
+            )
+
+
 def large(folder: Path, n_targets: int, trees: int) -> None:
     """Print seconds a target and the peak of a network of 5,000 genes x 500 rows under 512 MB."""
     n_genes, n_rows = LARGE
@@ -203,7 +261,7 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--only", choices=["table5", "methods", "time", "large"])
+    parser.add_argument("--only", choices=["table5", "methods", "time", "sizes", "large"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trees", type=int, default=100, help="of a target in Table 5")
     parser.add_argument("--methods", nargs="+", choices=list(OTHERS), default=list(OTHERS))
@@ -214,6 +272,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=0.001)
     parser.add_argument("--joint", type=float, default=0.001, help="lambda of Eq. 21")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--shapes", nargs="+", default=list(SHAPES), metavar="ROWSxGENES")
     parser.add_argument("--large-targets", type=int, default=4)
     parser.add_argument("--large-trees", type=int, default=100)
     asked = parser.parse_args()
@@ -225,6 +284,8 @@ def main() -> None:
             methods(asked.data, folder, asked)
         if asked.only in (None, "time"):
             in_time(asked.data, folder, asked.repeats)
+        if asked.only in (None, "sizes"):
+            sizes(folder, asked.repeats, asked.shapes)
         if asked.only in (None, "large"):
             large(folder, asked.large_targets, asked.large_trees)
 

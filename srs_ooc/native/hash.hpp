@@ -6,14 +6,16 @@ namespace srs {
 
 enum Purpose : uint64_t { THRESHOLD = 6, TIE = 7, CANDIDATE = 8, LEFT = 9, RIGHT = 10, CATEGORIES = 21 };
 
-static inline uint64_t mix64(uint64_t x) {
+static constexpr inline uint64_t mix64(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
     x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
     return x ^ (x >> 31);
 }
 
+constexpr uint64_t WORD_STEP = 0x9E3779B97F4A7C15ull;
+
 static inline uint64_t derive(uint64_t key, uint64_t word) {
-    return mix64(key + mix64(word + 0x9E3779B97F4A7C15ull));
+    return mix64(key + mix64(word + WORD_STEP));
 }
 
 static inline uint32_t mix32(uint32_t x) {

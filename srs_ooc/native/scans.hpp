@@ -24,6 +24,7 @@ template <typename Code> struct CandidateScans {
     Code *column_codes;              // [n_root_rows]
     int32_t *places[2], *segment_of; // [n_root_rows] each, for best splits by sorting
     Code *node_lines;                // [NODE_LINES][TILE]
+    const Deviations *deviations = nullptr; // of the node at hand, where it is searched with them
     static constexpr int64_t NODE_LINES = 512; // nodes up to this size have their candidates' codes copied
 
     explicit CandidateScans(GrowJob &job)
@@ -50,6 +51,11 @@ template <typename Code> struct CandidateScans {
     SRS_INLINE void try_tile(const Scan &scan, const Lines lines, const Code *low, const Code *high, const uint32_t *hashes,
                              const uint8_t *categories, const uint8_t *wanted, const int32_t *columns, int64_t first,
                              Split &best) const {
+        if (deviations) {
+            const int64_t rest = columns ? TILE : job.n_columns - first;
+            const int n_lanes = static_cast<int>(rest < TILE ? rest : TILE);
+            if (try_wide(scan, lines, n_lanes, low, high, hashes, categories, wanted, columns, first, best)) return;
+        }
         if (job.best) return try_best(scan, lines, low, high, hashes, categories, wanted, columns, first, best);
         alignas(64) int32_t bits[TILE];
         Drawn<Code> drawn;
@@ -69,8 +75,26 @@ template <typename Code> struct CandidateScans {
         found.offer_lanes(columns, first, best);
     }
 
+    // Search with the deviations of the node's rows, if that can be done.
+    template <typename Lines>
+    SRS_INLINE bool try_wide(const Scan &scan, const Lines lines, int n_lanes, const Code *low, const Code *high,
+                             const uint32_t *hashes, const uint8_t *categories, const uint8_t *wanted,
+                             const int32_t *columns, int64_t first, Split &best) const {
+        if constexpr (sizeof(Code) == 1) {
+            if (!deviations || categories) return false;
+            Code highest = 0;
+            for (int l = 0; l < n_lanes; ++l) highest = high[l] > highest ? high[l] : highest;
+            if (highest == MISSING<Code>) return false;
+            if (job.best) SortedLanes(scan, *deviations).search(lines, n_lanes, hashes, wanted, columns, first, best);
+            else DrawnLanes{scan, *deviations}.search(lines, n_lanes, low, high, hashes, wanted, columns, first, best);
+            return true;
+        }
+        return false;
+    }
+
     // Whether a column of the node is looked at on its own.
     SRS_INLINE bool by_column(const Node &node) const {
+        if (deviations) return false;
         if (job.best && sizeof(Code) != 1) return node.n > FEW_ROWS;
         if (job.best && !job.tiled && criterion.impurity == VARIANCE && node.n <= NODE_LINES) {
             // Trying all rows costs n^2 whatever the lanes in use, counting codes costs all lanes' cells.
@@ -275,6 +299,7 @@ template <typename Code> struct CandidateScans {
         alignas(64) uint32_t hashes[TILE];
         alignas(64) Code low[TILE], high[TILE];
         uint8_t categories[TILE], used[TILE], any = 0;
+        if (deviations) return try_few_columns(scan, node, wanted, best);
         const int64_t most = wanted < TILE ? wanted : TILE;
         int64_t n = 0;
         while (n < most && !draw.exhausted()) columns[n++] = draw.next();
@@ -291,14 +316,41 @@ template <typename Code> struct CandidateScans {
         return n_varying;
     }
 
+    // The same where the node is searched with deviations: fewer columns at once.
+    SRS_INLINE int64_t try_few_columns(const Scan &scan, const Node &node, int64_t wanted, Split &best) {
+        alignas(64) int32_t columns[TILE];
+        alignas(64) uint32_t hashes[TILE] = {};
+        alignas(64) Code low[TILE], high[TILE];
+        uint8_t categories[TILE] = {}, used[TILE], any = 0;
+        const int64_t room = job.best ? Wide::KEYS : Wide::WIDTH, most = wanted < room ? wanted : room;
+        int64_t n = 0, n_varying = 0;
+        while (n < most && !draw.exhausted()) columns[n++] = draw.next();
+        for (int64_t l = 0; l < n; ++l) hashes[l] = feature_hashes[columns[l]];
+        for (int64_t l = 0; categorical && l < n; ++l) any |= categories[l] = categorical[columns[l]];
+        copy_lines(node, columns, n);
+        const NodeLines<Code> lines{node_lines};
+        scan.range(lines, low, high);
+        for (int64_t l = 0; l < n; ++l) n_varying += low[l] != high[l];
+        const uint8_t *kinds = any ? categories : nullptr;
+        if (try_wide(scan, lines, static_cast<int>(n), low, high, hashes, kinds, nullptr, columns, 0, best)) return n_varying;
+        for (int64_t l = 0; l < TILE; ++l) used[l] = l < n;
+        for (int64_t l = n; l < TILE; ++l) columns[l] = columns[0];
+        try_tile(scan, lines, low, high, hashes, kinds, used, columns, 0, best);
+        return n_varying;
+    }
+
+    // Row by row: the columns are as many at each node, the rows are not, and a short loop's end is hard to guess.
     SRS_INLINE void copy_lines(const Node &node, const int32_t *columns, int64_t n) const {
         const int32_t *r = rows + node.start;
-        const Code *codes = static_cast<const Code *>(job.codes);
+        const Code *codes = static_cast<const Code *>(job.codes), *from[TILE];
         const int64_t stride = job.tiled ? TILE : 1;
         for (int64_t l = 0; l < n; ++l) {
             const int64_t column = columns[l];
-            const Code *from = codes + (job.tiled ? column / TILE * TILE * job.n_rows + column % TILE : column * job.n_rows);
-            for (int64_t i = 0; i < node.n; ++i) node_lines[i * TILE + l] = from[r[i] * stride];
+            from[l] = codes + (job.tiled ? column / TILE * TILE * job.n_rows + column % TILE : column * job.n_rows);
+        }
+        for (int64_t i = 0; i < node.n; ++i) {
+            const int64_t at = r[i] * stride;
+            for (int64_t l = 0; l < n; ++l) node_lines[i * TILE + l] = from[l][at];
         }
     }
 
@@ -306,11 +358,23 @@ template <typename Code> struct CandidateScans {
         return LaneKey(node.key, CATEGORIES)(feature_hashes[split.column]);
     }
 
+    // Rows up to which a node with targets is searched with their deviations.
+    SRS_INLINE int64_t most_wide() const {
+        if (job.best) return SortedLanes::MOST;
+        return job.values ? 0 : job.tiled ? DrawnLanes::TILED : NODE_LINES;
+    }
+
     // The best candidate at a node that may be split.
     Split search(const Node &node, const Facts &f) {
         const int32_t *own[MAX_CHANNELS] = {};
         for (int64_t c = 0; c < job.n_channels; ++c) own[c] = numbers[c] + node.start;
         const Scan scan(job, criterion, f, node.key, own, scratches[0]);
+        Deviations own_deviations;
+        deviations = nullptr;
+        if (sizeof(Code) == 1 && criterion.impurity == VARIANCE && node.n <= most_wide()) {
+            own_deviations.set(f, job.n_channels == 2 ? own[0] : nullptr, own[job.n_channels - 1]);
+            if (job.best || !job.tiled || own_deviations.is_narrow) deviations = &own_deviations;
+        }
         Split split;
         if (!job.tiled || by_column(node)) {
             split = scan_drawn(node, scan);

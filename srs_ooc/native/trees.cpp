@@ -6,6 +6,9 @@
 // inline library function is used, so that clones for different instruction sets cannot be mixed up.
 #include "trees.hpp"
 #include "hash.hpp"
+#if defined(__AVX2__)
+#include <immintrin.h> // inlined always: no clone can get another's
+#endif
 
 namespace srs {
 namespace SRS_ISA {
@@ -19,6 +22,9 @@ namespace {
 #include "values.hpp"
 #include "tiles.hpp"
 #include "best.hpp"
+#include "wide.hpp"
+#include "drawn_lanes.hpp"
+#include "sorted_lanes.hpp"
 #include "candidates.hpp"
 #include "recorder.hpp"
 #include "scans.hpp"
@@ -152,7 +158,7 @@ template <typename Code> struct Grower : CandidateScans<Code> {
                 --top;
                 continue;
             }
-            const int64_t id = __atomic_fetch_add(&job.n_nodes, 1, __ATOMIC_RELAXED);
+            const int64_t id = job.n_threads > 1 ? __atomic_fetch_add(&job.n_nodes, 1, __ATOMIC_RELAXED) : job.n_nodes++;
             if (node.link) *node.link = static_cast<int32_t>(id);
             if (node.depth > depth) depth = node.depth;
             const Facts f = facts_of(node, slot);
@@ -310,7 +316,8 @@ template <typename Code> size_t carve_own(Grower<Code> &g, char *base) {
 
 template <typename Code> void Grower<Code>::prepare_own() {
     for (int64_t j = 0; j < job.n_columns; ++j) draw.order[j] = job.order[j];
-    for (int64_t i = 0; i < Base::NODE_LINES * TILE; ++i) node_lines[i] = 0;
+    const int64_t n_lines = job.n_root_rows < Base::NODE_LINES ? job.n_root_rows : Base::NODE_LINES;
+    __builtin_memset(node_lines, 0, sizeof(Code) * static_cast<size_t>(n_lines * TILE));
 }
 
 template <typename Code> void Grower<Code>::join(const Grower &first, int number) {

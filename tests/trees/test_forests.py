@@ -83,3 +83,26 @@ def test_trees_of_a_sample_count_by_what_they_decrease_of_all_rows():
     sample = rows.resampled(2)  # a tree grown whole explains all of its sample's variance
     expected = sample.root_scale / rows.root_scale
     assert np.ldexp(grown.importance.sum(), -IMPORTANCE_BITS) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("isa", instruction_sets())
+@pytest.mark.parametrize("splitter", ["best", "random"])
+@pytest.mark.parametrize("n_rows", [2, 31, 33, 65, 129, 257])
+def test_nodes_equal_the_twin_whatever_registers_and_tables_hold_their_rows(isa, splitter, n_rows):
+    rng = np.random.default_rng(n_rows)
+    codes = rng.integers(0, 254, (35, n_rows)).astype(np.uint8)
+    codes[5:9] %= 3  # rows that no split parts, and splits of other columns that are the same
+    codes[9:12] = codes[1]
+    codes[12] = 0
+    codes[13, 0] = 255
+    target = rng.standard_normal(n_rows)
+    target[0] = 100.0  # sums of 64 bits above its leaf, of 32 bits beside it
+    rows = TrainingRows.of(Response.targets(target, np.arange(n_rows) % 3 + 1.0), "variance")
+    features = np.arange(35, dtype=np.uint32)[::-1].copy()
+    for k, least in ((ALL, 1), (6, 2), (33, 1)):
+        limits = TreeLimits(k, 4, least, impurity="variance", splitter=splitter)
+        expected = reference.grow_on(codes, rows, features, 9, limits).importance
+        for tiled in (False, True):
+            block = block_of(codes, tiled=tiled)
+            grown = grow_forest(block, features, rows, 9, limits, isa, trees=range(1))
+            np.testing.assert_array_equal(grown.importance, expected)
