@@ -22,19 +22,16 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from attack_parts.ground import (
-    HANGS,
-    Tally,
-    Words,
-    command,
-    digest,
-    fresh,
-    is_clear,
-    must,
-    result_of,
-    table,
-)
+from attack_parts import forks
+from attack_parts.forks import HANGS, Done, Words
+from attack_parts.ground import Tally, digest, fresh, must, table, unclear
+from attack_parts.kills import result_of
 
+OFTEN = (
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); "
+    "from attack_parts import forks; forks.load(); forks.commit_often(); "
+    "from srs_ooc.__main__ import main; main()"
+)
 QUIET = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--no-dashboard")
 WORKER, SCHEDULER, COORDINATOR = "a worker", "the scheduler", "the process that holds the work"
 VICTIMS = [WORKER] * 5 + [SCHEDULER] + [COORDINATOR] * 4
@@ -143,7 +140,7 @@ def _killed(tally: Tally, ground: Ground, chance: Random, name: str, words: Word
 
 def _begin(words: Words) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        command(*words, often=True),
+        [sys.executable, "-c", OFTEN, *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -155,11 +152,10 @@ def _ended(tally: Tally, name: str, process: "subprocess.Popen[str]") -> bool:
     """Return whether a command that ended is done; note what is wrong with its end."""
     out, errors = process.communicate(timeout=HANGS)
     lines = [line for line in errors.splitlines() if line.startswith("srs-ooc: ")]
-    said = subprocess.CompletedProcess(process.args, process.returncode, out, "\n".join(lines))
-    said.stderr = said.stderr if "Traceback" not in errors else errors
+    said = "\n".join(lines) if "Traceback" not in errors else errors
     if process.returncode:
         tally.add(f"{name}: ended with a message")
-        if wrong := is_clear(said):
+        if wrong := unclear(Done(process.returncode, out, said)):
             tally.breaks.append(f"{name}: {wrong}")
     return process.returncode == 0
 
@@ -214,6 +210,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    forks.load()
     tally = Tally()
     try:
         with tempfile.TemporaryDirectory(prefix="attack-cluster-") as folder:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 Words = Sequence[str | Path | int]
-HANGS = 120
+HANGS = 600
 """Seconds after which a command hangs."""
 COMMIT_SECONDS = 0.02
 """Of commands that are killed: they commit often, so that kills fall between commits."""
