@@ -22,7 +22,8 @@ _FILE = click.Path(path_type=Path)
 @click.command("report")
 @click.argument("run", type=_FILE)
 @click.option("-o", "--out", type=_FILE,
-              help="The file to make; - for standard output.  [default: RUN.html]")  # fmt: skip
+              help="The file to make; - for standard output.  [default: RUN with .html in place "
+                   "of .run]")  # fmt: skip
 @click.option("--format", "kind", type=click.Choice(KINDS),
               help="A page that needs no network, Markdown, or JSON.  [default: by the name of the "
                    "file, else html]")  # fmt: skip

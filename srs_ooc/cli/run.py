@@ -227,22 +227,23 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
         how = f"Certified by {spec.permutations} permutation runs at level {spec.fdr}"
     else:
         above = counted(facts["n_decoys_above"], "decoy")
-        how = f"Level {spec.fdr}, with {above} above the cut"
+        how = f"Level {spec.fdr}, with {above} above the cut ({spec.decoys} for each feature)"
     n_marginal = facts["n_marginal"]
-    where = f"; the selected features lie in {verdict.clusters_selected} of correlated ones"
+    clusters = verdict.clusters_selected
+    where = f"; the selected features lie in {clusters} of correlated ones"
     lines = [
-        f"{how}{where if verdict.n_selected else ''}.",
+        f"{how}{'' if clusters is None else where}.",
         f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
-        "significant: associated with the target without any other feature.",
+        f"significant, that is, alone; {verdict.n_alone_selected:,} of them selected.",
     ]
     return lines + ([_fewest(verdict)] if spec.decoys else [])
 
 
 def _fewest(verdict: VerdictReading) -> str:
     return (
-        f"Others are selected only {verdict.fewest} or more at a time: decoys near the cut lie in "
-        f"clusters of up to {verdict.facts['largest_group']}, and fewer features could be one such "
-        "cluster."
+        f"Features that show only beside others are selected {verdict.fewest} or more together, "
+        f"never fewer: clusters of correlated decoys near the cut have up to "
+        f"{verdict.facts['largest_group']}."
     )
 
 

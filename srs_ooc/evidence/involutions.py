@@ -130,7 +130,9 @@ class Exchangeability:
             raise UsageError(
                 "expected strata and groups within which targets differ, found that rows which may "
                 "trade places all have the same one: nothing could be distinguished from chance. "
-                "Leave the target out of the strata, or use --judge probe."
+                "Where classes differ within each group, as before and after in one person, give "
+                "that column as --strata, not --groups; leave the target out of the strata; or use "
+                "--judge probe."
             )
         if log_number < log(least) - _ROUNDING:
             raise UsageError(

@@ -61,8 +61,7 @@ def _of_verdict(source: Source, records: list[FeatureRecord]) -> Iterator[Cautio
         yield Caution(
             f"{len(source.selected):,} features were selected",
             "Most of them carry the same information. The list puts near copies of a feature "
-            f"late. `srs-ooc compact {run}` finds a few that predict about as well; a lower --fdr "
-            "selects fewer.",
+            f"late. `srs-ooc compact {run}` finds a few that predict about as well.",
         )
     if len(source.selected) > LISTED:
         yield Caution(

@@ -41,7 +41,7 @@ def _found(source: Source, records: list[FeatureRecord]) -> str:
     n_alone = sum(1 for record in records if record.passes_alone)
     among = f"of the {len(records):,} listed, " if len(records) < n else ""
     clusters = verdict.clusters_selected
-    clusters = "" if clusters.endswith("more") else f", in {clusters} of correlated features"
+    clusters = "" if clusters is None else f", in {clusters} of correlated features"
     return (
         f"{found} selected{_at_level(source)}{clusters}; {among}{n_alone:,} "
         f"{'is' if n_alone == 1 else 'are'} marginally significant, which a test of each feature "

@@ -141,11 +141,18 @@ class VerdictReading:
         return [int(f) for f in self.features[self._record.groups == cluster - 1]]
 
     @property
-    def clusters_selected(self) -> str:
-        """How many clusters hold a selected feature; not all places are looked at."""
+    def clusters_selected(self) -> str | None:
+        """How many clusters hold a selected feature; None where not all their places were seen."""
         clusters = self._record.groups[self.is_selected]
-        n_known = len(np.unique(clusters[clusters >= 0]))
-        return counted(n_known, "cluster") + (" or more" if np.any(clusters < 0) else "")
+        if not len(clusters) or np.any(clusters < 0):
+            return None
+        return counted(len(np.unique(clusters)), "cluster")
+
+    @property
+    def n_alone_selected(self) -> int:
+        """How many selected features are marginally significant."""
+        cutoff = self.facts["marginal_cutoff"]
+        return int(np.count_nonzero(self._record.p_values[self.is_selected] <= cutoff))
 
     @property
     def fewest(self) -> int:
@@ -192,7 +199,8 @@ class VerdictReading:
         )
         more = "" if spec.decoys >= MANY else f", or --decoys {MANY}"
         return (
-            f"No cut of the ranking holds the level: the best would have {best:.2g}. {alone}, and "
+            f"Wherever the ranking is cut, an estimated {best:.2g} or more of the features above "
+            f"are false. {alone}, and "
             f"counting {spec.decoys} {families} of decoys cannot select fewer than {self.fewest} "
             f"features at level {spec.fdr}. If few are expected, use permutation runs "
             f"(--permutations 9){more}. Otherwise more iterations or more rows are needed, or "

@@ -197,6 +197,8 @@ def read_manifest(path: Path) -> Manifest:
         text = metadata.read_bytes()
     except FileNotFoundError:
         found = "a folder without zarr.json" if path.is_dir() else "nothing there"
+        if path.suffix == ".run" and path.is_dir():
+            found = f"a run: `srs-ooc status {quote(str(path))}` says of which store, too"
         raise StoreError(
             f"{path}: expected a store made by `srs-ooc ingest`, found {found}. "
             "Check the path, or ingest the table."

@@ -60,7 +60,7 @@ def test_what_stands_out_need_not_pass_among_features():
 
 def test_places_that_were_not_grouped_are_said():
     assert reading().clusters_selected == "2 clusters"
-    assert reading(groups=np.array([0, 0, -1, -1, -1])).clusters_selected == "1 cluster or more"
+    assert reading(groups=np.array([0, 0, -1, -1, -1])).clusters_selected is None
 
 
 @pytest.mark.parametrize(("decoys", "advised"), [(1, True), (7, True), (15, False)])

@@ -14,7 +14,7 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.runs.cluster import dask_worker, standing
+from srs_ooc.runs.cluster import batches, dask_worker, standing
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
 from srs_ooc.runs.cluster.independent import Spread
 from srs_ooc.runs.cluster.line import Order, Part, Reply
@@ -85,7 +85,8 @@ class Stop(Exception):
     """What a caller raises to stop."""
 
 
-def test_a_network_stopped_on_a_cluster_goes_on_here_and_back(genes, tmp_path, client):
+def test_a_network_stopped_on_a_cluster_goes_on_here_and_back(genes, tmp_path, client, monkeypatch):
+    monkeypatch.setattr(batches, "TASK_SECONDS", 1e-9)  # a target a task
     options = {"trees": 20} | CAP
     whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
     srs_ooc.network(genes, whole, threads=1, **options)

@@ -5,6 +5,7 @@ import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store, noise_table
 
+from srs_ooc.base.budget import growth_counted
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.inputs import WEIGHTS
 from srs_ooc.runs.item_weights import STAGE, ItemWeights
@@ -16,6 +17,12 @@ from srs_ooc.store.store import Store
 
 N_FEATURES = 400
 STRONG = range(20, 30)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _growth_only():
+    with growth_counted():  # what tests before these loaded is none of their caps
+        yield
 
 
 @pytest.fixture(scope="module")

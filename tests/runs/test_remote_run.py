@@ -199,6 +199,6 @@ def test_rows_of_a_store_at_a_url_are_predicted_as_those_on_disk(tmp_path, monke
     with serving(tmp_path) as server:
         for data in (store, other):
             here, there = (tmp_path / f"{data.stem}-{name}.csv" for name in ("here", "there"))
-            command("predict", run.run, data, here)
-            command("predict", run.run, f"{server.url}/{data.name}", there)
+            command("predict", run.run, data, here, "--memory-mb", 4000)
+            command("predict", run.run, f"{server.url}/{data.name}", there, "--memory-mb", 4000)
             assert there.read_bytes() == here.read_bytes()

@@ -88,7 +88,7 @@ def test_the_file_holds_the_trees_that_were_grown(store, tmp_path):
     srs_ooc("resume", run, "--iterations", 60)
     trees = [decode_tree(record) for record in records(run)]
     assert json_of("status", run, "--json")["trees_nbytes"] == len(tree_bytes(run))
-    assert "trees, " in srs_ooc("status", run).stdout
+    assert "saved trees " in srs_ooc("status", run).stdout
     assert len(trees) == 60 == n_read(run)
     assert {tree.n_rows for tree in trees} == {120}
     used = [set(features_of(tree)) for tree in trees]
