@@ -24,6 +24,7 @@ from srs_ooc.ingestion.given import check_name, check_names, check_words, pieces
 from srs_ooc.ingestion.memory import load_libraries
 from srs_ooc.ingestion.options import IngestOptions, SideColumns
 from srs_ooc.ingestion.reading import Reading, Workplace
+from srs_ooc.ingestion.remarks import log_remarks
 from srs_ooc.ingestion.roles import check_distinct, check_kinds, choose_roles
 from srs_ooc.ingestion.row_facts import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool
@@ -116,6 +117,11 @@ def ingest(
     Manifest
         What the store says of itself; ``inferred`` holds what was found rather than said.
 
+    Notes
+    -----
+    What may be a mistake (an index among the features, dates, words for what is missing) is logged
+    as a warning by the logger ``srs_ooc``.
+
     Raises
     ------
     InputError
@@ -150,12 +156,11 @@ def ingest(
         no_target=flag_given(no_target, "no_target"),
     )
     side = _side_columns(names, columns | {"strata": None if by_name else strata})
-    return make_at(
-        place_given(store, "store"),
-        _maker(table, options, side, client, progress),
-        overwrite=overwrite,
-        progress=progress,
-    )
+    place = place_given(store, "store")
+    make = _maker(table, options, side, client, progress)
+    manifest = make_at(place, make, overwrite=overwrite, progress=progress)
+    log_remarks(place)
+    return manifest
 
 
 def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:

@@ -1,20 +1,35 @@
 """What a new store may not be meant to hold: an index, words for what is missing, dates."""
 
+import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from srs_ooc.base.places import Place
+from srs_ooc.base.spelling import spelled
 from srs_ooc.ingestion.class_checks import said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.store.kinds import CATEGORICAL, INTEGER
 from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
 
 MOST_FEATURES = 200_000
-"""Of more features no dates are looked for, which takes a pass over their kinds."""
+"""Of more features no texts are looked at, which takes a pass over their kinds."""
 MOST_LOOKED_AT = 100
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})")
 _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
+
+
+_log = logging.getLogger("srs_ooc")
+
+
+def log_remarks(place: Place) -> None:
+    """Log remarks on a new store, as warnings with the names that Python has; none at a URL."""
+    if not isinstance(place, Path):
+        return
+    for remark in remarks_of(Store.open(place)):
+        _log.warning("%s: %s", place, spelled(remark))
 
 
 def remarks_of(store: Store) -> Iterator[str]:
@@ -41,7 +56,7 @@ def remarks_of(store: Store) -> Iterator[str]:
             "feature and each column a sample, say --orient features."
         )
     yield from _index(store)
-    yield from _dates(store)
+    yield from _texts(store)
 
 
 def _classes(labels: list[str]) -> Iterator[str]:
@@ -88,19 +103,33 @@ def _first_stored(store: Store) -> int | None:
     return None
 
 
-def _dates(store: Store) -> Iterator[str]:
+def _texts(store: Store) -> Iterator[str]:
+    """Look at the first categorical features."""
     if store.n_features > MOST_FEATURES:
         return
     texts = np.flatnonzero(store.kinds() == CATEGORICAL)[:MOST_LOOKED_AT]
     categories, positions = store.categories(), store.array("positions")
-    found = []
+    dates, numbers, words = [], [], set[str]()
     for feature in texts.tolist():
         labels = categories.of(feature) or []
+        name = store.names[int(positions[feature])]
         if labels and all(_DATE.fullmatch(label.strip()) for label in labels):
-            found.append(store.names[int(positions[feature])])
-    if found:
-        named = ", ".join(map(repr, sorted(found)[:5]))
+            dates.append(name)
+        elif among := texts_among_numbers(labels):
+            numbers.append(name)
+            words.update(among)
+    if dates:
         yield (
-            f"{named} {'holds' if len(found) == 1 else 'hold'} dates, which were taken for "
+            f"{_named(dates)} {'holds' if len(dates) == 1 else 'hold'} dates, which were taken for "
             "categories. Leave them out with --ignore, or write them as numbers, such as days."
         )
+    if numbers:
+        yield (
+            f"{_named(numbers)} {'holds' if len(numbers) == 1 else 'hold'} numbers and texts such "
+            f"as {_named(list(words))}, all taken for categories. If these stand for missing "
+            "values, empty such cells first, as pandas does with `na_values`."
+        )
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, sorted(names)[:5])) + (", ..." if len(names) > 5 else "")

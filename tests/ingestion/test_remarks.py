@@ -6,6 +6,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import srs_ooc
 from srs_ooc.base.errors import InputError
 from srs_ooc.cli import cli
 from srs_ooc.ingestion.class_checks import FEW_ROWS, check_counts
@@ -117,3 +118,12 @@ def test_classes_of_one_row_are_refused_only_in_tables_of_some_rows(rows):
     else:
         check_counts("t.csv", rows)
     check_counts("t.csv", rows, 1)
+
+
+def test_python_logs_what_may_be_a_mistake(tmp_path, caplog):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"n": range(N), "code": ["0", "1", "2", "?"] * 6, "x": numbers()})
+    srs_ooc.ingest(frame, tmp_path / "t.zarr", target=CLASSES)
+    assert "the first column, 'n', counts up row by row" in caplog.text
+    assert "leave it out: ignore 'n'" in caplog.text
+    assert "'code' holds numbers and texts such as '?'" in caplog.text
