@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from held_out import Table, row_ids, srs_ooc
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "held_out.py"
@@ -45,6 +46,7 @@ def test_selection_sees_the_rows_it_is_given(tmp_path):
     assert len(table.ours(np.arange(1, N_ROWS, 2), "decoys", 0)) < 5
 
 
+@pytest.mark.slow
 def test_a_line_for_each_way(tmp_path):
     write_table(tmp_path)
     command = [sys.executable, str(SCRIPT), "--data", str(tmp_path), "--tables", "small"]

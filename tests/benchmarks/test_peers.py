@@ -13,7 +13,10 @@ from selection_parts.tables import HERE
 
 RELEVANT = {4, 17, 30}
 PACKAGES = {"lightgbm": "lightgbm", "boruta": "boruta", "knockoffs": "knockpy"}
-QUICK = ["ranksum", "ftest", "mutual_info", "lasso", "lightgbm", "knockoffs"]
+QUICK = [
+    *("ranksum", "ftest", "lasso", "knockoffs"),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("mutual_info", "lightgbm")),
+]
 
 
 def table(task):

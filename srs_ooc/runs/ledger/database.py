@@ -288,8 +288,7 @@ def _require(run: Path) -> None:
         raise RunError(f"{run}: could not be looked into: {error.strerror}.") from error
     if not is_there:
         found = "a folder without a ledger" if is_folder else "nothing there"
-        if (run / "zarr.json").exists():
-            found = "a store, of which `srs-ooc run` makes runs"
+        found = "a store, not a run of it" if (run / "zarr.json").exists() else found
         raise RunError(f"{run}: expected a run made by `srs-ooc run`, found {found}.")
 
 

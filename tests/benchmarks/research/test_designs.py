@@ -40,6 +40,7 @@ def run(cache, *arguments):
     return subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
 
 
+@pytest.mark.slow
 def test_designs_are_ranked_and_cut_and_nothing_is_done_twice(tmp_path):
     done = run(tmp_path, "--designs", "closing-left-out-loss", "e-values-5")
     assert done.returncode == 0, done.stderr
