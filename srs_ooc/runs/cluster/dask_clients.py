@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,27 +90,33 @@ def _client(address: str | None, scheduler_file: Path | None) -> Iterator[Any]:
             f"--dask: expected a Dask scheduler at {address or scheduler_file}, found none that "
             f"answers ({str(error)[:200]}). Start it, or name another."
         ) from error
-    try:
-        yield client
-    finally:
-        with quiet(client):
-            client.close()
+    with _at_least("distributed.batched", logging.WARNING):  # INFO: tracebacks of what is sent late
+        try:
+            yield client
+        finally:
+            with quiet(client):
+                client.close()
 
 
-@contextmanager
-def quiet(client: Any) -> Iterator[None]:
+def quiet(client: Any) -> AbstractContextManager[None]:
     """Keep a client whose scheduler is gone from logging, as it is closed, that it is not there.
 
     Our own message says so; Dask's is a traceback of its attempt to connect again.
     """
-    log = logging.getLogger("distributed.client")
-    level = log.level
-    if client.status != "running":
-        log.setLevel(logging.CRITICAL)
+    is_gone = client.status != "running"
+    return _at_least("distributed.client", logging.CRITICAL if is_gone else logging.NOTSET)
+
+
+@contextmanager
+def _at_least(name: str, level: int) -> Iterator[None]:
+    """Keep from a log what is of a lower level."""
+    log = logging.getLogger(name)
+    before = log.level
+    log.setLevel(max(level, before))
     try:
         yield
     finally:
-        log.setLevel(level)
+        log.setLevel(before)
 
 
 @contextmanager
