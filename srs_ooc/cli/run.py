@@ -234,7 +234,8 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
     lines = [
         f"{how}{'' if clusters is None else where}.",
         f"{counted(n_marginal, 'feature')} {'is' if n_marginal == 1 else 'are'} marginally "
-        f"significant, that is, alone; {verdict.n_alone_selected:,} of them selected.",
+        f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
+        "them selected.",
     ]
     return lines + ([_fewest(verdict)] if spec.decoys else [])
 

@@ -1,7 +1,7 @@
 """Rank tests of columns of codes: the face of the native tests.
 
 Exact or by saddlepoint, given the margins and ties of each column; :mod:`rank_tests_reference` says
-what is tested, and docs/evidence.md how well.
+what is tested, and docs/evidence-method.md how well.
 """
 
 from dataclasses import dataclass

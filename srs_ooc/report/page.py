@@ -75,7 +75,7 @@ _LEADING = (
     "items, features and decoys alike. How many of them are features that were selected in the end "
     "(a share of the selected, where these are fewer), how many are decoys, and how many are the "
     "same as at the point before. Where lines are flat, more iterations would change little. "
-    "Features that are significant alone may be selected though they never led."
+    "Marginally significant features may be selected though they never led."
 )
 _LEADING_SO_FAR = (
     "How many of the first items of the ranking, features and decoys alike, led at the point "
