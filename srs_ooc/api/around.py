@@ -75,7 +75,7 @@ def plan(
             memory_mb=memory_mb,
             threads=threads,
             validation_file=names_file(
-                validation_rows, Path(scratch) / "validation", "validation_rows"
+                validation_rows, Path(scratch) / "validation_rows", "validation_rows"
             ),
         )
         place = None if store is None else (lambda: store_of(store))

@@ -145,7 +145,7 @@ def run(
             threads,
             save_trees,
             until_stable,
-            names_file(validation_rows, Path(scratch) / "validation", "validation_rows"),
+            names_file(validation_rows, Path(scratch) / "validation_rows", "validation_rows"),
             cluster_given(client, worker_memory_mb),
         )
         place = None if out is None else path_given(out, "out")

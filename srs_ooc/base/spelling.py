@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from srs_ooc.base.errors import SrsOocError
 
 _COMMAND = re.compile("(`[^`]*`)")
+_SCRATCH = re.compile(r"\S*/srs-ooc-\w{8}/(\w+)")
+"""A file that names given as a list were written to: called as their argument is."""
 _FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])(?: (?=[0-9]))?")
 
 
 def spelled(message: str) -> str:
     """Return a message with options spelt as keyword arguments, but for commands it quotes."""
-    parts = _COMMAND.split(message)
+    parts = _COMMAND.split(_SCRATCH.sub(r"\1", message))
     return "".join(part if part.startswith("`") else _FLAG.sub(_keyword, part) for part in parts)
 
 

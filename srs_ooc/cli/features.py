@@ -30,7 +30,9 @@ _COLUMNS = {
     "entered": 8,
 }  # fmt: skip
 
-_SCORE_COLUMNS = {
+_RANKED_COLUMNS = {"rank": 6, "name": 20, "score": 10, "importance": 10, "n_drawn": 8}
+
+_ERROR_COLUMNS = {
     "rank": 6, "name": 20, "score": 10, "standard_error": 14, "n_drawn": 8, "importance": 10,
 }  # fmt: skip
 
@@ -135,13 +137,21 @@ def _write(
 
 def _show(reading: Reading, records: list[FeatureRecord], n_there: int) -> None:
     provisional = " (provisional: no verdict yet)" if reading.is_provisional else ""
-    say(
-        f"{counted(reading.n_selected, 'feature')} selected after {reading.n_iterations} iterations"
-        f"{provisional}"
+    what = (
+        f"Features by rank; this method selects none; {reading.n_iterations:,} iterations done"
+        if reading.ranks_only
+        else f"{counted(reading.n_selected, 'feature')} selected after {reading.n_iterations} "
+        f"iterations{provisional}"
     )
-    columns = _COLUMNS if reading.verdict is None else _VERDICT_COLUMNS
-    stream_table(
-        _SCORE_COLUMNS if issubclass(reading.record_type, ScoredRecord) else columns, records
-    )
+    say(what)
+    stream_table(_columns_of(reading), records)
     if len(records) < n_there:
         say(f"(the best {len(records)} of {n_there}; more with --top N, all with --csv)")
+
+
+def _columns_of(reading: Reading) -> dict[str, int]:
+    if issubclass(reading.record_type, ScoredRecord):
+        return _ERROR_COLUMNS
+    if reading.ranks_only:
+        return _RANKED_COLUMNS
+    return _COLUMNS if reading.verdict is None else _VERDICT_COLUMNS

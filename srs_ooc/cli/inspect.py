@@ -12,6 +12,7 @@ from srs_ooc.cli.output import MEMORY_OPTION, say
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.verification import check_cap, verified_store
 from srs_ooc.store.kinds import describe_counts
+from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
@@ -23,9 +24,17 @@ _FIRST_CLASSES = 20
 @click.command("inspect")
 @click.argument("store", type=STORE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
+@click.option(
+    "--names", "listed", flag_value="names", help="Only the names of all features, one a line."
+)
+@click.option(
+    "--row-ids", "listed", flag_value="row_ids", help="Only the ids of all rows, one a line."
+)
 @click.option("--verify", is_flag=True, help="Read all of it, as `srs-ooc verify` does.")
 @MEMORY_OPTION
-def inspect_command(store: Place, as_json: bool, verify: bool, memory_mb: int) -> None:
+def inspect_command(
+    store: Place, as_json: bool, listed: str | None, verify: bool, memory_mb: int
+) -> None:
     """Say what is in STORE: shape, target, classes, missing values, sizes, first names.
 
     \b
@@ -52,6 +61,10 @@ def inspect_command(store: Place, as_json: bool, verify: bool, memory_mb: int) -
     if verify:
         verified_store(opened, memory_mb * MB)
     opened.check_files()
+    if listed is not None:
+        for text in opened.names if listed == "names" else opened.row_ids:
+            say(text)
+        return
     facts = _facts(opened, verify)
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -103,14 +116,15 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
     ]
     more = f", ... {len(counts)} in all" if len(counts) > _FIRST_CLASSES else ""
     names = ", ".join(facts["first_names"])
-    low_high = facts["target_range"]
+    is_numbered = facts["target"] == NO_TARGET
+    low_high = None if is_numbered else facts["target_range"]
     dropped, on_disk = facts["n_dropped_rows"], facts["store_nbytes"]
     lines = {
         "store": str(store),
         "rows": f"{facts['n_rows']}" + (f" ({dropped} without a target left out)" * bool(dropped)),
         "features": facts["n_features"],
-        "task": facts["task"],
-        "target": facts["target"],
+        "task": "" if is_numbered else facts["task"],
+        "target": "none" if is_numbered else facts["target"],
         "classes": ", ".join(counts[:_FIRST_CLASSES]) + more,
         "range": "" if low_high is None else f"{low_high[0]:g} to {low_high[1]:g}",
         **{what: ", ".join(columns) for what, columns in facts["row_columns"].items()},

@@ -23,7 +23,7 @@ TABLE_OPTIONS: list[Decorator] = [
 INPUT_OPTIONS: list[Decorator] = [
     *TABLE_OPTIONS,
     click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
-                 help="With --method prs: row ids, of those, that are held out, one a line."),
+                 help="With --method prs or rase: row ids, of those, that are held out."),
 ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from srs_ooc.cli.output import echo_json, say
 from srs_ooc.cli.store_option import only_store
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.planning.degrees import DegreeTime
+from srs_ooc.planning.draws import DrawTimes
 from srs_ooc.planning.plan import Plan, make_plan, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND
 from srs_ooc.planning.subject import Numbers, subject_asked
@@ -129,16 +130,21 @@ def _where(plan: Plan) -> str:
 
 def _time_lines(plan: Plan) -> list[str]:
     kind = "measured" if plan.speed.measured else "an ESTIMATE"
-    draws, alpha = plan.draws, plan.subject.spec.alpha
     cold = "" if plan.memory.mapped else (
         f"\n  from {_where(plan)} add about {_seconds(plan.cold_seconds)} each"
     )  # fmt: skip
-    never = "never: R fills the subspace"
-    one = f"{draws.one:,}" if draws.one is not None else never
-    every = f"{draws.every:,}" if draws.every is not None else never
     return [
         f"time: {_seconds(plan.speed.seconds)} an iteration, {kind} ({plan.speed.how}){cold}",
         f"  {plan.iterations:,} iterations: {_seconds(plan.total_seconds)}",
+        *([] if plan.draws is None else _draw_lines(plan, plan.draws)),
+    ]
+
+
+def _draw_lines(plan: Plan, draws: DrawTimes) -> list[str]:
+    alpha, never = plan.subject.spec.alpha, "never: R fills the subspace"
+    one = f"{draws.one:,}" if draws.one is not None else never
+    every = f"{draws.every:,}" if draws.every is not None else never
+    return [
         f"iterations until drawn {draws.n_draws} times with probability {draws.level:g} "
         f"(alpha {alpha}, R full)",
         f"  a feature         {one}",
@@ -147,17 +153,23 @@ def _time_lines(plan: Plan) -> list[str]:
     ]
 
 
-def _find_lines(plan: Plan) -> list[str]:
-    alpha, power = plan.subject.spec.alpha, plan.power
-    lines = [
+def _degree_lines(plan: Plan) -> list[str]:
+    if not plan.degrees:
+        return []
+    alpha = plan.subject.spec.alpha
+    return [
         "mean iterations to find a feature seen only beside so many others, one before the other",
         f"  (infinite samples)  {'RS':>12}  {f'SRS ({alpha})':>12}  rows of this table it shows in",
+        *(
+            f"  {counted(time.degree, 'other'):<20}{_count(time.rs):>12}  {_count(time.srs):>12}  "
+            f"{time.rows_there:,.0f}"
+            for time in plan.degrees
+        ),
     ]
-    lines += [
-        f"  {counted(time.degree, 'other'):<20}{_count(time.rs):>12}  {_count(time.srs):>12}  "
-        f"{time.rows_there:,.0f}"
-        for time in plan.degrees
-    ]
+
+
+def _find_lines(plan: Plan) -> list[str]:
+    power, lines = plan.power, _degree_lines(plan)
     one = "one class" if plan.subject.class_counts else "the lower half of the targets"
     lines.append(f"power and least effect, {one} ({power.groups[0]:,} rows) against the others")
     if power.half is not None:
@@ -184,8 +196,8 @@ def _counting_lines(plan: Plan) -> list[str]:
     (assumed, fewest), *others = counting.fewest.items()
     more = ", ".join(f"{count} with clusters of {size}" for size, count in others)
     lines = [
-        f"fewest features, not marginally significant, that counting decoys ({counting.families} "
-        f"a feature) selects at level {counting.level:g}",
+        f"fewest features that counting decoys ({counting.families} a feature) selects at level "
+        f"{counting.level:g}, where none is marginally significant",
         f"  {fewest}, if decoys near the cut are not correlated (c = {assumed}, assumed here; the "
         f"run finds c); {more}",
     ]
@@ -207,8 +219,9 @@ def _advice_lines(plan: Plan) -> list[str]:
 
 
 def _alternative_lines(plan: Plan) -> list[str]:
+    by_degree = " (mean iterations of SRS by degree, infinite samples)" if plan.degrees else ""
     lines = [
-        "what would change (mean iterations of SRS by degree, infinite samples)",
+        f"what would change{by_degree}",
         f"  {'':26}{'MB':>8}{'q':>12}{'workers':>9}{'mapped':>8}{'T':>8}"
         + "".join(f"{time.degree:>12}" for time in plan.degrees),
     ]

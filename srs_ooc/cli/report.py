@@ -52,9 +52,10 @@ def report_command(
     process_nbytes()  # of the program alone, before there is work
     kind, target = _asked(run, out, kind, figure)
     ledger = Ledger(run, writable=False)
+    made_on = find_store(ledger, store)
     cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
     draws = figure is not None or kind == "html"
-    source = opened(ledger, find_store(ledger, store), cap_nbytes, draws=draws)
+    source = opened(ledger, made_on, cap_nbytes, draws=draws)
     if target is None:
         click.echo(text_of(source, facts_of(source), kind), nl=False)
         return

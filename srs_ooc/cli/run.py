@@ -242,8 +242,8 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
 
 def _fewest(verdict: VerdictReading) -> str:
     return (
-        f"Features that show only beside others are selected {verdict.fewest} or more together, "
-        f"never fewer: clusters of correlated decoys near the cut have up to "
+        f"Counting decoys cannot select fewer than {verdict.fewest} features in all where no "
+        f"marginally significant one leads: clusters of correlated decoys near the cut have up to "
         f"{verdict.facts['largest_group']}."
     )
 

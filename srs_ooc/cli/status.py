@@ -104,6 +104,8 @@ def _network_lines(status: NetworkStatus) -> list[tuple[str, str]]:
 def _selected(status: Status) -> str:
     if status.is_provisional:
         return "no verdict yet: it comes after the iterations"
+    if status.ranks_only:
+        return "none: this method ranks features"
     return f"{status.n_selected} features"
 
 

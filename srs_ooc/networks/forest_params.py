@@ -56,7 +56,13 @@ class ForestParams(EdgeParams):
     def candidates(self, n_regulators: int) -> int:
         """Return K for a target with so many regulators."""
         asked: Any = None if self.max_features == ALL else self.max_features
-        return settle_max_features(asked, n_regulators)
+        try:
+            return settle_max_features(asked, n_regulators)
+        except UsageError as error:
+            raise UsageError(
+                "--k: expected all, sqrt, log2, a share such as 0.1, or a whole number from 1 to "
+                f"{n_regulators} (regulators a target may have), found {str(asked)[:40]}."
+            ) from error
 
     def tiled(self, n_regulators: int) -> bool:
         """Return whether a quarter or more of the regulators are candidates at each node.

@@ -34,8 +34,8 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
     spec = subject.spec
     n_iterations, why = recommended_iterations(subject)
     iterations = Advice("iterations", str(n_iterations), str(n_iterations), why)
-    if not spec.model.is_tree:
-        return [iterations]  # the rest was measured with trees
+    if not spec.model.is_tree or spec.method.splits_rows:
+        return [iterations]  # the rest was measured with trees, of methods that are told q
     return [
         iterations,
         _alpha(subject),
@@ -58,9 +58,9 @@ def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Adv
             "judge",
             "decoy",
             spec.judge,
-            "its verdict bounds the share of false features among the selected; of those "
-            f"not marginally significant it takes at least {_fewest(spec)} to select any, so where "
-            "fewer are expected certify them with --permutations 9 (takes about 5 times as long)",
+            "its verdict bounds the share of false features among the selected; where none is "
+            f"marginally significant it selects at least {_fewest(spec)} or none, so where fewer "
+            "are expected certify them with --permutations 9 (takes about 5 times as long)",
         ),
     ]
 

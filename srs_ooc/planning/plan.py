@@ -36,10 +36,11 @@ class Plan:
         What it leases.
     speed : Speed
         Of one iteration.
-    draws : DrawTimes
+    draws : DrawTimes or None
         Iterations until features have been drawn more than L times.
     degrees : list of DegreeTime
-        Iterations to find features informative only beside others.
+        Iterations to find features informative only beside others; empty for a method that has
+        no theory of it (PRS, RaSE), as are draws, None then.
     power : Power
         The smallest shift that is found.
     counting : Counting or None
@@ -53,7 +54,7 @@ class Plan:
     subject: Subject
     memory: MemoryPlan
     speed: Speed
-    draws: DrawTimes
+    draws: DrawTimes | None
     degrees: list[DegreeTime]
     power: Power
     counting: Counting | None
@@ -120,13 +121,17 @@ def make_plan(subject: Subject, options: Options) -> Plan:
         subject,
         memory,
         estimated_speed(subject, memory) if subject.store is None else measured_speed(subject),
-        times_to_draw(subject),
-        degree_times(subject),
+        None if spec.method.splits_rows else times_to_draw(subject),
+        _degrees(subject),
         power_of(_groups(subject), shape.n_candidates),
         counting_of(subject),
         advice_for(subject, memory, read_mb),
         _alternatives(subject, options),
     )
+
+
+def _degrees(subject: Subject) -> list[DegreeTime]:
+    return [] if subject.spec.method.splits_rows else degree_times(subject)
 
 
 def _groups(subject: Subject) -> tuple[int, ...]:
@@ -162,7 +167,7 @@ def _alternatives(subject: Subject, options: Options) -> list[Alternative]:
                 memory.n_workers,
                 memory.mapped,
                 recommended_iterations(other)[0],
-                degree_times(other),
+                _degrees(other),
             )
         )
     return found
@@ -191,7 +196,7 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "seconds_per_iteration": plan.speed.seconds,
         "seconds_measured": plan.speed.measured,
         "seconds_how": plan.speed.how,
-        "draws": vars(plan.draws),
+        "draws": None if plan.draws is None else vars(plan.draws),
         "alpha": spec.alpha,
         "degrees": [vars(time) for time in plan.degrees],
         "power": vars(plan.power),

@@ -109,7 +109,7 @@ def _run(path: Path, name: str) -> Found:
         "run",
         status.state,
         status.iterations,
-        None if status.is_provisional else status.n_selected,
+        None if status.is_provisional or status.ranks_only else status.n_selected,
         status.store,
         iterations_asked=status.iterations_asked,
     )

@@ -260,7 +260,7 @@ class Reading:
             If there is no such feature, or no verdict yet.
         """
         if self.verdict is None:
-            raise _no_verdict("--why")
+            raise _no_verdict("--why", ranks_only=self.ranks_only)
         source = int(self._names.find([name])[0])
         if source < 0:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
@@ -283,7 +283,12 @@ class Reading:
         return float(self.importances(slice(stored, stored + 1))[0])
 
 
-def _no_verdict(option: str) -> UsageError:
+def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
+    if ranks_only:
+        return UsageError(
+            f"{option}: expected a run with a verdict (--judge decoy), found one that ranks "
+            "features and selects none. `srs-ooc features RUN` shows ranks and scores."
+        )
     return UsageError(
         f"{option}: expected a run with a final verdict (--judge decoy, iterations done), found "
         "none. Bring the run to its end with `srs-ooc resume`."

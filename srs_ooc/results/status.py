@@ -53,6 +53,11 @@ class Status:
         return "fdr" in self.parts["judge"] and self.state != "finished"
 
     @property
+    def ranks_only(self) -> bool:
+        """Whether the run ranks features and selects none (``--judge none``)."""
+        return self.parts["run"]["judge"] == "none"
+
+    @property
     def memory(self) -> str:
         """The largest size and the cap, as text."""
         peak = f"{self.peak_rss_mb:.0f}" if self.peak_rss_mb >= 1 else "under 1"

@@ -82,8 +82,8 @@ def named_positions(store: Store, file: Path, cap_nbytes: int) -> NDArray[np.int
     if len(absent):
         raise UsageError(
             f"{file}: expected every line to be a feature of the store, found {len(absent)} that "
-            f"are not (first: {names[int(absent[0])][:80]!r}). `srs-ooc inspect` shows what the "
-            "store holds."
+            f"are not (first: {names[int(absent[0])][:80]!r}). `srs-ooc inspect STORE --names` "
+            "lists them."
         )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

@@ -48,7 +48,7 @@ def read_weights(file: Path, store: Store, spare_nbytes: int = 0) -> NDArray[np.
     if n_found < n_rows:
         raise UsageError(
             f"{file}: expected every name to be a feature of the store, found {n_rows - n_found} "
-            "that are not. `srs-ooc inspect` shows what the store holds."
+            "that are not. `srs-ooc inspect STORE --names` lists them."
         )
     np.nan_to_num(scores, copy=False, nan=0.0)
     by_source = integer_weights(scores)

@@ -58,7 +58,10 @@ def read_lines(file: Path, what: str) -> Iterator[bytes]:
                 if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
                     yield text.encode()
     except OSError as error:
-        raise UsageError(f"{file}: could not be read: {error.strerror}.") from error
+        raise UsageError(
+            f"{file}: expected a text file with one {what} a line, found that it cannot be read: "
+            f"{error.strerror}. Give the path of such a file."
+        ) from error
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{file}, line {number}: expected UTF-8 text with one {what} a line, found other bytes "
@@ -163,9 +166,10 @@ class SideFile:
         lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
         first = next(lines, b"").decode()
         n_absent = len(found) - int(np.count_nonzero(found))
+        listed = "--names" if self.what == "feature" else "--row-ids"
         return UsageError(
             f"{self.file}: expected every line to be a {self.what} of the store, found {n_absent} "
-            f"that are not (first: {first[:80]!r}). `srs-ooc inspect` shows what the store holds."
+            f"that are not (first: {first[:80]!r}). `srs-ooc inspect STORE {listed}` lists them."
         )
 
     def _changed(self) -> UsageError:
