@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.records import Iteration, Outcome, Subspace
-from srs_ooc.runs.cluster.batches import TASK_SECONDS, BatchExecutor
+from srs_ooc.runs.cluster.batches import LEAST_SECONDS, TASK_SECONDS, BatchExecutor
 from srs_ooc.runs.cluster.line import Reply
 from srs_ooc.runs.cluster.orders import pack, unpack
 from srs_ooc.runs.executors import Speculation
@@ -92,6 +92,26 @@ def test_batches_get_smaller_towards_the_end_of_a_round():
     last = line.sizes()[-20:]
     assert last == sorted(last, reverse=True)
     assert (max(line.sizes()), last[-1]) == (32, 2)
+
+
+def test_many_workers_all_have_a_share_of_what_may_be_under_way():
+    line = Line(threads=64, seconds=TASK_SECONDS / 50)
+    executor = BatchExecutor(line, 2500)
+    for number in range(2000):  # what came of the first says how long an iteration takes
+        growing = executor.submit(iteration_of(number))
+        if number < 200:
+            growing.result()
+    assert executor.max_ahead // line.sizes()[-1] >= 64
+
+
+def test_batches_of_many_workers_are_worth_their_way():
+    seconds = 0.004
+    line = Line(threads=64, seconds=seconds)
+    executor = BatchExecutor(line, 2, round_size=1000)
+    speculation = Speculation(executor, iteration_of, lambda number: number // 1000, 1000)
+    for number in range(3000):
+        speculation.outcome(number, 3000)
+    assert min(line.sizes()[-60:-1]) * seconds >= LEAST_SECONDS
 
 
 def test_what_is_under_way_is_bounded_by_its_bytes():
