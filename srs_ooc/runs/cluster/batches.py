@@ -14,7 +14,7 @@ TASK_SECONDS = 0.2
 SMALLEST_SHARE = 16
 """How much smaller batches get towards the end of a round, where all workers wait for the last."""
 LEAST_SECONDS = 0.01
-"""What a batch shall take even there: each costs the coordinator and the scheduler a millisecond."""
+"""What a batch shall take even there: each costs this process and the scheduler a millisecond."""
 BATCHES_A_THREAD = 2
 """Batches under way for each thread of the workers: one at work, one waiting."""
 AHEAD_NBYTES = 16 * MB
