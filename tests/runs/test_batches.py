@@ -120,7 +120,7 @@ def test_what_is_under_way_is_bounded_by_its_bytes():
     speculation = Speculation(executor, iteration_of, lambda _: 0, 10**6)
     for number in range(200):
         speculation.outcome(number, 10**6)
-    assert executor.max_ahead < 20
+    assert executor.max_ahead <= 20
 
 
 def test_a_batch_of_which_nothing_is_wanted_is_cancelled_and_others_are_not():

@@ -17,7 +17,7 @@ LEAST_SECONDS = 0.01
 """What a batch shall take even there: each costs this process and the scheduler a millisecond."""
 BATCHES_A_THREAD = 2
 """Batches under way for each thread of the workers: one at work, one waiting."""
-AHEAD_NBYTES = 16 * MB
+AHEAD_NBYTES = 32 * MB
 """What iterations and outcomes under way may take."""
 COLUMN_NBYTES = 16
 """A column of an iteration under way: its number, and its importance."""
