@@ -8,7 +8,8 @@ and once for each ``--rounds`` (iterations of a round for each worker):
 
 * iterations a second, and the share that workers spend at work;
 * own processor time of the coordinator and of the scheduler, in ms an iteration;
-* the barrier: how long no worker is at work between two rounds, the median of all rounds.
+* the barrier: how long no worker is at work between two rounds, the median of all rounds. All
+  rounds count as having changed F; where one has not, workers go on with the next without a wait.
 
 All processes share this machine's cores: what the processor times allow holds elsewhere, too; the
 rates do not. With ``--picture`` the table is drawn as well (needs matplotlib).
@@ -28,17 +29,20 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import psutil
 from dask_waiting import WAIT, Timed, wait
 from scale_dask import make, work
 
+from srs_ooc.base.records import Outcome
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_clients import dask_cluster
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
 from srs_ooc.runs.cluster.line import Reply
 from srs_ooc.runs.cluster.orders import Job
+from srs_ooc.samplers.srs import SequentialRandomSubspace
 
 WITHOUT_ROUNDS = 10**6
 """A round that no run here ends."""
@@ -155,6 +159,26 @@ class Row:
         )
 
 
+@contextmanager
+def changing(round_size: int | None) -> Iterator[None]:
+    """Have what SRS proposes count as changed by each round."""
+    absorb, n_absorbed = SequentialRandomSubspace.absorb, 0
+
+    def counted(self: SequentialRandomSubspace, iteration: int, outcome: Outcome) -> None:
+        nonlocal n_absorbed
+        n_absorbed = iteration + 1
+        absorb(self, iteration, outcome)
+
+    def version(self: SequentialRandomSubspace, iteration: int) -> int:
+        return n_absorbed // (round_size or WITHOUT_ROUNDS)
+
+    with (
+        patch.object(SequentialRandomSubspace, "absorb", counted),
+        patch.object(SequentialRandomSubspace, "version", version),
+    ):
+        yield
+
+
 HEAD = (
     "| workers | ms an iteration | round | iterations a second | share at work | own ms: "
     "coordinator | scheduler | barrier, ms |\n|---|---|---|---|---|---|---|---|"
@@ -174,7 +198,7 @@ def measure(
     n = int(min(workers * 1e3 / milliseconds, 1500) * seconds)
     n = max(n, 4 * (round_size or 0))
     cluster = WaitingCluster(base, scheduler)
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch, changing(round_size):
         work(store, Path(scratch) / "a.run", n, round_size or WITHOUT_ROUNDS, cluster, 1)
     first_number = int(WARMING * n)
     if round_size is not None:  # whole rounds

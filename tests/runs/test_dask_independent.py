@@ -19,6 +19,7 @@ from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
 from srs_ooc.runs.cluster.independent import Spread
 from srs_ooc.runs.cluster.line import Order, Part, Reply
 from srs_ooc.runs.cluster.permutations import PermutationJob, fits_workers
+from srs_ooc.runs.cluster.prepared import WorkerStore
 from srs_ooc.runs.cluster.worker import DESKS
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import Request
@@ -132,7 +133,7 @@ def until_unwanted(version, job, order):
 
 
 def test_a_part_that_nobody_waits_for_any_more_learns_of_it(client):
-    job = PermutationJob("t", "", "", {}, 100, None, Inputs(), 1)
+    job = PermutationJob("t", WorkerStore("", "", 100), {}, Inputs(), 1)
     line = DaskLine(client, job, until_unwanted)
     sent = line.send(Order([Part(0, None)]))
     assert BEGUN.wait(60)
