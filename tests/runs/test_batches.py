@@ -94,6 +94,17 @@ def test_batches_get_smaller_towards_the_end_of_a_round():
     assert (max(line.sizes()), last[-1]) == (32, 2)
 
 
+@pytest.mark.parametrize(("changes", "most"), [(True, 16), (False, 60)])
+def test_what_follows_a_round_is_sent_ahead_only_while_rounds_change_nothing(changes, most):
+    line = Line(threads=8, seconds=TASK_SECONDS / 4)
+    state = 0
+    speculation = Speculation(BatchExecutor(line, 2), iteration_of, lambda _: state, 20)
+    for number in range(200):
+        speculation.outcome(number, 10**6)
+        state += changes and number % 20 == 19
+    assert sum(line.sizes()) == 200 + most
+
+
 def test_many_workers_all_have_a_share_of_what_may_be_under_way():
     line = Line(threads=64, seconds=TASK_SECONDS / 50)
     executor = BatchExecutor(line, 2500)

@@ -202,7 +202,7 @@ class SentByDask:
             self._line.look()
 
     def cancel(self) -> None:
-        """Have the task dropped; nothing is waited for, as there may be hundreds of them at once."""
+        """Have the task dropped, without a wait: there may be hundreds of them at once."""
         self._line.out.discard(self)
         if self._line.is_open:
             self._future.release()
