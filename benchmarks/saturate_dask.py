@@ -12,9 +12,9 @@ and once for each ``--rounds`` (iterations of a round for each worker):
   rounds count as having changed F; where one has not, workers go on with the next without a wait.
 
 All processes share this machine's cores: what the processor times allow holds elsewhere, too; the
-rates do not. With ``--picture`` the table is drawn as well (needs matplotlib).
+rates do not. ``research/dask_picture.py`` draws the table of docs/cluster.md.
 
-    python benchmarks/saturate_dask.py [--folder FOLDER] [--cases 16:40 64:40] [--picture FILE.svg]
+    python benchmarks/saturate_dask.py [--folder FOLDER] [--cases 16:40 64:40]
 """
 
 import argparse
@@ -27,7 +27,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
@@ -144,11 +144,6 @@ class Row:
     scheduler: float
     barrier: float | None
 
-    @property
-    def bound(self) -> float:
-        """Workers that the coordinator's own time keeps busy, with a core of its own."""
-        return self.milliseconds / self.coordinator
-
     def line(self) -> str:
         """Return it as a row of a Markdown table."""
         of_round = "none" if self.round_size is None else f"{self.round_size:,}"
@@ -231,43 +226,6 @@ def _barrier(samples: list[Sample], round_size: int) -> float:
     return 1e3 * statistics.median(gaps)
 
 
-def draw(rows: list[Row], file: Path) -> None:
-    """Draw the share of workers at work against their number, and what bounds it."""
-    import matplotlib
-
-    matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "srs-ooc"
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
-    waits = sorted({row.milliseconds for row in rows})
-    widths = np.geomspace(4, 1024, 100)
-    for color, wait_ms in enumerate(waits):
-        mine = [r for r in rows if r.milliseconds == wait_ms and r.round_size is None]
-        label = f"{wait_ms:g} ms an iteration"
-        axes[0].plot([r.workers for r in mine], [r.rate for r in mine], f"oC{color}", label=label)
-        own = statistics.median(r.coordinator for r in mine)
-        bound = np.minimum(widths * 1e3 / wait_ms, 1e3 / own)
-        axes[0].plot(widths, bound, f"--C{color}", linewidth=1)
-        rounds = sorted(
-            (r.round_size / r.workers, r.share, r.workers)
-            for r in rows
-            if r.milliseconds == wait_ms and r.round_size is not None
-        )
-        for workers in sorted({w for _, _, w in rounds}):
-            points = [(each, share) for each, share, w in rounds if w == workers]
-            axes[1].plot(
-                *zip(*points, strict=True), f"o-C{color}", label=f"{workers} x {wait_ms:g} ms"
-            )
-    axes[0].set(xscale="log", yscale="log", xlabel="workers", ylabel="iterations a second")
-    axes[0].set_title("dashes: extrapolated from own times", fontsize="small")
-    axes[1].set(xscale="log", xlabel="iterations of a round for each worker")
-    axes[1].set(ylabel="share of workers at work", ylim=(0, 1))
-    for axis in axes:
-        axis.legend(fontsize="x-small", frameon=False)
-    figure.savefig(file, metadata={"Date": None})
-
-
 def main() -> None:
     """Read the options and measure."""
     parser = argparse.ArgumentParser(
@@ -279,12 +237,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", default=cases, help="WORKERS:MILLISECONDS")
     parser.add_argument("--rounds", type=int, nargs="*", default=[4, 16, 64])
     parser.add_argument("--seconds", type=float, default=10.0, help="of each run, about")
-    parser.add_argument("--rows", type=Path, help="add what is measured to this file")
-    parser.add_argument("--picture", type=Path, help="draw it, with what --rows has from before")
     asked = parser.parse_args()
-    rows = []
-    if asked.rows is not None and asked.rows.exists():
-        rows = [Row(**json.loads(line)) for line in asked.rows.read_text().splitlines()]
     print(f"load of this machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(HEAD)
     with tempfile.TemporaryDirectory() as scratch:
@@ -300,12 +253,6 @@ def main() -> None:
                     size = None if each is None else each * case[0]
                     row = measure(store, base, scheduler, case, size, asked.seconds)
                     print(row.line(), flush=True)
-                    rows.append(row)
-                    if asked.rows is not None:
-                        with asked.rows.open("a") as file:
-                            file.write(json.dumps(asdict(row)) + "\n")
-    if asked.picture is not None:
-        draw(rows, asked.picture)
 
 
 if __name__ == "__main__":
