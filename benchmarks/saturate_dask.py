@@ -1,10 +1,10 @@
 """Where one coordinator saturates: Dask's scheduler, and workers that wait instead of growing.
 
 Each of W light workers, all in one process, waits as long as growing would take (``--cases
-W:MILLISECONDS``: 4 ms an iteration is a tree of 1,000 rows and 2,500 columns, 40 ms one of 10,000
-rows), and returns outcomes as large as those of real trees. The scheduler is a process of its own;
-so is the coordinator, which draws, sends, fetches and tallies. For each case, once without rounds
-and once for each ``--rounds`` (iterations of a round for each worker):
+W:MILLISECONDS``: 4 ms an iteration is about a tree of 2,000 rows and 2,500 columns, 40 ms one of
+20,000 rows), and returns outcomes as large as those of real trees. The scheduler is a process of
+its own; so is the coordinator, which draws, sends, fetches and tallies. For each case, once without
+rounds and once for each ``--rounds`` (iterations of a round for each worker):
 
 * iterations a second, and the share that workers spend at work;
 * own processor time of the coordinator and of the scheduler, in ms an iteration;
