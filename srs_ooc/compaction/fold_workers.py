@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from uuid import uuid4
 
 from srs_ooc.base.sizes import MB
 from srs_ooc.compaction.fold_runs import (
@@ -16,12 +15,11 @@ from srs_ooc.compaction.fold_runs import (
     score_sizes,
 )
 from srs_ooc.compaction.records import FoldRecord, Records
-from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of, place_for_workers
+from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of
 from srs_ooc.runs.cluster.permutations import needed_nbytes
+from srs_ooc.runs.cluster.prepared import Prepared, WorkerStore, new_token
 from srs_ooc.runs.cluster.whole_runs import Slots, done_in_turn, from_workers, watch_of
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote.cache import CacheOptions
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class FoldJob:
     ----------
     token : str
         Unlike that of any other job.
-    store, fingerprint, memory_mb, cache
+    store : WorkerStore
         As of :class:`srs_ooc.runs.cluster.orders.Job`.
     subject : Subject
         What is repeated without the rows of each fold.
@@ -41,10 +39,7 @@ class FoldJob:
     """
 
     token: str
-    store: str
-    fingerprint: str
-    memory_mb: int
-    cache: CacheOptions | None
+    store: WorkerStore
     subject: Subject
     sizes: list[int]
     label = "fold"
@@ -66,29 +61,14 @@ class FoldJob:
         return FoldDesk(self, n_threads)
 
 
-class FoldDesk:
-    """A run that is repeated without some rows, prepared for in a worker.
+class FoldDesk(Prepared[FoldJob]):
+    """Does any fold of a job; parameters and errors as of the base class."""
 
-    Parameters
-    ----------
-    job : FoldJob
-        What to prepare for.
-    n_threads : int
-        Threads that may call :meth:`work` at once.
-
-    Raises
-    ------
-    StoreError
-        If the store is not there, or is another.
-    BudgetError
-        If the worker's memory cannot hold a run.
-    """
-
-    def __init__(self, job: FoldJob, n_threads: int) -> None:
-        self.job = job
-        self._store = store = open_store(job.store, job.fingerprint, job.cache)
+    def _prepare(self, n_threads: int) -> None:
+        job = self.job
+        self._store = store = job.store.open()
         needed = needed_nbytes(job.subject.spec, store, Inputs(job.subject.excluded))
-        self._slots = Slots(job.memory_mb, needed, n_threads)
+        self._slots = Slots(job.store.memory_mb, needed, n_threads)
 
     def work(self, parts: list[Part], tell: Tell) -> Reply:
         """Return the records of folds, with all their scores."""
@@ -107,9 +87,6 @@ class FoldDesk:
             return record
 
         return done_in_turn(self._slots, parts, one)
-
-    def close(self) -> None:
-        """Do nothing: each fold closes what it opened."""
 
 
 def folds_from_workers(
@@ -137,8 +114,6 @@ def _from_workers(
     assert site.cluster is not None
     if not parts:
         return
-    place, cache = place_for_workers(site.store)
-    memory_mb = site.cluster.worker_memory_mb
-    where = place, site.store.fingerprint, memory_mb, cache
-    job = FoldJob(uuid4().hex[:8], *where, subject, sizes)
+    store = WorkerStore.of(site.store, site.cluster.worker_memory_mb)
+    job = FoldJob(new_token(), store, subject, sizes)
     yield from from_workers(site.cluster, job, parts, "folds", subject.n_iterations, site.watch)

@@ -4,13 +4,11 @@ A worker elsewhere is told of a network once, by its job, and then of targets wi
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +18,10 @@ from srs_ooc.networks.methods import weigher_of
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.responses import training_rows
 from srs_ooc.networks.weighing import Bench
-from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of, place_for_workers
+from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of
+from srs_ooc.runs.cluster.prepared import Prepared, WorkerStore
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.resources import categorical_features
-from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote.cache import CacheOptions
 from srs_ooc.store.store import Store
 from srs_ooc.store.value_tables import n_values_of
 from srs_ooc.trees.block import Block
@@ -114,7 +111,7 @@ class NetworkJob:
     ----------
     token : str
         Unlike that of any other job.
-    store, fingerprint, cache
+    store : WorkerStore
         As of :class:`srs_ooc.runs.cluster.orders.Job`.
     identity : dict
         Of the network, as JSON.
@@ -124,36 +121,16 @@ class NetworkJob:
         Stored positions, ascending.
     rows : int32 (n_rows,) or None
         Rows trained on; None for all.
-    memory_mb : int
-        What a worker may grow by, in MB of 10**6 bytes.
     """
 
     token: str
-    store: str
-    fingerprint: str
+    store: WorkerStore
     identity: dict[str, Any]
     params: NetworkParams
     regulators: NDArray[np.uint32]
     rows: NDArray[np.int32] | None
-    memory_mb: int
-    cache: CacheOptions | None = None
     label = "network"
     tells = False
-
-    @classmethod
-    def of(
-        cls,
-        store: Store,
-        identity: dict[str, Any],
-        params: NetworkParams,
-        regulators: NDArray[np.uint32],
-        rows: NDArray[np.int32] | None,
-        memory_mb: int,
-    ) -> "NetworkJob":
-        """Return the job of a network; parameters are those of the class."""
-        place, cache = place_for_workers(store)
-        what = (identity, params, regulators, rows, memory_mb, cache)
-        return cls(uuid4().hex[:8], place, store.fingerprint, *what)
 
     @property
     def run(self) -> str:
@@ -170,39 +147,15 @@ class NetworkJob:
         return NetworkDesk(self, n_threads)
 
 
-class NetworkDesk:
-    """A network's job, prepared for in a worker.
-
-    Parameters
-    ----------
-    job : NetworkJob
-        What to prepare for.
-    n_threads : int
-        Threads that may call :meth:`work` at once.
-
-    Raises
-    ------
-    StoreError
-        If the store is not there, or is another.
-    BudgetError
-        If the worker's memory cannot hold the regulators.
-    """
-
-    def __init__(self, job: NetworkJob, n_threads: int) -> None:
-        self.job = job
-        self._stack = ExitStack()
-        try:
-            self._prepare(n_threads)
-        except BaseException:
-            self._stack.close()
-            raise
+class NetworkDesk(Prepared[NetworkJob]):
+    """Weighs regulators in a worker; parameters and errors as of the base class."""
 
     def _prepare(self, n_threads: int) -> None:
         job, params = self.job, self.job.params
-        self._store = store = open_store(job.store, job.fingerprint, job.cache)
+        self._store = store = job.store.open()
         n_rows = store.n_rows if job.rows is None else len(job.rows)
         n_blocks, mapped = desk_grant(
-            store, len(job.regulators), params.own, n_rows, job.memory_mb, n_threads
+            store, len(job.regulators), params.own, n_rows, job.store.memory_mb, n_threads
         )
         with store.unchanged():
             values = None
@@ -224,7 +177,3 @@ class NetworkDesk:
         reply = self._desk.work(parts, tell)
         self._store.check_unchanged()
         return reply
-
-    def close(self) -> None:
-        """Close the store."""
-        self._stack.close()

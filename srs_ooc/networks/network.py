@@ -24,6 +24,7 @@ from srs_ooc.networks.weighing import Bench
 from srs_ooc.networks.work import TargetWork, Watch
 from srs_ooc.runs.cluster.independent import ThreadLine
 from srs_ooc.runs.cluster.line import Line
+from srs_ooc.runs.cluster.prepared import WorkerStore, new_token
 from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
@@ -214,9 +215,9 @@ class _Work:
             blocks = self._blocks(self.grant.n_workers)
             desk = TargetDesk(params, source, self.store, regulators, blocks)
             return ThreadLine(desk, len(blocks)), 1
-        memory_mb = cluster.worker_memory_mb
-        what = params, regulators, self.rows, memory_mb
-        return cluster.line(NetworkJob.of(self.store, self.identity(), *what)), TOGETHER_ELSEWHERE
+        store = WorkerStore.of(self.store, cluster.worker_memory_mb)
+        job = NetworkJob(new_token(), store, self.identity(), params, regulators, self.rows)
+        return cluster.line(job), TOGETHER_ELSEWHERE
 
     def _table(self) -> EdgeTable:
         sizes = len(self.genes.regulators), len(self.genes.targets)

@@ -158,11 +158,12 @@ class Speculation:
     What an iteration depends on is a number, its version. A guess is right if its version, when its
     turn comes, is still what it was when the iteration was proposed. Once one is wrong, all that
     are wrong by then are thrown away and proposed again; those that still hold are kept. Guessing
-    only changes speed. After a wrong guess it goes as far ahead as there are guesses that hold, or
-    to the end of the round, whose iterations are proposed from one state; then two further with
-    each guess that holds, so that a state that always changes wastes little. Columns are read
-    further ahead than trees are grown, once for each iteration: most of what a wrong guess had read
-    serves the right one too, since C is the same.
+    only changes speed. Iterations of a round are proposed from one state, so that all of them hold.
+    After a wrong guess it goes no further than the round, or than there are guesses that hold; then
+    two rounds further with each round that begins with the version that was expected, so that a
+    state that always changes wastes little. Columns are read further ahead than trees are grown,
+    once for each iteration: most of what a wrong guess had read serves the right one too, since C
+    is the same.
 
     Parameters
     ----------
@@ -187,23 +188,31 @@ class Speculation:
         self._round_size = round_size
         self._guesses: dict[int, _Guess] = {}
         self._next_proposed = self._next_grown = self._announced = 0
-        self._n_growing = executor.max_ahead
+        self._n_beyond = executor.max_ahead  # the end of the round
+        self._expected: tuple[int, int] | None = None
 
     def outcome(self, iteration: int, end: int) -> Outcome:
         """Return the outcome of ``iteration``, the next in turn; guess at none from ``end`` on."""
         most = self._executor.max_ahead
-        self._check(iteration)
         in_round = self._round_size - iteration % self._round_size
-        n_growing = min(max(self._n_growing, in_round), most)
+        self._check(iteration, in_round)
+        if in_round == self._round_size:
+            self._begin_round(iteration, most)
+        n_growing = min(in_round + self._n_beyond, most)
         self._propose_until(min(iteration + n_growing + self._executor.n_read_ahead, end))
         self._grow_until(min(iteration + n_growing, end))
         outcome = self._guesses.pop(iteration).outcome
         assert outcome is not None
-        found = outcome.result()
-        self._n_growing = min(self._n_growing + 2, most)
-        return found
+        return outcome.result()
 
-    def _check(self, iteration: int) -> None:
+    def _begin_round(self, iteration: int, most: int) -> None:
+        """Guess further if the round that begins has the version that was expected of it."""
+        if self._expected == (iteration, self._version(iteration)):
+            self._n_beyond = min(self._n_beyond + 2 * self._round_size, most)
+        following = iteration + self._round_size
+        self._expected = following, self._version(following)
+
+    def _check(self, iteration: int, in_round: int) -> None:
         """Throw away wrong guesses if that at ``iteration`` is one."""
         self._next_proposed = max(self._next_proposed, iteration)
         self._next_grown = max(self._next_grown, iteration)
@@ -214,7 +223,7 @@ class Speculation:
         for number in list(self._guesses):
             if self._guesses[number].version != self._version(number):
                 _cancel(self._guesses.pop(number))
-        self._n_growing = max(1, len(self._guesses))
+        self._n_beyond = max(0, len(self._guesses) - in_round)
 
     def _propose_until(self, end: int) -> None:
         """Propose what is not proposed yet of the iterations before ``end``."""

@@ -18,8 +18,9 @@ from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.runs.cluster import dask_clients, dask_line
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
-from srs_ooc.runs.cluster.line import Reply
+from srs_ooc.runs.cluster.line import Order, Part, Reply
 from srs_ooc.runs.cluster.orders import Job, pack
+from srs_ooc.runs.cluster.prepared import WorkerStore
 from srs_ooc.runs.cluster.worker import DESKS
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
@@ -36,6 +37,7 @@ QUIET = {
     "scheduler_kwargs": {"dashboard": False},
 }
 PINS = book.read()["runs"]
+NOWHERE = WorkerStore("", "", 100)
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +130,7 @@ def reply_by_hash(version, job, order):
 
 
 def test_the_executor_keeps_to_the_contract(client):
-    job = Job("abc", "", "", {}, None, np.zeros(3), False, None, 100)
+    job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
     check_executor(lambda _: BatchExecutor(DaskLine(client, job, reply_by_hash), 5))
 
 
@@ -154,7 +156,8 @@ class Elsewhere(DaskCluster):
         self.place = place
 
     def executor(self, job, n_columns):
-        return super().executor(replace(job, store=str(self.place)), n_columns)
+        there = replace(job.store, place=str(self.place))
+        return super().executor(replace(job, store=there), n_columns)
 
 
 def work(store, run, cluster):
@@ -193,10 +196,32 @@ def fails(version, job, order):
 
 
 def test_a_task_that_fails_for_a_reason_of_its_own_says_where_to_look(client):
-    job = Job("abc", "", "", {}, None, np.zeros(3), False, None, 100)
+    job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
     executor = BatchExecutor(DaskLine(client, job, fails), 5)
     with pytest.raises(RunError, match=r"no such thing.*logs of the workers"):
         executor.submit(Iteration(0, Subspace(np.zeros(1, np.uint32)), 0)).result()
+
+
+def test_a_time_limit_that_ends_as_a_result_is_fetched_loses_nothing(client, monkeypatch):
+    """Dask's event loop is busy a few of its turns after it hears of a result."""
+    monkeypatch.setattr(dask_line, "LOOK_SECONDS", 0.05)
+    handlers, turns = client._stream_handlers, iter(range(10))
+
+    def stall(n_turns):
+        if n_turns:
+            client.loop.add_callback(stall, n_turns - 1)
+        else:
+            time.sleep(0.08)
+
+    def hear(heard=handlers["key-in-memory"], **message):
+        heard(**message)
+        stall(next(turns))
+
+    monkeypatch.setitem(handlers, "key-in-memory", hear)
+    job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
+    line = DaskLine(client, job, lambda *_: Reply([1], 0.01))
+    for number in range(10):
+        assert line.send(Order([Part(number, None)])).result().outcomes == [1]
 
 
 def test_workers_that_die_again_and_again_are_one_clear_error():
@@ -212,7 +237,7 @@ def test_workers_that_die_again_and_again_are_one_clear_error():
 def test_without_workers_it_waits_and_then_says_so(monkeypatch):
     monkeypatch.setattr(dask_line, "WAIT_SECONDS", 0.2)
     monkeypatch.setattr(dask_line, "LOOK_SECONDS", 0.1)
-    job = Job("abc", "", "", {}, None, np.zeros(3), False, None, 100)
+    job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
     with (
         distributed.LocalCluster(n_workers=0, **QUIET) as cluster,
         distributed.Client(cluster, set_as_default=False) as client,

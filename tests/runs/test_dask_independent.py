@@ -19,6 +19,7 @@ from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
 from srs_ooc.runs.cluster.independent import Spread
 from srs_ooc.runs.cluster.line import Order, Part, Reply
 from srs_ooc.runs.cluster.permutations import PermutationJob, fits_workers
+from srs_ooc.runs.cluster.prepared import WorkerStore
 from srs_ooc.runs.cluster.worker import DESKS
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import Request
@@ -132,7 +133,7 @@ def until_unwanted(version, job, order):
 
 
 def test_a_part_that_nobody_waits_for_any_more_learns_of_it(client):
-    job = PermutationJob("t", "", "", {}, 100, None, Inputs(), 1)
+    job = PermutationJob("t", WorkerStore("", "", 100), {}, Inputs(), 1)
     line = DaskLine(client, job, until_unwanted)
     sent = line.send(Order([Part(0, None)]))
     assert BEGUN.wait(60)
@@ -213,7 +214,11 @@ def test_permutation_runs_side_by_side_have_the_bits_of_one_core(store, permuted
     assert [step.done for step in together] == sorted(step.done for step in together)
 
 
-def test_permutation_runs_done_elsewhere_and_here_are_taken_up(store, permuted, tmp_path, client):
+def test_permutation_runs_done_elsewhere_and_here_are_taken_up(
+    store, permuted, tmp_path, client, monkeypatch
+):
+    monkeypatch.setattr(dask_worker, "TELL_SECONDS", 1e9)  # so that only whole runs count
+
     def stop(step):
         if step.stage == "permutation runs" and step.done >= 60:
             raise Stop

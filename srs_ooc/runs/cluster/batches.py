@@ -13,9 +13,11 @@ TASK_SECONDS = 0.2
 """What a batch shall take: Dask's own cost is about a millisecond."""
 SMALLEST_SHARE = 16
 """How much smaller batches get towards the end of a round, where all workers wait for the last."""
+LEAST_SECONDS = 0.01
+"""What a batch shall take even there: each costs this process and the scheduler a millisecond."""
 BATCHES_A_THREAD = 2
 """Batches under way for each thread of the workers: one at work, one waiting."""
-AHEAD_NBYTES = 16 * MB
+AHEAD_NBYTES = 32 * MB
 """What iterations and outcomes under way may take."""
 COLUMN_NBYTES = 16
 """A column of an iteration under way: its number, and its importance."""
@@ -151,18 +153,23 @@ class BatchExecutor:
         """Take an iteration into the next batch, which is sent once it is full."""
         growing = _Growing(self, iteration)
         self._waiting.append(growing)
-        if len(self._waiting) >= min(self._size.now, self._share_of_round()):
+        if len(self._waiting) >= self._fair_share():
             self._send()
         return growing
 
-    def _share_of_round(self) -> int:
-        """Return what a batch may hold for all threads to end a round at about the same time."""
-        if self._round_size == 1:
-            return self._size.now
-        parts = BATCHES_A_THREAD * self._threads()
-        left = self._round_size - self._waiting[0].iteration.number % self._round_size
-        least = min(self._size.now, self._round_size / parts) / SMALLEST_SHARE
-        return ceil(max(least, left / parts))
+    def _fair_share(self) -> int:
+        """Return what a batch may hold for all threads to have work, and to end a round together.
+
+        What may be under way at once is shared, and so is what is left of the round.
+        """
+        size, parts = self._size.now, BATCHES_A_THREAD * self._threads()
+        share = min(size, self._most / parts)
+        if self._round_size > 1:
+            left = self._round_size - self._waiting[0].iteration.number % self._round_size
+            even = self._round_size / parts
+            least = max(min(size, even) / SMALLEST_SHARE, size * LEAST_SECONDS / TASK_SECONDS)
+            share = min(share, max(min(least, even), left / parts))
+        return ceil(share)
 
     def fetch(self, growing: _Growing) -> None:
         """Wait for the batch of an iteration; before, send what waits if a thread may be idle."""

@@ -180,27 +180,32 @@ class SentByDask:
             self._line.out.discard(self)
 
     def _result(self) -> Reply:
-        while True:
-            try:
-                reply: Reply = self._future.result(timeout=LOOK_SECONDS)
-            except TimeoutError as error:
-                if self._future.status == "error":
-                    raise failed(error) from error
-                self._line.look()
-            except SrsOocError:
-                raise
-            except (CancelledError, OSError) as error:
-                raise gone(error) from error
-            except Exception as error:
-                raise failed(error) from error
-            else:
-                return reply
+        try:
+            while not self._future.done():
+                self._wait()
+            reply: Reply = self._future.result(timeout=WAIT_SECONDS)
+        except SrsOocError:
+            raise
+        except Exception as error:
+            raise (failed if self._future.status == "error" else gone)(error) from error
+        return reply
+
+    def _wait(self) -> None:
+        """Wait a while, until there is a result or an error; look at the cluster if there is none.
+
+        The wait is not for the result itself: where its time is over just as the result is about
+        to be fetched, Dask keeps the cancelled fetch, and every later one ends as cancelled, too.
+        """
+        try:
+            self._future.exception(timeout=LOOK_SECONDS)
+        except TimeoutError:
+            self._line.look()
 
     def cancel(self) -> None:
-        """Have the task cancelled, if it has not begun; nothing is said where that fails."""
+        """Have the task dropped, without a wait: there may be hundreds of them at once."""
         self._line.out.discard(self)
         if self._line.is_open:
-            self._future.cancel()
+            self._future.release()
 
 
 def gone(error: object) -> RunError:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from time import perf_counter
@@ -16,6 +16,7 @@ from srs_ooc.learners.base import Learner
 from srs_ooc.learners.trees import MOST_SPLITS, TreeLearner
 from srs_ooc.runs.cluster.line import Part, Reply, Tell
 from srs_ooc.runs.cluster.orders import Job, pack
+from srs_ooc.runs.cluster.prepared import Prepared
 from srs_ooc.runs.executors import ItemSource, fit_iteration
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.memory import grant_workers, shape_of, worker_nbytes
@@ -23,7 +24,6 @@ from srs_ooc.runs.resources import blocks_of, closing_learner, decoy_families, l
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task
-from srs_ooc.store.opening import open_store
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.store import Store
 from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
@@ -51,7 +51,7 @@ def _room_of(job: Job, spec: RunSpec, store: Store, shape: TrainingShape, n_thre
     BudgetError
         If not even one block does.
     """
-    budget = Budget(job.memory_mb * MB, PROCESS_NBYTES)
+    budget = Budget(job.store.memory_mb * MB, PROCESS_NBYTES)
     rows_nbytes = TrainingRows.nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
     budget.grant(f"labels of {shape.n_rows} rows", rows_nbytes)
     if spec.decoys:
@@ -71,36 +71,12 @@ def _room_of(job: Job, spec: RunSpec, store: Store, shape: TrainingShape, n_thre
     return _Room(n_blocks, budget.fits(store.manifest.codes_nbytes))
 
 
-class Desk:
-    """A job, prepared for: grows any of its iterations.
-
-    Parameters
-    ----------
-    job : Job
-        What to prepare for.
-    n_threads : int
-        Threads that may call :meth:`work` at once.
-
-    Raises
-    ------
-    StoreError
-        If the store is not there, or is another.
-    BudgetError
-        If the worker's memory cannot hold a block.
-    """
-
-    def __init__(self, job: Job, n_threads: int) -> None:
-        self.job = job
-        self._stack = ExitStack()
-        try:
-            self._prepare(n_threads)
-        except BaseException:
-            self._stack.close()
-            raise
+class Desk(Prepared[Job]):
+    """Grows any iteration of a job; parameters and errors as of the base class."""
 
     def _prepare(self, n_threads: int) -> None:
         job, spec = self.job, RunSpec.from_json(self.job.spec)
-        self._store = store = open_store(job.store, job.fingerprint, job.cache)
+        self._store = store = job.store.open()
         with store.unchanged():
             inputs = Inputs(rows=job.rows)
             task = replace(Task.of_run(spec, store, inputs), target=job.target)
@@ -122,7 +98,7 @@ class Desk:
         for block in blocks_of(room.n_blocks, spec, shape, tiled=tiled):
             self._free.put(block)
         how = "mapped" if room.mapped else "read as needed"
-        _log.info("%s: store opened, %s; %d blocks", job.store, how, room.n_blocks)
+        _log.info("%s: store opened, %s; %d blocks", job.store.place, how, room.n_blocks)
 
     def work(self, parts: list[Part], _: Tell) -> Reply:
         """Grow a batch of iterations.
@@ -165,7 +141,3 @@ class Desk:
             yield block
         finally:
             self._free.put(block)
-
-    def close(self) -> None:
-        """Close the store."""
-        self._stack.close()

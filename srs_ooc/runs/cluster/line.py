@@ -8,12 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
-
-from srs_ooc.store.remote.cache import CacheOptions
-from srs_ooc.store.remote.store import RemoteStore
-from srs_ooc.store.store import Store
 
 Tell = Callable[[int, int], bool]
 """Says how far a part is, by its number; returns whether the part is still wanted."""
@@ -144,10 +139,3 @@ def digest_of(identity: Mapping[str, Any]) -> str:
     """Return a short digest of an identity in JSON."""
     text = json.dumps(identity, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def place_for_workers(store: Store) -> tuple[str, CacheOptions | None]:
-    """Return where workers find a store, and what each keeps of it if it is at a URL."""
-    if isinstance(store.place, Path):
-        return str(store.place.absolute()), None
-    return str(store.place), store.cache if isinstance(store, RemoteStore) else None

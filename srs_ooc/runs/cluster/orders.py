@@ -2,18 +2,17 @@
 
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Iteration, Outcome
-from srs_ooc.runs.cluster.line import AnyDesk, AnyJob, Line, Standing, digest_of, place_for_workers
+from srs_ooc.runs.cluster.line import AnyDesk, AnyJob, Line, Standing, digest_of
+from srs_ooc.runs.cluster.prepared import WorkerStore, new_token
 from srs_ooc.runs.executors import Executor
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import TREES
-from srs_ooc.store.remote.cache import CacheOptions
 from srs_ooc.store.store import Store
 
 DEFAULT_WORKER_MEMORY_MB = 512
@@ -37,10 +36,8 @@ class Job:
     ----------
     token : str
         Unlike that of any other job.
-    store : str
-        Where the store is: a URL, or the same path on all machines.
-    fingerprint : str
-        Of the store.
+    store : WorkerStore
+        Where it is, and what a worker may take.
     spec : dict
         The run's identity as JSON.
     rows : int32 (n_rows,) or None
@@ -51,22 +48,15 @@ class Job:
         Trees are returned.
     closing : Closing or None
         Limits of a closing stage; None for the main loop.
-    memory_mb : int
-        What a worker may grow by, in MB of 10**6 bytes.
-    cache : CacheOptions or None
-        Of a store at a URL, what each worker keeps of it.
     """
 
     token: str
-    store: str
-    fingerprint: str
+    store: WorkerStore
     spec: dict[str, Any]
     rows: NDArray[np.int32] | None
     target: NDArray[np.int32] | NDArray[np.float64]
     records: bool
     closing: Closing | None
-    memory_mb: int
-    cache: CacheOptions | None = None
 
     @property
     def round_size(self) -> int:
@@ -130,25 +120,13 @@ class Remote:
         cls, cluster: Cluster, spec: RunSpec, store: Store, task: Task, *, records: bool
     ) -> "Remote":
         """Return the work of a run on a cluster."""
-        place, cache = place_for_workers(store)
-        job = Job(
-            "",
-            place,
-            store.fingerprint,
-            spec.to_json(),
-            task.rows,
-            task.target,
-            records,
-            None,
-            cluster.worker_memory_mb,
-            cache,
-        )
-        return cls(cluster, job)
+        there = WorkerStore.of(store, cluster.worker_memory_mb)
+        return cls(cluster, Job("", there, spec.to_json(), task.rows, task.target, records, None))
 
     def executor(self, n_columns: int, closing: Closing | None = None) -> Executor:
         """Return an executor for the main loop, or for trees of a closing stage."""
         records = self.job.records and closing is None
-        job = replace(self.job, token=uuid4().hex[:8], closing=closing, records=records)
+        job = replace(self.job, token=new_token(), closing=closing, records=records)
         return self.cluster.executor(job, n_columns)
 
 

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.sizes import MB
 from srs_ooc.runs.base_models import check_cluster
-from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of, place_for_workers
+from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of
+from srs_ooc.runs.cluster.prepared import Prepared, WorkerStore, new_token
 from srs_ooc.runs.cluster.whole_runs import Slots, done_in_turn, from_workers, watch_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.memory import run_leases, shape_of
@@ -20,8 +20,6 @@ from srs_ooc.runs.permutation_runs import Best, best_of
 from srs_ooc.runs.screening import Books, RunContext, Watch
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote.cache import CacheOptions
 from srs_ooc.store.store import Store
 
 _log = logging.getLogger("srs_ooc")
@@ -35,7 +33,7 @@ class PermutationJob:
     ----------
     token : str
         Unlike that of any other job.
-    store, fingerprint, spec, memory_mb, cache
+    store, spec
         As of :class:`srs_ooc.runs.cluster.orders.Job`.
     inputs : Inputs
         Features left out, rows, and how often features are drawn where columns were scored.
@@ -44,11 +42,8 @@ class PermutationJob:
     """
 
     token: str
-    store: str
-    fingerprint: str
+    store: WorkerStore
     spec: dict[str, Any]
-    memory_mb: int
-    cache: CacheOptions | None
     inputs: Inputs
     n_iterations: int
     label = "permutation_run"
@@ -73,29 +68,14 @@ class PermutationJob:
         return PermutationDesk(self, n_threads)
 
 
-class PermutationDesk:
-    """A run whose target is permuted, prepared for in a worker.
+class PermutationDesk(Prepared[PermutationJob]):
+    """Does any permutation run of a job; parameters and errors as of the base class."""
 
-    Parameters
-    ----------
-    job : PermutationJob
-        What to prepare for.
-    n_threads : int
-        Threads that may call :meth:`work` at once.
-
-    Raises
-    ------
-    StoreError
-        If the store is not there, or is another.
-    BudgetError
-        If the worker's memory cannot hold a run.
-    """
-
-    def __init__(self, job: PermutationJob, n_threads: int) -> None:
-        self.job = job
+    def _prepare(self, n_threads: int) -> None:
+        job = self.job
         self._spec = spec = RunSpec.from_json(job.spec)
-        store = open_store(job.store, job.fingerprint, job.cache)
-        self._slots = Slots(job.memory_mb, needed_nbytes(spec, store, job.inputs), n_threads)
+        store = job.store.open()
+        self._slots = Slots(job.store.memory_mb, needed_nbytes(spec, store, job.inputs), n_threads)
         with store.unchanged():
             task = Task.of_run(spec, store, job.inputs)
         self._context = RunContext(store, task, self._slots.each_nbytes, 1)
@@ -111,9 +91,6 @@ class PermutationDesk:
             return best_of(*what, Books.nowhere(), "")
 
         return done_in_turn(self._slots, parts, one)
-
-    def close(self) -> None:
-        """Do nothing: each run closes what it opened."""
 
 
 def needed_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
@@ -151,16 +128,7 @@ def bests_from_workers(
     """
     check_cluster(spec)
     assert context.cluster is not None
-    place, cache = place_for_workers(context.store)
-    job = PermutationJob(
-        uuid4().hex[:8],
-        place,
-        context.store.fingerprint,
-        spec.to_json(),
-        context.cluster.worker_memory_mb,
-        cache,
-        context.task.inputs,
-        n_iterations,
-    )
+    store = WorkerStore.of(context.store, context.cluster.worker_memory_mb)
+    job = PermutationJob(new_token(), store, spec.to_json(), context.task.inputs, n_iterations)
     parts = [Part(number, None) for number in numbers]
     yield from from_workers(context.cluster, job, parts, "permutation runs", n_iterations, watch)

@@ -1,8 +1,16 @@
-"""A real S3 server on the loopback address: moto's, which `pip install 'moto[server]'` brings.
+"""Real servers of object storage on the loopback address: S3's protocol and Azure's.
 
-Slow, as the server brings forty packages and takes seconds to start; the same code is tried against
-a smaller web server in every run of the tests.
+S3 is moto's server, of `pip install 'moto[server]'`; Azure's is Azurite, the command `azurite-blob`
+of `npm install azurite`, with `pip install azure-storage-blob` to make a container. Slow, as the
+servers take seconds to start; the same code is tried against a smaller web server in every run of
+the tests.
 """
+
+import base64
+import shutil
+import socket
+import subprocess
+import time
 
 import pytest
 from run_cases import results_of
@@ -14,21 +22,18 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 pytest.importorskip("obstore")
-moto_server = pytest.importorskip("moto.server")
 pytestmark = pytest.mark.slow
 QUICK = {"judge": "probe", "q": 40, "memory_mb": 4000}
 
 
-@pytest.fixture
-def bucket(monkeypatch, tmp_path):
-    boto3 = pytest.importorskip("boto3")
+def s3(monkeypatch):
+    moto_server, boto3 = pytest.importorskip("moto.server"), pytest.importorskip("boto3")
     server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     url = "http://{}:{}".format(*server.get_host_and_port())
     settings = {
         "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key",
         "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ALLOW_HTTP": "true",
-        "SRS_OOC_CACHE_DIR": str(tmp_path / "cache"),
     }  # fmt: skip
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
@@ -37,7 +42,49 @@ def bucket(monkeypatch, tmp_path):
     server.stop()
 
 
-def test_a_store_is_made_on_s3_read_from_there_and_replaced(bucket, tmp_path):
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def az(monkeypatch):
+    blob = pytest.importorskip("azure.storage.blob")
+    command = shutil.which("azurite-blob")
+    if command is None:
+        pytest.skip("needs azurite-blob on the path")
+    account, key, port = "tester", base64.b64encode(b"of this test").decode(), free_port()
+    url = f"http://127.0.0.1:{port}/{account}"
+    monkeypatch.setenv("AZURITE_ACCOUNTS", f"{account}:{key}")
+    options = ("--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent")
+    with subprocess.Popen([command, "--blobPort", str(port), *options]) as server:
+        try:
+            monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", account)
+            monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", key)
+            monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", url)
+            wait_for(port)
+            blob.BlobServiceClient(url, credential=key).create_container("tables")
+            yield "az://tables/folder"
+        finally:
+            server.terminate()
+
+
+def wait_for(port):
+    for _ in range(600):
+        with socket.socket() as tried:
+            if tried.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError("the server did not start")
+
+
+@pytest.fixture(params=[s3, az], ids=["s3", "az"])
+def bucket(request, monkeypatch, tmp_path):
+    monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
+    yield from request.param(monkeypatch)
+
+
+def test_a_store_is_made_there_read_from_there_and_replaced(bucket, tmp_path):
     values, labels = noise_table(60, 400)
     local = srs_ooc.ingest(values.T, tmp_path / "t.zarr", target=labels)
     assert srs_ooc.ingest(values.T, f"{bucket}/t.zarr", target=labels) == local
