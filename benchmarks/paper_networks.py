@@ -6,9 +6,10 @@ processor seconds, on ``--networks``, with as many epochs as ``--epochs`` says (
 processor seconds of the same forests, ours and scikit-learn's, in turns, on one core; the same of
 tables of noise from 100 x 100 to 500 x 5,000; and a network of 5,000 genes x 500 rows under 512 MB:
 seconds a target, peak resident size from outside, and the whole extrapolated from the targets that
-were run.
+were run. With ``--only killed``, that network with ``--large-targets`` targets: twice, the second
+time killed half way and started again, and whether both files of edges have the same bytes.
 
-    python benchmarks/paper_networks.py --data FOLDER [--only table5|methods|time|sizes|large]
+    python benchmarks/paper_networks.py --data FOLDER [--only PART]
 
 FOLDER holds ``netK_expression.csv.gz`` (columns ``part``, G1 .. G100) and ``netK_gold.tsv.gz``
 (regulator, target, 0 or 1). Nothing else is read or downloaded.
@@ -225,28 +226,37 @@ def sizes(folder: Path, repeats: int, shapes: list[str]) -> None:
             )
 
 
-def large(folder: Path, n_targets: int, trees: int) -> None:
-    """Print seconds a target and the peak of a network of 5,000 genes x 500 rows under 512 MB."""
+def large_store(folder: Path) -> Path:
+    """Ingest a table of many genes, each of which follows one of 200; return its store."""
     n_genes, n_rows = LARGE
     rng = np.random.default_rng(0)
     values = rng.standard_normal((n_rows, n_genes), dtype=np.float32)
-    values[:, 200:] += values[:, rng.integers(0, 200, n_genes - 200)]  # each follows a regulator
+    values[:, 200:] += values[:, rng.integers(0, 200, n_genes - 200)]
     np.save(folder / "genes.npy", np.column_stack([values, np.arange(n_rows) % 2]))
-    store = folder / "genes.zarr"
-    srs_ooc.ingest(folder / "genes.npy", store, memory_mb=512)
+    srs_ooc.ingest(folder / "genes.npy", folder / "genes.zarr", memory_mb=512)
+    return folder / "genes.zarr"
+
+
+def large_command(folder: Path, n_targets: int, trees: int, way: tuple[str, str]) -> list[str]:
+    """Return the command of a network of the last ``n_targets`` genes, measured from outside."""
+    n_genes, _ = LARGE
     targets = folder / "targets.txt"
-    targets.write_text("".join(f"f{200 + i}\n" for i in range(n_targets)))
+    targets.write_text("".join(f"f{n_genes - 1 - i}\n" for i in range(n_targets)))
+    command = [sys.executable, "-m", "srs_ooc", "network", folder / "genes.zarr"]
+    asked = ["--targets", targets, "--ensemble", way[0], "--k", way[1], "--trees", trees]
+    limits = ["--threads", 1, "--memory-mb", 512]
+    return ["/usr/bin/time", "-f", "%U %S %M", *map(str, command + asked + limits)]
+
+
+def large(folder: Path, n_targets: int, trees: int) -> None:
+    """Print seconds a target and the peak of a network of 5,000 genes x 500 rows under 512 MB."""
+    n_genes, n_rows = LARGE
+    large_store(folder)
     print(f"{n_genes} genes x {n_rows} rows, {trees} trees a target, under 512 MB, one core")
     for ensemble, k in WAYS:
         out = folder / f"{ensemble}-{k}.csv"
-        command = [sys.executable, "-m", "srs_ooc", "network", store, "--targets", targets]
-        asked = ["--ensemble", ensemble, "--k", k, "--trees", trees, "--threads", 1, "--out", out]
-        done = subprocess.run(
-            ["/usr/bin/time", "-f", "%U %S %M", *map(str, command + asked)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        command = [*large_command(folder, n_targets, trees, (ensemble, k)), "--out", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         user, system, peak_kb = done.stderr.split()[-3:]
         each = (float(user) + float(system)) / n_targets
         print(
@@ -257,11 +267,39 @@ def large(folder: Path, n_targets: int, trees: int) -> None:
         )
 
 
+def killed(folder: Path, n_targets: int, trees: int) -> None:
+    """Print what a network shows as it works, and whether one killed half way ends the same."""
+    large_store(folder)
+    command = large_command(folder, n_targets, trees, ("forest", "sqrt"))
+    whole, again = folder / "whole.csv", folder / "again.csv"
+    start = time.monotonic()
+    done = subprocess.run(
+        [*command, "-v", "--out", str(whole)], capture_output=True, text=True, check=True
+    )
+    seconds = time.monotonic() - start
+    lines = done.stderr.splitlines()
+    user, system, peak_kb = map(float, lines[-1].split())
+    print(*lines[:3], "...", *lines[-4:-1], sep="\n")
+    print(
+        f"{n_targets} targets, {trees} trees: {seconds:.0f} s, {user + system:.0f} processor s, "
+        f"peak {peak_kb * 1024 / 1e6:.0f} MB"
+    )
+    begun = subprocess.Popen([*command[3:], "-v", "--out", str(again)], stderr=subprocess.DEVNULL)
+    time.sleep(seconds / 2)
+    begun.kill()
+    begun.wait()
+    done = subprocess.run(
+        [*command, "-v", "--out", str(again)], capture_output=True, text=True, check=True
+    )
+    print(f"killed after {seconds / 2:.0f} s; {done.stderr.splitlines()[0]}")
+    print(f"the same bytes: {whole.read_bytes() == again.read_bytes()}", flush=True)
+
+
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--only", choices=["table5", "methods", "time", "sizes", "large"])
+    parser.add_argument("--only", choices=["table5", "methods", "time", "sizes", "large", "killed"])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trees", type=int, default=100, help="of a target in Table 5")
     parser.add_argument("--methods", nargs="+", choices=list(OTHERS), default=list(OTHERS))
@@ -288,6 +326,8 @@ def main() -> None:
             sizes(folder, asked.repeats, asked.shapes)
         if asked.only in (None, "large"):
             large(folder, asked.large_targets, asked.large_trees)
+        if asked.only == "killed":
+            killed(folder, asked.large_targets, asked.large_trees)
 
 
 if __name__ == "__main__":

@@ -25,10 +25,21 @@ template <typename Code> struct CandidateScans {
     int32_t *places[2], *segment_of; // [n_root_rows] each, for best splits by sorting
     Code *node_lines;                // [NODE_LINES][TILE]
     const Deviations *deviations = nullptr; // of the node at hand, where it is searched with them
+    const bool by_bytes;                    // whether codes are copied by permutations of bytes
+    bool in_cells = false;                  // whether it can be searched by counting rows by code
     static constexpr int64_t NODE_LINES = 512; // nodes up to this size have their candidates' codes copied
 
     explicit CandidateScans(GrowJob &job)
-        : job(job), criterion{job.impurity, job.xlogx, job.root_scale}, width(1 + job.n_channels) {}
+        : job(job), criterion{job.impurity, job.xlogx, job.root_scale}, width(1 + job.n_channels),
+          by_bytes(can_permute(job)) {}
+
+    static bool can_permute([[maybe_unused]] const GrowJob &job) {
+#if defined(__AVX512BW__)
+        return sizeof(Code) == 1 && !job.tiled && job.n_rows <= ByteCopies::MOST && ByteCopies::is_there();
+#else
+        return false;
+#endif
+    }
 
     SRS_INLINE Code code(int64_t column, int64_t row) const {
         const Code *codes = static_cast<const Code *>(job.codes);
@@ -52,10 +63,10 @@ template <typename Code> struct CandidateScans {
                              const uint8_t *categories, const uint8_t *wanted, const int32_t *columns, int64_t first,
                              Split &best) const {
         if (deviations) {
-            const int64_t rest = columns ? TILE : job.n_columns - first;
-            const int n_lanes = static_cast<int>(rest < TILE ? rest : TILE);
+            const int n_lanes = lanes_in_use(columns, first);
             if (try_wide(scan, lines, n_lanes, low, high, hashes, categories, wanted, columns, first, best)) return;
         }
+        if (job.best && try_cells(scan, lines, high, hashes, categories, wanted, columns, first, best)) return;
         if (job.best) return try_best(scan, lines, low, high, hashes, categories, wanted, columns, first, best);
         alignas(64) int32_t bits[TILE];
         Drawn<Code> drawn;
@@ -81,15 +92,40 @@ template <typename Code> struct CandidateScans {
                              const uint32_t *hashes, const uint8_t *categories, const uint8_t *wanted,
                              const int32_t *columns, int64_t first, Split &best) const {
         if constexpr (sizeof(Code) == 1) {
-            if (!deviations || categories) return false;
-            Code highest = 0;
-            for (int l = 0; l < n_lanes; ++l) highest = high[l] > highest ? high[l] : highest;
-            if (highest == MISSING<Code>) return false;
+            if (!deviations || categories || any_missing(high, n_lanes)) return false;
             if (job.best) SortedLanes(scan, *deviations).search(lines, n_lanes, hashes, wanted, columns, first, best);
             else DrawnLanes{scan, *deviations}.search(lines, n_lanes, low, high, hashes, wanted, columns, first, best);
             return true;
         }
         return false;
+    }
+
+    // Search by counting rows by code, if that can be done.
+    template <typename Lines>
+    SRS_INLINE bool try_cells(const Scan &scan, const Lines lines, const Code *high, const uint32_t *hashes,
+                              const uint8_t *categories, const uint8_t *wanted, const int32_t *columns, int64_t first,
+                              Split &best) const {
+        if constexpr (sizeof(Code) == 1) {
+            const int n_lanes = lanes_in_use(columns, first);
+            if (!in_cells || categories || any_missing(high, n_lanes)) return false;
+            const int32_t *weights = job.n_channels == 2 ? scan.numbers[0] : nullptr;
+            const CellLanes lanes{scan, weights, scan.numbers[job.n_channels - 1], scan.scratch.cell_sums};
+            lanes.search(lines, n_lanes, hashes, wanted, columns, first, best);
+            return true;
+        }
+        return false;
+    }
+
+    // Lanes of a tile that are columns, not padding.
+    SRS_INLINE int lanes_in_use(const int32_t *columns, int64_t first) const {
+        const int64_t rest = columns ? TILE : job.n_columns - first;
+        return static_cast<int>(rest < TILE ? rest : TILE);
+    }
+
+    static SRS_INLINE bool any_missing(const Code *high, int n_lanes) {
+        Code highest = 0;
+        for (int l = 0; l < n_lanes; ++l) highest = high[l] > highest ? high[l] : highest;
+        return highest == MISSING<Code>;
     }
 
     // Whether a column of the node is looked at on its own.
@@ -301,8 +337,7 @@ template <typename Code> struct CandidateScans {
         uint8_t categories[TILE], used[TILE], any = 0;
         if (deviations) return try_few_columns(scan, node, wanted, best);
         const int64_t most = wanted < TILE ? wanted : TILE;
-        int64_t n = 0;
-        while (n < most && !draw.exhausted()) columns[n++] = draw.next();
+        const int64_t n = draw.take(columns, most);
         for (int64_t l = n; l < TILE; ++l) columns[l] = columns[0];
         for (int64_t l = 0; l < TILE; ++l) hashes[l] = feature_hashes[columns[l]];
         for (int64_t l = 0; categorical && l < TILE; ++l) any |= categories[l] = categorical[columns[l]];
@@ -322,15 +357,15 @@ template <typename Code> struct CandidateScans {
         alignas(64) uint32_t hashes[TILE] = {};
         alignas(64) Code low[TILE], high[TILE];
         uint8_t categories[TILE] = {}, used[TILE], any = 0;
-        const int64_t room = job.best ? Wide::KEYS : Wide::WIDTH, most = wanted < room ? wanted : room;
-        int64_t n = 0, n_varying = 0;
-        while (n < most && !draw.exhausted()) columns[n++] = draw.next();
+        const int64_t most = wanted < TILE ? wanted : TILE;
+        const int64_t n = draw.take(columns, most);
+        int64_t n_varying = 0;
         for (int64_t l = 0; l < n; ++l) hashes[l] = feature_hashes[columns[l]];
         for (int64_t l = 0; categorical && l < n; ++l) any |= categories[l] = categorical[columns[l]];
         copy_lines(node, columns, n);
         const NodeLines<Code> lines{node_lines};
         scan.range(lines, low, high);
-        for (int64_t l = 0; l < n; ++l) n_varying += low[l] != high[l];
+        for (int64_t l = 0; l < TILE; ++l) n_varying += (low[l] != high[l]) & (l < n);
         const uint8_t *kinds = any ? categories : nullptr;
         if (try_wide(scan, lines, static_cast<int>(n), low, high, hashes, kinds, nullptr, columns, 0, best)) return n_varying;
         for (int64_t l = 0; l < TILE; ++l) used[l] = l < n;
@@ -342,6 +377,12 @@ template <typename Code> struct CandidateScans {
     // Row by row: the columns are as many at each node, the rows are not, and a short loop's end is hard to guess.
     SRS_INLINE void copy_lines(const Node &node, const int32_t *columns, int64_t n) const {
         const int32_t *r = rows + node.start;
+#if defined(__AVX512BW__)
+        if constexpr (sizeof(Code) == 1) {
+            const ByteCopies copies{static_cast<const Code *>(job.codes), job.n_rows};
+            if (by_bytes && copies.is_faster(node.n)) return copies.copy(r, node.n, columns, n, node_lines);
+        }
+#endif
         const Code *codes = static_cast<const Code *>(job.codes), *from[TILE];
         const int64_t stride = job.tiled ? TILE : 1;
         for (int64_t l = 0; l < n; ++l) {
@@ -371,9 +412,15 @@ template <typename Code> struct CandidateScans {
         const Scan scan(job, criterion, f, node.key, own, scratches[0]);
         Deviations own_deviations;
         deviations = nullptr;
-        if (sizeof(Code) == 1 && criterion.impurity == VARIANCE && node.n <= most_wide()) {
-            own_deviations.set(f, job.n_channels == 2 ? own[0] : nullptr, own[job.n_channels - 1]);
-            if (job.best || !job.tiled || own_deviations.is_narrow) deviations = &own_deviations;
+        in_cells = false;
+        if (sizeof(Code) == 1 && criterion.impurity == VARIANCE) {
+            const int32_t *weights = job.n_channels == 2 ? own[0] : nullptr, *sums = own[job.n_channels - 1];
+            if (node.n <= most_wide()) {
+                own_deviations.set(f, weights, sums);
+                if (job.best || !job.tiled || own_deviations.is_narrow) deviations = &own_deviations;
+            } else {
+                in_cells = job.best && CellLanes::can_hold(f, weights, sums);
+            }
         }
         Split split;
         if (!job.tiled || by_column(node)) {

@@ -25,7 +25,9 @@ namespace {
 #include "wide.hpp"
 #include "drawn_lanes.hpp"
 #include "sorted_lanes.hpp"
+#include "cell_lanes.hpp"
 #include "candidates.hpp"
+#include "byte_copies.hpp"
 #include "recorder.hpp"
 #include "scans.hpp"
 // Subtrees small enough to be left to whichever thread is free.
@@ -309,7 +311,8 @@ template <typename Code> size_t carve_own(Grower<Code> &g, char *base) {
     g.column_codes = carver.take<Code>(job.n_root_rows);
     g.node_lines = carver.take<Code>(Grower<Code>::NODE_LINES * TILE);
     g.draw.order = carver.take<int32_t>(job.n_columns);
-    g.draw.swaps = carver.take<int32_t>(job.n_columns);
+    g.draw.drawn = carver.take<int32_t>(job.n_columns + CandidateDraw::MOST);
+    g.draw.columns = job.order;
     g.draw.n_columns = job.n_columns;
     return carver.used;
 }
@@ -341,7 +344,7 @@ template <typename Code> void Grower<Code>::prepare() {
     for (int64_t j = 0; j < job.n_columns; ++j)
         feature_hashes[j] = static_cast<uint32_t>(derive(job.tree_key, job.features[j]) >> 32);
     for (int64_t j = job.n_columns; j % TILE != 0; ++j) feature_hashes[j] = 0;
-    for (int64_t j = 0; j < this->padded(); ++j) real[j] = j < job.n_columns;
+    for (int64_t j = 0; job.tiled && j < this->padded(); ++j) real[j] = j < job.n_columns;
     if (!job.categorical) {
         categorical = nullptr;
         return;

@@ -16,6 +16,7 @@ from srs_ooc.networks.edge_params import EdgeTable
 from srs_ooc.networks.files import Edge, check_edge_file, write_edges
 from srs_ooc.networks.genes import GeneFiles, Genes, equal_columns, find_genes, names_of
 from srs_ooc.networks.joint_work import JointWork
+from srs_ooc.networks.labels import KnownNames
 from srs_ooc.networks.memory import Grant, grant, table_of, work_leases
 from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.networks.ranking import ranked
@@ -240,7 +241,7 @@ class _Work:
         )
 
     def _edges(self, book: EdgeBook) -> Iterator[list[Edge]]:
-        n_regulators, names = len(self.genes.regulators), self.store.names
+        n_regulators, known = len(self.genes.regulators), KnownNames(self.store.names)
         regulators = names_of(self.store, self.genes.regulators)
         targets = names_of(self.store, self.genes.targets)
         for edges in ranked(book.shards, self.grant.n_edges, self.request.top):
@@ -248,7 +249,7 @@ class _Work:
                 some = slice(start, start + WRITTEN_TOGETHER)
                 pairs = np.divmod(edges.places[some], n_regulators)
                 to, by = targets[pairs[0]].tolist(), regulators[pairs[1]].tolist()
-                text = {place: names[place] for place in {*to, *by}}
+                text = known.of({*to, *by})
                 yield [
                     (text[r], text[t], weight)
                     for r, t, weight in zip(by, to, edges.weights[some].tolist(), strict=True)

@@ -1,6 +1,7 @@
-"""The texts of a store: feature names and row ids, decoded one at a time."""
+"""The texts of a store: feature names and row ids, decoded as they are asked for."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from srs_ooc.store.small_arrays import SmallFile, check_size, length_of, verify_
 from srs_ooc.store.validation import damaged
 
 _BLOCK, _BLOCK_NBYTES = 1 << 14, 1 << 20
+_TOGETHER = 1 << 9
 
 
 def text_of(data: bytes, file: Path) -> str:
@@ -68,6 +70,22 @@ class Names:
             raise IndexError(f"expected an index in 0 .. {len(self) - 1}, found {index}")
         start, stop = self._ends(index, 2).tolist()
         return self._bytes.bytes(start, stop)
+
+    def several(self, indices: Iterable[int]) -> dict[int, str]:
+        """Return texts by index; those that lie near each other are read together."""
+        found: dict[int, str] = {}
+        for _, some in groupby(sorted(set(indices)), lambda index: index // _TOGETHER):
+            near = list(some)
+            first = near[0]
+            ends: list[int] = self._ends(first, near[-1] - first + 2).tolist()
+            if ends[-1] - ends[0] > _BLOCK_NBYTES:
+                found.update((index, self[index]) for index in near)
+                continue
+            blob = self._bytes.bytes(ends[0], ends[-1])
+            for index in near:
+                start, stop = (end - ends[0] for end in ends[index - first : index - first + 2])
+                found[index] = text_of(blob[start:stop], self._bytes.file)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         for text in self.texts():

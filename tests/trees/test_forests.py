@@ -87,7 +87,7 @@ def test_trees_of_a_sample_count_by_what_they_decrease_of_all_rows():
 
 @pytest.mark.parametrize("isa", instruction_sets())
 @pytest.mark.parametrize("splitter", ["best", "random"])
-@pytest.mark.parametrize("n_rows", [2, 31, 33, 65, 129, 257])
+@pytest.mark.parametrize("n_rows", [2, 31, 33, 65, 129, 257, 400])
 def test_nodes_equal_the_twin_whatever_registers_and_tables_hold_their_rows(isa, splitter, n_rows):
     rng = np.random.default_rng(n_rows)
     codes = rng.integers(0, 254, (35, n_rows)).astype(np.uint8)
@@ -101,6 +101,26 @@ def test_nodes_equal_the_twin_whatever_registers_and_tables_hold_their_rows(isa,
     features = np.arange(35, dtype=np.uint32)[::-1].copy()
     for k, least in ((ALL, 1), (6, 2), (33, 1)):
         limits = TreeLimits(k, 4, least, impurity="variance", splitter=splitter)
+        expected = reference.grow_on(codes, rows, features, 9, limits).importance
+        for tiled in (False, True):
+            block = block_of(codes, tiled=tiled)
+            grown = grow_forest(block, features, rows, 9, limits, isa, trees=range(1))
+            np.testing.assert_array_equal(grown.importance, expected)
+
+
+@pytest.mark.parametrize("isa", instruction_sets())
+@pytest.mark.parametrize("weight", [None, 1.0, 1000.0])  # with the last one sums are above a cell's
+def test_nodes_of_many_rows_equal_the_twin_however_rows_are_counted_by_code(isa, weight):
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, 254, (70, 300)).astype(np.uint8)
+    codes[3:6] %= 2
+    codes[6:8] = codes[0]
+    codes[8] = 7
+    weights = None if weight is None else weight * (np.arange(300) % 4 + 1.0)
+    rows = TrainingRows.of(Response.targets(rng.standard_normal(300), weights), "variance")
+    features = np.arange(70, dtype=np.uint32)
+    for k, least in ((ALL, 1), (30, 1), (30, 20)):
+        limits = TreeLimits(k, 2, least, impurity="variance", splitter="best")
         expected = reference.grow_on(codes, rows, features, 9, limits).importance
         for tiled in (False, True):
             block = block_of(codes, tiled=tiled)

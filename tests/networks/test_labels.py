@@ -1,0 +1,49 @@
+"""Names of genes are read together, once where they fit, and are the store's."""
+
+import numpy as np
+import pytest
+
+import srs_ooc
+from srs_ooc.networks import labels
+from srs_ooc.networks.labels import KnownNames
+from srs_ooc.store import names as store_names
+from srs_ooc.store.opening import open_store
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("names")
+    header = [f"g{'é' * (i % 7)}{i}" for i in range(1100)]
+    lines = [",".join([*header, "y"]), *(",".join(["1"] * 1100 + [y]) for y in "abab")]
+    (folder / "t.csv").write_text("\n".join(lines), encoding="utf-8")
+    srs_ooc.ingest(folder / "t.csv", folder / "t.zarr", target="y")
+    return open_store(folder / "t.zarr").names
+
+
+@pytest.mark.parametrize("most_nbytes", [1 << 20, 40])  # with the latter, far ones are read alone
+def test_names_read_together_are_those_read_one_by_one(names, monkeypatch, most_nbytes):
+    monkeypatch.setattr(store_names, "_BLOCK_NBYTES", most_nbytes)
+    for count in (0, 1, 40, 1100):
+        some = np.random.default_rng(count).choice(1100, count, replace=False).tolist()
+        assert names.several(some) == {i: names[i] for i in some}
+
+
+class Counting:
+    def __init__(self, names):
+        self.names, self.n_read = names, 0
+
+    def several(self, places):
+        self.n_read += len(places)
+        return self.names.several(places)
+
+
+def test_names_that_fit_are_read_once_and_no_more_are_kept_than_that(names, monkeypatch):
+    counting = Counting(names)
+    known = KnownNames(counting)
+    for places in ({1, 2}, {2, 3}, {1, 2, 3}):
+        assert {i: known.of(places)[i] for i in places} == {i: names[i] for i in places}
+    assert counting.n_read == 3
+    monkeypatch.setattr(labels, "MOST_KNOWN", 4)
+    assert set(known.of({3, 4})) == {1, 2, 3, 4}
+    assert set(known.of({5, 6})) == {5, 6}
+    assert set(known.of({*range(10)})) == {*range(10)}
