@@ -169,13 +169,17 @@ def estimated_speed(
 def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
     """Return an estimate from the one subspace that the model was tried on."""
     spec = subject.spec
-    seconds = trial_of(spec, subject.shape).seconds
+    seconds, how = trial_of(spec, subject.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
+    if spec.method.judges_candidates:
+        n_models = spec.fits(subject.shape.n_candidates).n_models
+        seconds *= n_models
+        how += f", times {n_models:,.0f} models an iteration, the most there can be"
     return Speed(
         seconds / memory.n_workers,
         False,
-        f"{spec.model.model} on one made-up subspace; workers: {memory.n_workers}",
+        f"{spec.model.model} on one {how}; workers: {memory.n_workers}",
     )
 
 

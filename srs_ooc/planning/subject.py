@@ -68,7 +68,7 @@ class Subject:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the method has to say of such a run before it starts."""
-        return self.spec.method.notes(self.spec.sampler, self.shape.n_candidates)
+        return self.spec.notes(self.shape.n_candidates)
 
     @property
     def codes_nbytes(self) -> int:

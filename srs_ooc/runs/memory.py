@@ -137,10 +137,15 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
     UsageError
         If there is no such estimator, or it refuses its parameters.
     """
+    judges = spec.method.judges_candidates
     return tried(
         spec.model,
         TrialShape(
-            shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_values
+            shape.n_rows,
+            spec.fits(shape.n_candidates).n_columns if judges else spec.n_columns,
+            shape.n_classes,
+            shape.code_nbytes,
+            shape.n_values,
         ),
     )
 
