@@ -17,11 +17,11 @@ from srs_ooc.trees.response import Response
 from srs_ooc.trees.tree import TreeLimits
 
 GIVEN_UP = np.inf
-"""Loss of a subset that is not the best: its first splits alone may lose more than another's all."""
+"""Loss of a subset that is not the best."""
 _NO_TARGETS = np.zeros(0, np.int32)
 
 LossOf = Callable[[NDArray[np.int32], RowSplit, int], float]
-"""``loss_of(places, split, number)``: the summed loss of a model on the rows that a split predicts."""
+"""``loss_of(places, split, number)``: the summed loss of a model on the rows predicted."""
 Predict = Callable[[NDArray[np.int32], RowSplit, int], NDArray[np.float64]]
 """``predict(places, split, number)``: shares or means of the rows that a split predicts."""
 
@@ -106,8 +106,9 @@ def judge_all_at_once(
 def judge_one_by_one(
     candidates: Candidates, response: Response, predict: Predict
 ) -> tuple[NDArray[np.float64], int]:
-    """Return the mean loss of each candidate, infinite unless it is the least, and how many models
-    were fitted: by ``predict``.
+    """Return the mean loss of each candidate, and how many models ``predict`` fitted.
+
+    Losses are infinite unless they are the least.
     """
 
     def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:

@@ -207,7 +207,7 @@ def test_groups_of_rows_are_held_out_whole(tmp_path):
         ({"model": "knn", "q": 16}, "fewer than the 16 features"),
         ({"model": "knn", "method": "srs", "model_importance": "subspaces"}, "share one score"),
         ({"model": "knn", "method": "prs", "model_folds": 3, "q": None}, "scores and folds of its"),
-        ({"model": "knn", "method": "rase", "model_folds": 3, "q": None}, "scores and folds of its"),
+        ({"model": "knn", "method": "rase", "model_folds": 3, "q": None}, "scores and folds"),
         ({"model": "knn", "model_folds": 100}, None),
         ({"model": "forest"}, "found 'forest'"),
         ({"model": "knn", "model_params": "[]"}, "expected a JSON object"),
