@@ -18,7 +18,7 @@ from srs_ooc.evidence.params import (
 )
 from srs_ooc.learners.model_params import LEADERS, TREE_MODEL, ModelParams
 from srs_ooc.learners.params import TreeParams
-from srs_ooc.samplers.method import Fits, Method, method_names, method_of
+from srs_ooc.samplers.method import Method, method_names, method_of
 from srs_ooc.trees.tree import TreeLimits
 
 JUDGES: dict[str, type[Params]] = {
@@ -275,24 +275,6 @@ class RunSpec:
     def n_columns(self) -> int:
         """Columns of a block: those of a subspace, and the probe where there is one."""
         return self.subspace_size + isinstance(self.judging, ProbeParams)
-
-    def fits(self, n_candidates: int) -> Fits:
-        """Return what an iteration fits, of ``n_candidates`` features that may be drawn."""
-        return self.method.fits(self.sampler, self.n_items(n_candidates), self.subspace_size)
-
-    def notes(self, n_candidates: int) -> tuple[str, ...]:
-        """Return what is worth saying before such a run starts."""
-        notes = self.method.notes(self.sampler, n_candidates)
-        if self.model.is_tree or not self.method.judges_candidates:
-            return notes
-        ends = self.method.most_iterations(self.sampler, n_candidates, self.subspace_size)
-        n_models = (ends[0] if ends else 1) * self.fits(n_candidates).n_models
-        return (
-            *notes,
-            f"--model {self.model.model}: up to {n_models:,.0f} models are fitted, a library call "
-            "or two each; `srs-ooc plan` tries one and says how long that takes. Fewer --rounds, "
-            "--candidates or --models take less.",
-        )
 
     def make_judge(self) -> Judge | None:
         """Return the relevance test by which features enter F; None where it has none."""
