@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,10 @@ from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.base.seeds import key_of
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.base import Columns
+from srs_ooc.learners.estimators import EstimatorLearner
+from srs_ooc.learners.fitted import Target
+from srs_ooc.learners.model_params import TREE, TREE_MODEL
+from srs_ooc.learners.pinned import one_thread
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.samplers.method import Ground, method_of
 from srs_ooc.trees.block import Block
@@ -29,38 +34,60 @@ N_COMPARED = 30
 """Subspaces that scikit-learn judges too."""
 
 
-def run_file(path: Path, relevant: list[int], rounds: int) -> dict[str, float]:
-    """Run one file with the paper's options but for the rounds; return what it came to."""
-    problem = Problem(path)
+def run_file(
+    path: Path, relevant: list[int], options: dict[str, int], model: str
+) -> dict[str, float]:
+    """Run one file with the paper's options but for some; return what it came to."""
+    if model != TREE:
+        with one_thread():
+            return _run(Problem(path), relevant, options, model)
+    return _run(Problem(path), relevant, options, model)
+
+
+def _run(
+    problem: Problem, relevant: list[int], options: dict[str, int], model: str
+) -> dict[str, float]:
     seen, p = problem.seen(), len(problem.codes)
-    judge = Judge(problem, seen)
-    begun, sampler = time.process_time(), make_sampler(problem, seen, rounds)
+    judge = Judge(problem, seen, model)
+    begun, sampler = time.process_time(), make_sampler(problem, seen, options)
     iteration = 0
     while not sampler.done(iteration):
         sampler.absorb(iteration, judge.fit(sampler.propose(iteration, 0), iteration))
         iteration += 1
     seconds = time.process_time() - begun
-    limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
-    rows = TrainingRows.of(problem.padded(seen), problem.impurity)
-    grower = Grower(problem, TreeLearner(rows, limits, p))
+    grower = Grower(problem, learner_of(problem, seen, model, problem.padded(seen)))
     said = [grower.on_test_rows(Subspace(own), t) for t, own in enumerate(sampler.best)]
     is_relevant = np.isin(np.arange(p), relevant)
-    return {
+    found = {
         "score": problem.score(np.stack(said), seen.center),
         "ap": float(average_precision_score(is_relevant, sampler.score)),
         "size": float(np.mean([len(own) for own in sampler.best])),
         "best_round": sampler.best_round + 1,
         "seconds": seconds,
-    } | speeds(problem, judge, make_sampler(problem, seen, 1).propose(0, 0))
+    }
+    if model == TREE:
+        found |= speeds(problem, judge, make_sampler(problem, seen, options).propose(0, 0))
+    return found
 
 
-def make_sampler(problem: Problem, seen: Response, rounds: int) -> Any:
+def learner_of(problem: Problem, seen: Response, model: str, response: Response) -> Any:
+    """Return what fits models on the rows of ``response``, which are the first of the problem's."""
+    p, n_rows = len(problem.codes), len(response.labels)
+    if model == TREE:
+        limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
+        return TreeLearner(TrainingRows.of(response, problem.impurity), limits, p, candidates=True)
+    y = problem.y[:n_rows]
+    target = Target(y, 1) if problem.is_regression else Target(y.astype(np.int32), 2)
+    return EstimatorLearner(replace(TREE_MODEL, model=model), target, center=seen.center or 0.0)
+
+
+def make_sampler(problem: Problem, seen: Response, options: dict[str, int]) -> Any:
     """Return the sampler with the paper's options; D follows from the training rows alone."""
     method, p = method_of("rase"), len(problem.codes)
     table = SimpleNamespace(
         n_rows=problem.n_train, n_candidates=p, n_classes=1 if problem.is_regression else 2
     )
-    params = method.params.settle({"rounds": rounds, "validation": "by place"}, table)
+    params = method.params.settle(options | {"validation": "by place"}, table)
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
     ground = Ground(p, p, None, p, 1, key_of(0, 1), Tally(p), response=seen, validation=held_out)
     return method.make(params, ground)
@@ -69,15 +96,14 @@ def make_sampler(problem: Problem, seen: Response, rounds: int) -> Any:
 class Judge:
     """Judges subspaces on the rows before the test, as a run does."""
 
-    def __init__(self, problem: Problem, seen: Response) -> None:
+    def __init__(self, problem: Problem, seen: Response, model: str = TREE) -> None:
         p = len(problem.codes)
         self._codes = problem.codes[:, : problem.n_seen]
         self._block = Block(p, problem.n_seen, 2, tiled=False)
         self._columns = self._block.codes.view(np.uint16)[: self._codes.size]
         self._seen = seen
         self._limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
-        rows = TrainingRows.of(seen, problem.impurity)
-        self._learner = TreeLearner(rows, self._limits, p, candidates=True)
+        self._learner = learner_of(problem, seen, model, seen)
 
     def n_trees(self, subspace: Subspace) -> int:
         """Judge the candidates of a subspace; return how many trees that took."""

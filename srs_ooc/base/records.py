@@ -116,7 +116,7 @@ class Outcome:
     trees : tuple of bytes
         The trees themselves, where the run keeps its trees.
     losses : float64 (n_candidates,) or None
-        Mean held-out loss of each candidate; infinite where another is better for certain.
+        Mean held-out loss of each candidate; infinite where another is better.
     predictions : float32 (n_candidates, n_predicted, n_outputs) or None
         Class shares, or one number, of each predicted row of the split.
     """

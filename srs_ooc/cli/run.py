@@ -29,6 +29,7 @@ from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options, RunSpec
+from srs_ooc.runs.spec.base_models import notes_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote.cache import CacheOptions
 from srs_ooc.store.store import Store
@@ -160,7 +161,7 @@ def resume_command(
 def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
     spec, excluded = spec_of(ledger), ledger.input("excluded", "<u4")
     n_candidates = store.n_features - (0 if excluded is None else len(excluded))
-    for note in spec.method.notes(spec.sampler, n_candidates):
+    for note in notes_of(spec, n_candidates):
         say(note, err=True)
     if spec.draw_block > 1 and not is_given:
         why = "the store is larger than the cap; `--draw-block 1` is the paper's way"

@@ -46,6 +46,10 @@ class DecodedBlock:
         values[~is_known] = 0.0
         return cls(values, is_known)
 
+    def only(self, columns: NDArray[np.integer]) -> "DecodedBlock":
+        """Return some of the columns."""
+        return DecodedBlock(self.values[:, columns], self.is_known[:, columns])
+
     def standardised(
         self, fitted: NDArray[np.integer], held: NDArray[np.integer]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

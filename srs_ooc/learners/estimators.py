@@ -5,15 +5,16 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Iteration, Outcome, RowSplit
+from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.decoding import DecodedBlock
 from srs_ooc.learners.fitted import FittedModel, Target
 from srs_ooc.learners.model_params import PERMUTATION, ModelParams
 from srs_ooc.learners.pinned import pin_worker
-from srs_ooc.samplers.base import IMPORTANCE, PREDICTIONS
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees.block import Block
+from srs_ooc.trees.subsets import judge_in_turn
 from srs_ooc.trees.tree import IMPORTANCE_BITS
 
 _PERMUTED = 1 << 32
@@ -26,8 +27,8 @@ class EstimatorLearner:
     The importance of a feature is how much less the model of its subspace loses than no model, the
     same for all features of the subspace; or how much more it loses where the feature's held-out
     values are permuted. Where a subspace splits the rows itself, a model is fitted on some of them
-    and predicts others, and there is no importance. Losses are of whole
-    subspaces: candidates, parts of one, are not judged.
+    and predicts others, and there is no importance. Where it holds candidates, parts of its
+    columns, each is judged by what models of it lose on the rows that they were not fitted on.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class EstimatorLearner:
         What is taken off predicted numbers for a sampler.
     """
 
-    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE, PREDICTIONS})
+    provides: ClassVar[frozenset[str]] = frozenset({IMPORTANCE, LOSS, PREDICTIONS})
     tiled: ClassVar[bool] = False
 
     def __init__(
@@ -79,6 +80,8 @@ class EstimatorLearner:
         pin_worker()
         features, split = iteration.features, iteration.subspace.split
         table = DecodedBlock.of(block, len(features))
+        if iteration.subspace.candidates is not None:
+            return self._judge(table, features, iteration.subspace.candidates, iteration.tree_key)
         if split is not None:
             return self._split(table, features, split, iteration.tree_key)
         loss, rises = self._cross_validated(table, features, iteration.tree_key)
@@ -110,6 +113,20 @@ class EstimatorLearner:
             losses=np.array([loss]),
             predictions=(said - self._center)[None].astype(np.float32),
         )
+
+    def _judge(
+        self, table: DecodedBlock, features: NDArray[np.uint32], candidates: Candidates, key: int
+    ) -> Outcome:
+        """Return the mean held-out loss of each candidate; all have the same keys."""
+
+        def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
+            own = derive(key, number)
+            model, rest = self._fitted(table.only(places), split.fitted, split.predicted, own)
+            return float(self.target.errors(model.predict(rest), split.predicted).sum())
+
+        losses, _ = judge_in_turn(candidates, summed)
+        losses /= sum(len(split.predicted) for split in candidates.splits)
+        return Outcome(features, np.zeros(len(features), np.int64), losses=losses)
 
     def _cross_validated(
         self, table: DecodedBlock, features: NDArray[np.uint32], key: int

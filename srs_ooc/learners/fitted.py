@@ -62,6 +62,21 @@ class Target:
         losses: NDArray[np.float64] = np.nan_to_num(found, nan=LARGEST_LOSS)
         return np.minimum(losses, LARGEST_LOSS)
 
+    def errors(
+        self, predicted: NDArray[np.float64], rows: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """Return the squared error of each row, or 1 where its class is not the likeliest.
+
+        Of equally likely classes the first is said.
+        """
+        known = self.values[rows]
+        if self.is_regression:
+            off = predicted[:, 0] - known
+            squared: NDArray[np.float64] = np.nan_to_num(off * off, nan=np.inf)
+            return squared
+        wrong: NDArray[np.float64] = (predicted.argmax(1) != known).astype(np.float64)
+        return wrong
+
 
 class FittedModel:
     """An estimator fitted on standardised rows.

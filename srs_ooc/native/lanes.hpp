@@ -1,13 +1,7 @@
 // One code of each feature of a tile, in as many registers as the instruction set needs.
 // Included by trees.cpp only, inside its namespace: every clone has its own copy.
 
-#if defined(__AVX512BW__)
-#define SRS_VECTOR_NBYTES 64
-#elif defined(__AVX2__)
-#define SRS_VECTOR_NBYTES 32
-#else
-#define SRS_VECTOR_NBYTES 16
-#endif
+#include "registers.hpp"
 
 template <typename Code> struct Register;
 template <> struct Register<uint8_t> {

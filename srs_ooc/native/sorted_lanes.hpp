@@ -83,19 +83,8 @@ struct SortedLanes {
         }
     };
 
-    // Batcher's merge exchange, of all lanes at once.
-    SRS_INLINE void sort() {
-        const int64_t n = scan.facts.n;
-        int64_t top = 1;
-        while (2 * top < n) top *= 2;
-        for (int64_t p = top; p > 0; p /= 2)
-            for (int64_t q = top, r = 0, d = p;; d = q - p, q /= 2, r = p) {
-                for (int64_t block = r; block < n - d; block += 2 * p) {
-                    const int64_t end = block + p < n - d ? block + p : n - d;
-                    for (int64_t i = block; i < end; ++i) exchange(i, i + d);
-                }
-                if (q == p) break;
-            }
+    SRS_INLINE void sort() { // all lanes at once
+        merge_exchange(scan.facts.n, [&](int64_t low, int64_t high) { exchange(low, high); });
     }
 
     SRS_INLINE void exchange(int64_t low, int64_t high) {

@@ -5,6 +5,10 @@
 // As there, nothing allocates, and no inline library function is used.
 #include "subsets.hpp"
 #include "hash.hpp"
+#include <type_traits>
+#if defined(__AVX2__)
+#include <immintrin.h> // inlined always: no clone can get another's
+#endif
 
 namespace srs {
 namespace SRS_ISA {
@@ -13,14 +17,14 @@ namespace {
 #define SRS_INLINE inline __attribute__((always_inline))
 
 constexpr uint32_t TIE_FACTOR = 0x9E3779B1u; // as in best.hpp
-constexpr int64_t FEW_ROWS = 12; // up to here a node's places are scored one by one
 constexpr double GIVEN_UP = __builtin_inf();
+constexpr double MORE = 1.0 + 0x1p-30; // than rounding adds to a sum of losses in another order
 
-SRS_INLINE int32_t bits_of(float x) {
-    int32_t bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
+#include "registers.hpp"
+#include "subset_lanes.hpp"
+#include "subset_rows.hpp"
+#include "subset_places.hpp"
+#include "subset_classes.hpp"
 
 struct Carver {
     char *base;
@@ -35,51 +39,63 @@ struct Carver {
 struct Node {
     int32_t start, n, held, n_held, depth; // its rows, those to predict
     uint64_t key;
-    double total;                          // of its targets
-};
-
-struct Found { // as Split of scores.hpp, with the rows that go left
-    int32_t bits = -1, n_left = 0;
-    uint32_t tie = 0;
-    int64_t member = -1;
+    int64_t total;                         // of its numbers
 };
 
 template <typename Code> struct SubsetTrees {
     SubsetJob &job;
     const Code *codes;
-    const int64_t n_classes;
+    const int32_t *numbers; // [n_rows] targets, or two classes as 0 and 1; null where there are more classes
     // Of the subset and split at hand.
     const int32_t *places;
     int64_t n_members;
+    double loss;            // of the tree at hand so far
+    bool is_few_taken;      // nodes of few rows are searched in lanes
+    SubsetLanes lanes;
+    RowSet row_set;
+    Places scored;
+    ClassPlaces of_classes;
     // Scratch.
     uint16_t *orders;  // [largest][most_fitted] rows of each column by code; a node's lie together
+    uint16_t *few;     // [most_fitted] rows of nodes of few rows
     uint16_t *spare;   // [most_fitted]
-    uint8_t *left;     // [n_rows]
     uint16_t *held, *held_spare; // [most_predicted] places among the predicted rows
-    double *sums, *errors;       // [most_fitted], [most_predicted]
-    int32_t *counts;   // [most_fitted]
-    int32_t *bits;     // [most_fitted]
-    uint32_t *hashes;  // [largest]
+    double *errors;    // [most_predicted]
     Node *stack;       // [most_fitted]: each row of a tree is in one node that waits
-    int64_t *turns;    // [n_subsets]
-    int64_t totals[MOST_CLASSES];
+    int64_t *turns, *split_turns; // [n_subsets], [n_splits] in which order they are looked at
+    double *split_losses; // [n_splits]
 
-    explicit SubsetTrees(SubsetJob &job) : job(job), codes(static_cast<const Code *>(job.codes)), n_classes(job.n_classes) {}
+    explicit SubsetTrees(SubsetJob &job) : job(job), codes(static_cast<const Code *>(job.codes)) {
+        numbers = job.targets ? job.targets : job.n_classes == 2 ? job.labels : nullptr;
+        scored.numbers = numbers;
+        scored.twice = lanes.twice = !job.targets;
+        lanes.min_leaf = static_cast<int32_t>(job.min_samples_leaf);
+        lanes.n_classes = of_classes.n_classes = job.n_classes;
+        of_classes.labels = job.labels;
+    }
 
     size_t carve(char *base) {
         Carver carver{base};
-        orders = carver.take<uint16_t>(job.largest * job.most_fitted);
-        spare = carver.take<uint16_t>(job.most_fitted + 32);
-        left = carver.take<uint8_t>(job.n_rows);
+        const int64_t n = job.n_rows + job.most_fitted + 2 * Places::SPARE;
+        const int64_t most_lanes = (job.largest + SubsetLanes::WIDTH - 1) / SubsetLanes::WIDTH * SubsetLanes::WIDTH;
+        orders = carver.take<uint16_t>(job.largest * job.most_fitted + job.n_rows);
+        few = carver.take<uint16_t>(job.most_fitted);
+        spare = carver.take<uint16_t>(n);
+        row_set.use(carver.take<uint8_t>(job.n_rows), job.n_rows);
         held = carver.take<uint16_t>(job.most_predicted);
         held_spare = carver.take<uint16_t>(job.most_predicted);
-        sums = carver.take<double>(job.most_fitted);
         errors = carver.take<double>(job.most_predicted);
-        counts = carver.take<int32_t>(job.most_fitted);
-        bits = carver.take<int32_t>(job.most_fitted);
-        hashes = carver.take<uint32_t>(job.largest);
+        scored.wide_sums = carver.take<double>(n);
+        scored.expected = carver.take<double>(n);
+        scored.sums = of_classes.counts = carver.take<int32_t>(n);
+        scored.rough = of_classes.bits = carver.take<int32_t>(n);
+        scored.inverse = of_classes.scores = carver.take<float>(n);
+        lanes.hashes = carver.take<uint32_t>(most_lanes);
+        lanes.lines = carver.take<uint16_t>(job.n_rows * most_lanes);
         stack = carver.take<Node>(job.most_fitted + 1);
         turns = carver.take<int64_t>(job.n_subsets);
+        split_turns = carver.take<int64_t>(job.n_splits);
+        split_losses = carver.take<double>(job.n_splits);
         return carver.used;
     }
 
@@ -87,117 +103,79 @@ template <typename Code> struct SubsetTrees {
     SRS_INLINE uint16_t *order_of(int64_t member, const Node &node) const {
         return orders + member * job.most_fitted + node.start;
     }
+    SRS_INLINE bool is_few(const Node &node) const { return is_few_taken && node.n <= SubsetLanes::MOST; }
+
+    // ---- a subset, a split ---------------------------------------------------------------------
+
+    SubsetTrees &of_subset(int64_t s) {
+        places = job.places + job.bounds[s];
+        n_members = job.bounds[s + 1] - job.bounds[s];
+        lanes.n_lanes = (n_members + SubsetLanes::WIDTH - 1) / SubsetLanes::WIDTH * SubsetLanes::WIDTH;
+        const int64_t n_more = lanes.n_lanes - n_members;
+        for (int64_t row = 0; row < job.n_rows; ++row) {
+            uint16_t *line = lanes.lines + row * lanes.n_lanes;
+            for (int64_t m = 0; m < n_members; ++m) line[m] = column(m)[row];
+            for (int64_t m = 0; m < n_more; ++m) line[n_members + m] = 0;
+        }
+        for (int64_t m = 0; m < n_more; ++m) lanes.hashes[n_members + m] = 0;
+        return *this;
+    }
 
     // Rows of each column by code, each as often as it is fitted on.
     void fill_orders(const uint16_t *times, int64_t n_fitted) {
+        row_set.set(times, job.n_rows);
         for (int64_t m = 0; m < n_members; ++m) {
-            const uint16_t *from = job.sorted + places[m] * job.n_rows;
             uint16_t *to = orders + m * job.most_fitted;
-            for (int64_t i = 0, n = 0; n < n_fitted; ++i) {
-                const uint16_t row = from[i];
-                to[n] = row; // a row that is not fitted on is written over
-                n += times[row] != 0;
-                for (int32_t more = int32_t(times[row]) - 1; more > 0; --more) to[n++] = row;
+            const int64_t n_rows = row_set.part(job.sorted + places[m] * job.n_rows, job.n_rows, to, spare);
+            for (int64_t i = n_rows, at = n_fitted; i < at;) { // the last ones first: they go further back
+                const uint16_t row = to[--i];
+                for (int32_t more = times[row]; more > 0; --more) to[--at] = row;
             }
         }
     }
 
-    // ---- scores: operation by operation as scores.hpp ------------------------------------------
-
-    // Of every place between neighbours: sum over i < n - 1 of what goes left there.
-    SRS_INLINE void score_targets(const uint16_t *order, int64_t n, double total) {
-        int64_t sum = 0; // below 2**53: exact as a double
-        for (int64_t i = 0; i + 1 < n; ++i) sums[i] = static_cast<double>(sum += job.targets[order[i]]);
-        const double all = static_cast<double>(n);
-        for (int32_t i = 0; i < static_cast<int32_t>(n) - 1; ++i) {
-            const float d = static_cast<float>(sums[i] * all - total * static_cast<double>(i + 1));
-            const float sides = static_cast<float>(i + 1) * static_cast<float>(static_cast<int32_t>(n) - i - 1);
-            bits[i] = bits_of(d * d / sides);
+    // How large the sums of numbers get says by what they are added up.
+    void choose_sums(const uint16_t *rows, int64_t n) {
+        int64_t all = 0, largest = 0;
+        for (int64_t i = 0; numbers && i < n; ++i) {
+            const int64_t number = numbers[rows[i]], size = number < 0 ? -number : number;
+            all += size;
+            largest = size > largest ? size : largest;
         }
-    }
-
-    SRS_INLINE void score_classes(const uint16_t *order, int64_t n) {
-        const int32_t all = static_cast<int32_t>(n);
-        float *scores = reinterpret_cast<float *>(sums);
-        for (int32_t i = 0; i < all - 1; ++i) scores[i] = 0.0f;
-        int64_t n_present = 0;
-        for (int64_t k = 0; k < n_classes; ++k) n_present += totals[k] != 0;
-        for (int64_t k = 0; k < n_classes; ++k) {
-            const int32_t whole = static_cast<int32_t>(totals[k]);
-            if (whole == 0) continue;
-            int32_t count = 0;
-            for (int32_t i = 0; i < all - 1; ++i) counts[i] = count += job.labels[order[i]] == k;
-            for (int32_t i = 0; i < all - 1; ++i) {
-                const float d = static_cast<float>(counts[i] * all - whole * (i + 1));
-                scores[i] = scores[i] + d * d;
-            }
-            if (n_present != 2) continue;
-            for (int32_t i = 0; i < all - 1; ++i) scores[i] = scores[i] + scores[i]; // the other's D is minus this one's
-            break;
-        }
-        for (int32_t i = 0; i < all - 1; ++i)
-            bits[i] = bits_of(scores[i] / (static_cast<float>(i + 1) * static_cast<float>(all - i - 1)));
-    }
-
-    // The score of one place of a small node, as above.
-    SRS_INLINE int32_t score_of(int32_t n_left, int32_t n, double sum, double total, const int32_t *lefts) const {
-        const float sides = static_cast<float>(n_left) * static_cast<float>(n - n_left);
-        if (job.targets) {
-            const float d = static_cast<float>(sum * static_cast<double>(n) - total * static_cast<double>(n_left));
-            return bits_of(d * d / sides);
-        }
-        float score = 0.0f;
-        for (int64_t k = 0; k < n_classes; ++k) {
-            const float d = static_cast<float>(lefts[k] * n - static_cast<int32_t>(totals[k]) * n_left);
-            score = score + d * d; // of a class that is absent: plus 0
-        }
-        return bits_of(score / sides);
+        scored.is_narrow = all < int64_t(1) << 31;
+        is_few_taken = largest <= SubsetLanes::LARGEST;
     }
 
     // ---- the best split ------------------------------------------------------------------------
 
+    Found search(const Node &node, const uint16_t *rows) {
+        const LaneKey ties(node.key, TIE);
+        if (!is_few(node)) {
+            Found best;
+            if (numbers) scored.set(node.n, static_cast<double>(node.total), lanes.min_leaf);
+            for (int64_t m = 0; m < n_members; ++m) try_member(m, node, ties, best);
+            return best;
+        }
+        lanes.n = node.n;
+        if (numbers) lanes.set_numbers(numbers, rows, node.total);
+        else lanes.set_classes(job.labels, rows, of_classes.totals);
+        return lanes.search(rows, ties);
+    }
+
     SRS_INLINE void try_member(int64_t member, const Node &node, const LaneKey &ties, Found &best) {
         const uint16_t *order = order_of(member, node);
         const Code *own = column(member);
-        const int64_t n = node.n;
-        if (own[order[0]] == own[order[n - 1]]) return; // constant
-        if (n <= FEW_ROWS) return try_few(member, node, ties, best);
-        if (job.targets) score_targets(order, n, node.total);
-        else score_classes(order, n);
-        const int64_t first = job.min_samples_leaf - 1, end = n - job.min_samples_leaf;
-        int32_t most = -1;
-        for (int64_t i = first; i < end; ++i) most = bits[i] > most ? bits[i] : most;
-        if (most < best.bits) return; // even if that were between two codes
-        const uint32_t tie = ties(hashes[member]);
-        for (int64_t i = first; i < end; ++i) {
-            if (bits[i] < best.bits) continue;
+        if (own[order[0]] == own[order[node.n - 1]]) return; // constant
+        const uint32_t tie = ties(lanes.hashes[member]);
+        const auto offer_place = [&](int32_t bits, int32_t i) {
             const uint32_t threshold = own[order[i]];
-            if (own[order[i + 1]] == threshold) continue;
-            offer(best, Found{bits[i], static_cast<int32_t>(i + 1), tie ^ (threshold * TIE_FACTOR), member});
-        }
-    }
-
-    SRS_INLINE void try_few(int64_t member, const Node &node, const LaneKey &ties, Found &best) {
-        const uint16_t *order = order_of(member, node);
-        const Code *own = column(member);
-        const int64_t first = job.min_samples_leaf - 1, end = node.n - job.min_samples_leaf;
-        const int32_t *says = job.targets ? job.targets : job.labels;
-        int32_t lefts[MOST_CLASSES];
-        for (int64_t k = 0; k < n_classes; ++k) lefts[k] = 0;
-        double sum = 0.0;
-        uint32_t next = own[order[0]];
-        for (int64_t i = 0; i < end; ++i) {
-            const int32_t said = says[order[i]];
-            const uint32_t threshold = next;
-            next = own[order[i + 1]];
-            if (job.targets) sum += said;
-            else ++lefts[said];
-            if (i < first || next == threshold) continue;
-            const int32_t found = score_of(static_cast<int32_t>(i + 1), node.n, sum, node.total, lefts);
-            if (found < best.bits) continue;
-            const uint32_t tie = ties(hashes[member]) ^ (threshold * TIE_FACTOR);
-            offer(best, Found{found, static_cast<int32_t>(i + 1), tie, member});
-        }
+            if (bits < best.bits || own[order[i + 1]] == threshold) return;
+            offer(best, Found{bits, i + 1, tie ^ (threshold * TIE_FACTOR), threshold, member});
+        };
+        if (numbers) return scored.search(order, [&] { return best.bits; }, offer_place);
+        const int32_t first = lanes.min_leaf - 1, end = node.n - lanes.min_leaf;
+        if (of_classes.score_all(order, node.n, first, end) < best.bits) return; // even if that were between two codes
+        for (int32_t i = first; i < end; ++i) offer_place(of_classes.bits[i], i);
     }
 
     SRS_INLINE void offer(Found &best, const Found &found) const {
@@ -207,43 +185,41 @@ template <typename Code> struct SubsetTrees {
         best = found;
     }
 
-    // The sum of a node's targets; of classes its numbers are left in `totals`.
-    SRS_INLINE double total_of(const uint16_t *order, int64_t n) {
-        double total = 0.0;
-        if (job.targets) {
-            for (int64_t i = 0; i < n; ++i) total += job.targets[order[i]];
-            return total;
-        }
-        for (int64_t k = 0; k < n_classes; ++k) totals[k] = 0;
-        for (int64_t i = 0; i < n; ++i) ++totals[job.labels[order[i]]];
+    // ---- growing -------------------------------------------------------------------------------
+
+    SRS_INLINE int64_t total_of(const uint16_t *order, int64_t n) {
+        int64_t total = 0;
+        if (!numbers) of_classes.count(order, n);
+        for (int64_t i = 0; numbers && i < n; ++i) total += numbers[order[i]];
         return total;
     }
 
-    SRS_INLINE bool stops(const uint16_t *order, int64_t n, int64_t depth) const {
-        if ((job.max_depth >= 0 && depth >= job.max_depth) || n < 2 * job.min_samples_leaf) return true;
-        const int32_t *says = job.targets ? job.targets : job.labels;
-        for (int64_t i = 1; i < n; ++i)
-            if (says[order[i]] != says[order[0]]) return false;
+    SRS_INLINE bool stops(const uint16_t *order, const Node &node) const {
+        if ((job.max_depth >= 0 && node.depth >= job.max_depth) || node.n < 2 * job.min_samples_leaf) return true;
+        if (!numbers) return of_classes.is_pure(order, node.n);
+        if (!job.targets) return node.total == 0 || node.total == node.n;
+        for (int64_t i = 1; i < node.n; ++i)
+            if (numbers[order[i]] != numbers[order[0]]) return false;
         return true;
     }
 
-    // ---- growing -------------------------------------------------------------------------------
-
     void end(const Node &node, const uint16_t *rows) {
-        int64_t chosen = 0;
-        for (int64_t k = 1; k < n_classes; ++k) chosen = totals[k] > totals[chosen] ? k : chosen;
+        const int64_t chosen = numbers ? node.total > node.n - node.total : of_classes.most_frequent();
         for (int64_t i = node.held; i < node.held + node.n_held; ++i) {
             const int64_t row = rows[held[i]];
-            const double error = node.total / static_cast<double>(node.n) - (job.targets ? job.targets[row] : 0);
-            errors[held[i]] = job.targets ? error * error : static_cast<double>(job.labels[row] != chosen);
+            double error = job.labels[row] != chosen;
+            if (job.targets) {
+                error = static_cast<double>(node.total) / static_cast<double>(node.n) - job.targets[row];
+                error = error * error;
+            }
+            errors[held[i]] = error;
+            loss += error;
         }
     }
 
-    // Rows to predict that go left come first; how many. A threshold lies midway between its neighbours.
-    int32_t part_held(const Node &node, const uint16_t *rows, const Found &split) {
-        const Code *own = column(split.member);
-        const uint16_t *order = order_of(split.member, node);
-        const uint32_t threshold = (uint32_t(own[order[split.n_left - 1]]) + own[order[split.n_left]]) / 2;
+    // Rows to predict that go left come first; how many.
+    int32_t part_held(const Node &node, const uint16_t *rows, int64_t member, uint32_t threshold) {
+        const Code *own = column(member);
         int32_t n_left = 0, n_right = 0;
         for (int32_t i = node.held; i < node.held + node.n_held; ++i) {
             const uint16_t place = held[i];
@@ -257,39 +233,42 @@ template <typename Code> struct SubsetTrees {
         return n_left;
     }
 
-    // Each column's rows that go left come first; what goes to a side that is not split further is not kept.
+    // The highest code that goes left: midway between those next to the split.
+    SRS_INLINE uint32_t midway(const uint16_t *order, const Found &split) const {
+        const Code *own = column(split.member);
+        return (uint32_t(own[order[split.n_left - 1]]) + own[order[split.n_left]]) / 2;
+    }
+
+    // The same of a node of few rows, whose rows that go left come first after that.
+    SRS_INLINE uint32_t part_few(const Node &node, Found &split) {
+        uint16_t right[SubsetLanes::MOST], *order = few + node.start;
+        uint32_t next = 0xFFFF;
+        int32_t n_left = 0, n_right = 0;
+        for (int32_t i = 0; i < node.n; ++i) {
+            const uint16_t row = order[i];
+            const uint32_t code = lanes.lines[row * lanes.n_lanes + split.member];
+            const bool goes_left = code <= split.threshold;
+            order[n_left] = row;
+            right[n_right] = row;
+            n_left += goes_left;
+            n_right += !goes_left;
+            next = !goes_left && code < next ? code : next;
+        }
+        for (int32_t i = 0; i < n_right; ++i) order[n_left + i] = right[i];
+        split.n_left = n_left;
+        return (split.threshold + next) / 2;
+    }
+
+    // Each column's rows that go left come first; what goes to a side that is not split so is not kept.
     void part(const Node &node, const Found &split, bool any_left, bool any_right) {
         if (!any_left && !any_right) return;
         const uint16_t *chosen = order_of(split.member, node);
-        for (int32_t i = 0; i < node.n; ++i) left[chosen[i]] = i < split.n_left;
+        row_set.set(chosen, split.n_left, node.n);
         for (int64_t m = 0; m < n_members; ++m) {
             if (m == split.member) continue;
             uint16_t *order = order_of(m, node);
-            int32_t n_left = 0, n_right = 0;
-            if (!any_right) {
-                for (int32_t i = 0; n_left < split.n_left; ++i) {
-                    order[n_left] = order[i];
-                    n_left += left[order[i]];
-                }
-                continue;
-            }
-            if (!any_left) {
-                for (int32_t i = node.n, at = node.n; at > split.n_left;) {
-                    const uint16_t row = order[--i];
-                    order[at - 1] = row;
-                    at -= !left[row];
-                }
-                continue;
-            }
-            for (int32_t i = 0; i < node.n; ++i) {
-                const uint16_t row = order[i];
-                const uint8_t goes_left = left[row];
-                order[n_left] = row;
-                spare[n_right] = row;
-                n_left += goes_left;
-                n_right += !goes_left;
-            }
-            __builtin_memcpy(order + n_left, spare, sizeof(uint16_t) * static_cast<size_t>(n_right));
+            row_set.part(order, node.n, order, spare);
+            if (any_right) __builtin_memcpy(order + split.n_left, spare, sizeof(uint16_t) * static_cast<size_t>(node.n - split.n_left));
         }
     }
 
@@ -297,71 +276,114 @@ template <typename Code> struct SubsetTrees {
     bool waits(Node &node, const uint16_t *order, const uint16_t *rows) {
         if (node.n_held == 0) return false;
         node.total = total_of(order, node.n);
-        if (!stops(order, node.n, node.depth)) return true;
+        if (!stops(order, node)) return true;
         end(node, rows);
         return false;
     }
 
-    // The loss of one split: a tree, as far as rows to predict go.
-    double grow(int64_t split) {
-        const uint16_t *rows = job.predicted + job.predicted_bounds[split];
-        const auto n_held = static_cast<int32_t>(job.predicted_bounds[split + 1] - job.predicted_bounds[split]);
-        fill_orders(job.times + split * job.n_rows, job.n_fitted[split]);
+    // Keep the rows of a node of few rows where those of its children will be.
+    SRS_INLINE void keep_few(const Node &node, const uint16_t *order) {
+        __builtin_memcpy(few + node.start, order, sizeof(uint16_t) * static_cast<size_t>(node.n));
+    }
+
+    // Split a node, or end it; return how many nodes wait.
+    SRS_INLINE int64_t split(const Node node, const uint16_t *rows, int64_t n_waiting) {
+        const bool is_small = is_few(node);
+        if (!numbers) total_of(is_small ? few + node.start : order_of(0, node), node.n);
+        Found best = search(node, few + node.start);
+        if (best.member < 0) {
+            end(node, rows);
+            return n_waiting;
+        }
+        const uint16_t *order = is_small ? few + node.start : order_of(best.member, node);
+        const uint32_t threshold = is_small ? part_few(node, best) : midway(order, best);
+        const int32_t n_left = part_held(node, rows, best.member, threshold);
+        Node left{node.start, best.n_left, node.held, n_left, node.depth + 1, derive(node.key, LEFT), 0};
+        Node right{node.start + best.n_left, node.n - best.n_left, node.held + n_left, node.n_held - n_left, node.depth + 1,
+                   derive(node.key, RIGHT), 0};
+        const bool right_waits = waits(right, order + best.n_left, rows), left_waits = waits(left, order, rows);
+        if (!is_small) {
+            if (right_waits && is_few(right)) keep_few(right, order + best.n_left);
+            if (left_waits && is_few(left)) keep_few(left, order);
+            part(node, best, left_waits && !is_few(left), right_waits && !is_few(right));
+        }
+        if (right_waits) stack[n_waiting++] = right;
+        if (left_waits) stack[n_waiting++] = left;
+        return n_waiting;
+    }
+
+    // The loss of one split: a tree, as far as rows to predict go. Infinite where it is more than `most` for certain.
+    double grow(int64_t number, double most) {
+        ++job.n_trees;
+        const uint16_t *rows = job.predicted + job.predicted_bounds[number];
+        const auto n_held = static_cast<int32_t>(job.predicted_bounds[number + 1] - job.predicted_bounds[number]);
+        const auto n_rows = static_cast<int32_t>(job.n_fitted[number]);
+        fill_orders(job.times + number * job.n_rows, n_rows);
+        choose_sums(orders, n_rows);
         for (int64_t m = 0; m < n_members; ++m)
-            hashes[m] = static_cast<uint32_t>(derive(job.tree_keys[split], job.features[places[m]]) >> 32);
+            lanes.hashes[m] = static_cast<uint32_t>(derive(job.tree_keys[number], job.features[places[m]]) >> 32);
         for (int32_t i = 0; i < n_held; ++i) held[i] = static_cast<uint16_t>(i);
-        const auto n_rows = static_cast<int32_t>(job.n_fitted[split]);
-        Node root{0, n_rows, 0, n_held, 0, job.tree_keys[split], total_of(orders, n_rows)};
+        loss = 0.0;
+        Node root{0, n_rows, 0, n_held, 0, job.tree_keys[number], 0};
         int64_t n_waiting = 0;
         if (waits(root, orders, rows)) stack[n_waiting++] = root;
-        while (n_waiting > 0) {
-            const Node node = stack[--n_waiting];
-            if (!job.targets) total_of(order_of(0, node), node.n);
-            Found best;
-            const LaneKey ties(node.key, TIE);
-            for (int64_t m = 0; m < n_members; ++m) try_member(m, node, ties, best);
-            if (best.member < 0) {
-                end(node, rows);
-                continue;
+        if (is_few(root)) keep_few(root, orders);
+        while (n_waiting > 0 && loss <= most) n_waiting = split(stack[n_waiting - 1], rows, n_waiting - 1);
+        if (n_waiting > 0) return GIVEN_UP;
+        double sum = 0.0;
+        for (int32_t i = 0; i < n_held; ++i) sum += errors[i];
+        return sum;
+    }
+
+    // Splits by how much there is to lose in each, the most first: what has too large a loss shows soonest.
+    void sort_splits() {
+        for (int64_t number = 0; number < job.n_splits; ++number) {
+            const uint16_t *rows = job.predicted + job.predicted_bounds[number];
+            const int64_t n = job.predicted_bounds[number + 1] - job.predicted_bounds[number];
+            double sum = 0.0, squares = 0.0;
+            for (int64_t i = 0; i < n; ++i) {
+                const double number_of_row = job.targets ? job.targets[rows[i]] : 1;
+                sum += number_of_row;
+                squares += number_of_row * number_of_row;
             }
-            const int32_t n_left = part_held(node, rows, best);
-            const uint16_t *order = order_of(best.member, node), *other = order + best.n_left;
-            Node left_node{node.start, best.n_left, node.held, n_left, node.depth + 1, derive(node.key, LEFT), 0.0};
-            Node right_node{node.start + best.n_left, node.n - best.n_left, node.held + n_left, node.n_held - n_left,
-                            node.depth + 1, derive(node.key, RIGHT), 0.0};
-            const bool right_waits = waits(right_node, other, rows), left_waits = waits(left_node, order, rows);
-            part(node, best, left_waits, right_waits);
-            if (right_waits) stack[n_waiting++] = right_node;
-            if (left_waits) stack[n_waiting++] = left_node;
+            split_losses[number] = n == 0 ? 0.0 : job.targets ? squares - sum * sum / n : sum;
+            int64_t at = number;
+            for (; at > 0 && split_losses[split_turns[at - 1]] < split_losses[number]; --at) split_turns[at] = split_turns[at - 1];
+            split_turns[at] = number;
         }
-        double loss = 0.0;
-        for (int32_t i = 0; i < n_held; ++i) loss += errors[i];
-        return loss;
     }
 
     // The first split says in which order the others are looked at. A subset whose loss exceeds another's before all
     // splits are grown cannot be the best.
     void judge() {
+        sort_splits();
         for (int64_t s = 0; s < job.n_subsets; ++s) {
             turns[s] = s;
-            job.losses[s] = job.n_splits > 0 ? of_subset(s).grow(0) : 0.0;
+            job.losses[s] = job.n_splits > 0 ? of_subset(s).grow(split_turns[0], GIVEN_UP) : 0.0;
         }
         sort_turns();
         double least = GIVEN_UP;
         for (int64_t turn = 0; turn < job.n_subsets; ++turn) {
             const int64_t s = turns[turn];
-            double loss = job.losses[s];
-            for (int64_t split = 1; split < job.n_splits && loss <= least; ++split) loss += of_subset(s).grow(split);
-            job.losses[s] = loss <= least ? loss : GIVEN_UP;
-            least = loss < least ? loss : least;
+            job.losses[s] = loss_of(s, job.losses[s], least);
+            least = job.losses[s] < least ? job.losses[s] : least;
         }
+        for (int64_t s = 0; s < job.n_subsets; ++s) job.losses[s] = job.losses[s] > least ? GIVEN_UP : job.losses[s];
     }
 
-    SubsetTrees &of_subset(int64_t s) {
-        places = job.places + job.bounds[s];
-        n_members = job.bounds[s + 1] - job.bounds[s];
-        ++job.n_trees;
-        return *this;
+    // Of all splits, `first` being that of the first turn; infinite where it is more than `least`.
+    double loss_of(int64_t s, double first, double least) {
+        double so_far = first;
+        if (job.n_splits < 2) return first;
+        of_subset(s);
+        split_losses[split_turns[0]] = first;
+        for (int64_t turn = 1; turn < job.n_splits; ++turn) {
+            if (so_far > least * MORE) return GIVEN_UP;
+            so_far += split_losses[split_turns[turn]] = grow(split_turns[turn], least * MORE - so_far);
+        }
+        double sum = 0.0; // in the order of the splits, whatever that of their turns
+        for (int64_t number = 0; number < job.n_splits; ++number) sum += split_losses[number];
+        return sum;
     }
 
     SRS_INLINE bool after(int64_t a, int64_t b) const {

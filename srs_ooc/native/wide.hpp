@@ -2,13 +2,9 @@
 // Included by trees.cpp only, inside its namespace: every clone has its own copy.
 
 // As many 32-bit numbers as a register holds, and twice as many keys of 16 bits.
-struct Wide {
-    static constexpr int WIDTH = SRS_VECTOR_NBYTES / 4, KEYS = 2 * WIDTH;
-    typedef int32_t I __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
-    typedef uint32_t U __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
-    typedef float F __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
+struct Wide : Registers {
+    static constexpr int KEYS = 2 * WIDTH;
     typedef uint16_t K __attribute__((vector_size(SRS_VECTOR_NBYTES), may_alias));
-    typedef uint16_t HalfK __attribute__((vector_size(SRS_VECTOR_NBYTES / 2), may_alias));
 
     // Whether a lane of a is at least that of b.
     static SRS_INLINE bool any_reaches(const F a, const F b) {
@@ -24,19 +20,6 @@ struct Wide {
         float score;
         __builtin_memcpy(&score, &best.score_bits, sizeof score);
         return best.score_bits < 0 ? -1.0f : score * (1.0f - 0x1p-20f);
-    }
-
-    // A bit for each lane that is not 0.
-    static SRS_INLINE uint32_t lanes_of(const I mask) {
-#if defined(__AVX512F__)
-        return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask);
-#elif defined(__AVX2__)
-        return static_cast<uint32_t>(_mm256_movemask_ps((__m256)mask));
-#else
-        uint32_t bits = 0;
-        for (int l = 0; l < WIDTH; ++l) bits |= static_cast<uint32_t>(mask[l] & 1) << l;
-        return bits;
-#endif
     }
 
     // table[at]; of so many registers where it has no more, of memory where that is 0.

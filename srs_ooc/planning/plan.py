@@ -116,11 +116,14 @@ def make_plan(subject: Subject, options: Options) -> Plan:
     """
     memory = memory_plan(subject)
     spec, shape = subject.spec, subject.shape
+    # Iterations of models that judge candidates are long: one model is tried, and they are counted.
+    is_tried = not spec.model.is_tree and spec.method.judges_candidates
+    measures = subject.store is not None and not is_tried
     read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
     return Plan(
         subject,
         memory,
-        estimated_speed(subject, memory) if subject.store is None else measured_speed(subject),
+        measured_speed(subject) if measures else estimated_speed(subject, memory),
         None if spec.method.splits_rows else times_to_draw(subject),
         _degrees(subject),
         power_of(_groups(subject), shape.n_candidates),

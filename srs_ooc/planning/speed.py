@@ -17,6 +17,7 @@ from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.memory import trial_of
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.spec.base_models import fits_of
 from srs_ooc.runs.spec.reading import LONG_READ_NBYTES
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
@@ -169,13 +170,17 @@ def estimated_speed(
 def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
     """Return an estimate from the one subspace that the model was tried on."""
     spec = subject.spec
-    seconds = trial_of(spec, subject.shape).seconds
+    seconds, how = trial_of(spec, subject.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
+    if spec.method.judges_candidates:
+        n_models = fits_of(spec, subject.shape.n_candidates).n_models
+        seconds *= n_models
+        how += f", times {n_models:,.0f} models an iteration, the most there can be"
     return Speed(
         seconds / memory.n_workers,
         False,
-        f"{spec.model.model} on one made-up subspace; workers: {memory.n_workers}",
+        f"{spec.model.model} on one {how}; workers: {memory.n_workers}",
     )
 
 

@@ -16,6 +16,7 @@ from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Request
 from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, settle
+from srs_ooc.runs.spec.base_models import notes_of
 from srs_ooc.runs.task import Task
 from srs_ooc.store.coding import max_codes
 from srs_ooc.store.store import Store
@@ -68,7 +69,7 @@ class Subject:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the method has to say of such a run before it starts."""
-        return self.spec.method.notes(self.spec.sampler, self.shape.n_candidates)
+        return notes_of(self.spec, self.shape.n_candidates)
 
     @property
     def codes_nbytes(self) -> int:

@@ -12,6 +12,7 @@ from srs_ooc.learners.trial import LIBRARY_NBYTES, Trial, TrialShape, tried
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.responses import n_channels_of
 from srs_ooc.runs.spec import RunSpec, TrainingShape, extra_nbytes, fixed_nbytes, work_nbytes
+from srs_ooc.runs.spec.base_models import fits_of
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.value_tables import n_values_of
 
@@ -137,10 +138,15 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
     UsageError
         If there is no such estimator, or it refuses its parameters.
     """
+    judges = spec.method.judges_candidates
     return tried(
         spec.model,
         TrialShape(
-            shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_values
+            shape.n_rows,
+            fits_of(spec, shape.n_candidates).n_columns if judges else spec.n_columns,
+            shape.n_classes,
+            shape.code_nbytes,
+            shape.n_values,
         ),
     )
 

@@ -123,6 +123,26 @@ def _no_notes(_: Params, n_candidates: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class Fits:
+    """What an iteration fits.
+
+    Attributes
+    ----------
+    n_models : float
+        Models at most, as a mean of all iterations.
+    n_columns : int
+        Columns of a model, at most.
+    """
+
+    n_models: float
+    n_columns: int
+
+
+def _one_fit(_: Params, n_candidates: int, subspace_size: int) -> Fits:
+    return Fits(1.0, subspace_size)
+
+
+@dataclass(frozen=True)
 class Method:
     """A method of choosing subspaces.
 
@@ -162,6 +182,8 @@ class Method:
         ``notes(params, n_candidates)``: sentences worth saying before such a run starts.
     any_model : bool
         Whether ``--model`` may be other than tree.
+    fits : callable
+        ``fits(params, n_candidates, subspace_size)``: the :class:`Fits` of an iteration.
     ranks_by : str
         The part of the ledger that has a large array ``score``, float64 (n_features,), by which the
         method ranks; empty for a method that ranks by importance.
@@ -181,6 +203,7 @@ class Method:
     most_iterations: Callable[[Any, int, int], tuple[int, str] | None] = _no_end
     notes: Callable[[Any, int], tuple[str, ...]] = _no_notes
     any_model: bool = False
+    fits: Callable[[Any, int, int], Fits] = _one_fit
     ranks_by: str = ""
 
 

@@ -15,7 +15,7 @@ from srs_ooc.samplers.held_out_options import (
     models_option,
     validation_share_option,
 )
-from srs_ooc.samplers.method import Ground, Method
+from srs_ooc.samplers.method import Fits, Ground, Method
 from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.samplers.rase import RandomSubspaceEnsemble
 from srs_ooc.samplers.rase_search import (
@@ -148,6 +148,14 @@ class RaseParams(Params):
             f"{self.candidates:,} subspaces; it ends by itself"
         )
 
+    def fits(self, n_candidates: int, subspace_size: int) -> Fits:
+        """Return the models of an iteration, were no subspace given up."""
+        batch = batch_size(self.candidates, self.max_size, n_candidates, subspace_size)
+        n_batches = -(-self.candidates // batch)
+        n_splits = 1 if self.criterion == VALIDATION else self.folds
+        n_models = (self.candidates * n_splits + 1) / (n_batches + 1)
+        return Fits(n_models, self.max_size)
+
     @property
     def coverage(self) -> float:
         """Features drawn in a round, on average: B1 B2 (D + 1) / 2."""
@@ -218,6 +226,8 @@ RASE = Method(
     check=RaseParams.check,
     splits_rows=True,
     judges_candidates=True,
+    any_model=True,
+    fits=RaseParams.fits,
     most_iterations=RaseParams.most_iterations,
     notes=RaseParams.notes,
 )

@@ -17,9 +17,11 @@ from srs_ooc.trees.response import Response
 from srs_ooc.trees.tree import TreeLimits
 
 GIVEN_UP = np.inf
-"""Loss of a subset that cannot be the best: its first splits alone lose more than another's all."""
+"""Loss of a subset that is not the best."""
 _NO_TARGETS = np.zeros(0, np.int32)
 
+LossOf = Callable[[NDArray[np.int32], RowSplit, int], float]
+"""``loss_of(places, split, number)``: the summed loss of a model on the rows predicted."""
 Predict = Callable[[NDArray[np.int32], RowSplit, int], NDArray[np.float64]]
 """``predict(places, split, number)``: shares or means of the rows that a split predicts."""
 
@@ -51,7 +53,8 @@ def judge_all_at_once(
 ) -> tuple[NDArray[np.float64], int] | None:
     """Return the loss of each candidate and how many trees were grown, without the GIL.
 
-    The losses are those of :func:`judge_one_by_one`, to the bit, on every instruction set.
+    The losses are those of :func:`judge_one_by_one`, to the bit, on every instruction set: infinite
+    but for the least. The numbers of trees may differ.
 
     Parameters
     ----------
@@ -103,16 +106,29 @@ def judge_all_at_once(
 def judge_one_by_one(
     candidates: Candidates, response: Response, predict: Predict
 ) -> tuple[NDArray[np.float64], int]:
-    """Return the loss of each candidate and how many models were fitted.
+    """Return the mean loss of each candidate, and how many models ``predict`` fitted.
 
-    ``predict`` fits the models. The first split says in which order the others are looked at. A
-    candidate whose loss exceeds another's before all splits are fitted is given up.
+    Losses are infinite unless they are the least.
+    """
+
+    def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
+        return loss_of(predict(places, split, number), response, split.predicted)
+
+    losses, n_models = judge_in_turn(candidates, summed)
+    return mean_losses(losses, response, candidates.splits), n_models
+
+
+def judge_in_turn(candidates: Candidates, summed: LossOf) -> tuple[NDArray[np.float64], int]:
+    """Return the summed loss of each candidate and how many models were fitted.
+
+    The first split says in which order the others are looked at. A candidate whose loss exceeds
+    another's before all splits are fitted is given up. All but the least losses are infinite.
     """
     n_candidates, splits = len(candidates.bounds) - 1, candidates.splits
 
     def loss(number: int, at: int) -> float:
         places = candidates.places[candidates.bounds[number] : candidates.bounds[number + 1]]
-        return loss_of(predict(places, splits[at], at), response, splits[at].predicted)
+        return summed(places, splits[at], at)
 
     losses = np.array([loss(number, 0) for number in range(n_candidates)])
     n_models, least = n_candidates, GIVEN_UP
@@ -123,9 +139,10 @@ def judge_one_by_one(
                 break
             total += loss(number, at)
             n_models += 1
-        losses[number] = total if total <= least else GIVEN_UP
+        losses[number] = total
         least = min(least, total)
-    return mean_losses(losses, response, splits), n_models
+    losses[losses > least] = GIVEN_UP
+    return losses, n_models
 
 
 def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int32]) -> float:

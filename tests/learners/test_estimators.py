@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Outcome
+from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.evidence.model_scores import ModelScores
+from srs_ooc.learners.base import Columns
 from srs_ooc.learners.decoding import DecodedBlock
 from srs_ooc.learners.estimators import EstimatorLearner
 from srs_ooc.learners.fitted import FittedModel, Target
@@ -36,6 +37,44 @@ def test_it_keeps_to_the_contract_of_learners(name, n_classes, importance):
     values = ROWS % n_classes if n_classes > 1 else np.sin(ROWS)
     learner = EstimatorLearner(chosen, Target(values, n_classes), ROWS % 3)
     check_learner(learner, N_ROWS, n_columns=5)
+
+
+@pytest.mark.parametrize(("name", "n_classes"), [("knn", 3), ("knn", 1), ("linear", 2)])
+def test_candidates_are_judged_by_the_errors_of_models_on_rows_held_out(name, n_classes):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 250, (6, 60)).astype(np.uint8)
+    values = codes[1] / 50.0 if n_classes == 1 else (codes[1] // 90) % n_classes
+    target = Target(values.astype(np.int32) if n_classes > 1 else values, n_classes)
+    learner = EstimatorLearner(model(model=name), target)
+    rows = np.arange(60, dtype=np.int32)
+    splits = tuple(RowSplit(rows[rows % 3 != k], rows[rows % 3 == k]) for k in range(3))
+    subsets = [[0, 2], [1, 4], [3], [1, 2, 5]]
+    candidates = Candidates(
+        np.concatenate(subsets).astype(np.int32), np.array([0, 2, 4, 5, 8]), splits
+    )
+    features = np.arange(6, dtype=np.uint32)
+    outcome = learner.fit(
+        block_of(codes),
+        Columns(features, features),
+        Iteration(0, Subspace(features, candidates=candidates), 3),
+    )
+
+    def loss(members):
+        total = 0.0
+        for split in splits:
+            x = codes[members].T.astype(float)
+            x = (x - x[split.fitted].mean(0)) / x[split.fitted].std(0)
+            estimator = make_estimator(name, {}, is_regression=n_classes == 1)
+            said = estimator.fit(x[split.fitted], values[split.fitted]).predict(x[split.predicted])
+            off = said - values[split.predicted]
+            total += float((off * off if n_classes == 1 else off != 0).sum())
+        return total / 60
+
+    expected = [loss(members) for members in subsets]
+    best = int(np.argmin(expected))
+    assert outcome.losses[best] == pytest.approx(expected[best])
+    assert np.flatnonzero(np.isfinite(outcome.losses)).tolist() == [best]
+    assert best in (1, 3)
 
 
 def block_of(columns, n_values=0):

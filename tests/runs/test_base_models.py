@@ -9,6 +9,7 @@ from stores import make_store
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
+from srs_ooc.learners.model_params import DEFAULT_FOLDS
 from srs_ooc.learners.trial import Trial, tried
 from srs_ooc.planning.plan import make_plan
 from srs_ooc.planning.subject import subject_of_store
@@ -102,6 +103,32 @@ def test_probabilities_are_learnt_from_neighbours(checkerboard, tmp_path):
     assert "standard_error" not in records[0]
 
 
+RASE = {
+    "method": "rase", "model": "knn", "q": None, "iterations": None, "models": 5, "candidates": 40,
+    "rounds": 2, "folds": 2, "max_size": 3,
+}  # fmt: skip
+
+
+def test_small_subspaces_are_judged_by_neighbours_on_any_number_of_threads(checkerboard, tmp_path):
+    records = ranked(checkerboard, tmp_path / "a.run", **RASE)
+    assert first(records) == {"f3", "f7"}
+    assert records[1]["score"] > 0.5
+    assert "standard_error" not in records[0]
+    run = tmp_path / "b.run"
+    ranked(checkerboard, run, **RASE | {"iterations": 5, "threads": 2})  # in the first round
+    ranked(checkerboard, run, **RASE | {"iterations": 7, "threads": 1})
+    assert ranked(checkerboard, run, **RASE | {"iterations": 20, "threads": 2}) == records
+
+
+def test_a_plan_of_small_subspaces_counts_their_models(checkerboard):
+    options = {name: value for name, value in RASE.items() if value is not None}
+    request = Request(Options(**options), memory_mb=4000, threads=1)
+    plan = make_plan(subject_of_store(Store.open(checkerboard), request), request.options)
+    assert plan.total_seconds == pytest.approx(2 * 5 * (40 * 2 + 1) * 0.01 / DEFAULT_FOLDS)
+    assert "times 40 models an iteration" in plan.speed.how
+    assert "up to 810 models are fitted" in plan.subject.notes[-1]
+
+
 def test_a_regression_with_missing_values_ranks_what_it_is_made_of(table, tmp_path):
     values = table.copy()
     values[2, ::9] = np.nan
@@ -180,7 +207,7 @@ def test_groups_of_rows_are_held_out_whole(tmp_path):
         ({"model": "knn", "q": 16}, "fewer than the 16 features"),
         ({"model": "knn", "method": "srs", "model_importance": "subspaces"}, "share one score"),
         ({"model": "knn", "method": "prs", "model_folds": 3, "q": None}, "scores and folds of its"),
-        ({"model": "knn", "method": "rase", "q": None}, "one of the methods"),
+        ({"model": "knn", "method": "rase", "model_folds": 3, "q": None}, "scores and folds"),
         ({"model": "knn", "model_folds": 100}, None),
         ({"model": "forest"}, "found 'forest'"),
         ({"model": "knn", "model_params": "[]"}, "expected a JSON object"),

@@ -15,9 +15,9 @@ from srs_ooc.learners.model_params import (
     ModelParams,
 )
 from srs_ooc.learners.params import TreeParams
-from srs_ooc.runs.spec.identity import RunParams
+from srs_ooc.runs.spec.identity import RunParams, RunSpec
 from srs_ooc.runs.spec.needs import TrainingShape
-from srs_ooc.samplers.method import Method, method_names, method_of
+from srs_ooc.samplers.method import Fits, Method, method_names, method_of
 
 
 def settle_model(
@@ -88,6 +88,26 @@ def check_subspaces(model: ModelParams, n_candidates: int, subspace_size: int) -
             f"--model-importance {SUBSPACES}, found {subspace_size}: no subspace would lack one. "
             f"Take fewer, or --model-importance {PERMUTATION}."
         )
+
+
+def fits_of(spec: RunSpec, n_candidates: int) -> Fits:
+    """Return what an iteration fits, of ``n_candidates`` features that may be drawn."""
+    return spec.method.fits(spec.sampler, n_candidates, spec.subspace_size)
+
+
+def notes_of(spec: RunSpec, n_candidates: int) -> tuple[str, ...]:
+    """Return what is worth saying before a run starts."""
+    notes = spec.method.notes(spec.sampler, n_candidates)
+    if spec.model.is_tree or not spec.method.judges_candidates:
+        return notes
+    ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)
+    n_models = (ends[0] if ends else 1) * fits_of(spec, n_candidates).n_models
+    return (
+        *notes,
+        f"--model {spec.model.model}: up to {n_models:,.0f} models are fitted, each by a library; "
+        "`srs-ooc plan` tries one and says how long that takes. Fewer --rounds, --candidates or "
+        "--models take less.",
+    )
 
 
 def _check_method(model: ModelParams, name: str, method: Method) -> None:
