@@ -20,6 +20,7 @@ from srs_ooc.column_scores.base import ColumnScore
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import Sampler
+from srs_ooc.samplers.ensemble import Ensemble
 from srs_ooc.trees.response import Response
 
 GROUP = "srs_ooc.samplers"
@@ -151,6 +152,10 @@ class Method:
         cannot work on such a table with such a q.
     splits_rows : bool
         Whether models are fitted on some rows and predict others.
+    ensemble : callable or None
+        ``ensemble(params, facts)``: which of the subspaces whose trees are kept predict, and how,
+        from what the part :attr:`ranks_by` of the ledger says; None before there are any. A method
+        that has none keeps the trees of all subspaces, and averages their class shares.
     judges_candidates : bool
         Whether an iteration judges small subspaces, each a part of the columns paged in.
     learner : mapping
@@ -176,6 +181,7 @@ class Method:
     default_subspace: Callable[[Any, int], int] | None = None
     check: Callable[[Any, int, int, int], None] = _fits
     splits_rows: bool = False
+    ensemble: Callable[[Any, Mapping[str, Any]], Ensemble | None] | None = None
     judges_candidates: bool = False
     learner: Mapping[str, Any] = field(default_factory=dict)
     most_iterations: Callable[[Any, int, int], tuple[int, str] | None] = _no_end

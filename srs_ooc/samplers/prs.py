@@ -124,8 +124,9 @@ class ParametricRandomSubspace:
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return the subset of a model: T of the first fold come first, then T of the next."""
         fold, t = divmod((iteration - self._first) % self.n_wanted, self._descent.n_models)
-        split = self._folds.whole if self.phase == FINAL else self._folds.splits[fold]
-        return Subspace(self._subsets.draw(fold, t), split=split)
+        is_final = self.phase == FINAL
+        split = self._folds.whole if is_final else self._folds.splits[fold]
+        return Subspace(self._subsets.draw(fold, t), split=split, in_ensemble=is_final)
 
     def version(self, iteration: int) -> int:
         """Return how often subsets were drawn anew."""

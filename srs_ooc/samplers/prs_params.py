@@ -10,6 +10,7 @@ from srs_ooc.base.params import Number, Params, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
+from srs_ooc.samplers.ensemble import Ensemble
 from srs_ooc.samplers.held_out_options import (
     folds_for,
     folds_option,
@@ -17,7 +18,7 @@ from srs_ooc.samplers.held_out_options import (
     validation_share_option,
 )
 from srs_ooc.samplers.method import Ground, Method
-from srs_ooc.samplers.prs import ParametricRandomSubspace
+from srs_ooc.samplers.prs import FINAL, ParametricRandomSubspace
 from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.samplers.prs_steps import Descent
 
@@ -172,6 +173,11 @@ def _make(params: PrsParams, ground: Ground) -> Sampler:
     )
 
 
+def _ensemble(_: PrsParams, facts: Mapping[str, Any]) -> Ensemble | None:
+    """Return that the last models predict: their mean, or the majority of their votes."""
+    return Ensemble(votes=True) if facts["phase"] == FINAL else None
+
+
 PRS = Method(
     "Parametric Random Subspace: learns each feature's probability",
     PrsParams,
@@ -184,6 +190,7 @@ PRS = Method(
     default_subspace=PrsParams.default_subspace,
     check=PrsParams.check,
     splits_rows=True,
+    ensemble=_ensemble,
     most_iterations=PrsParams.most_iterations,
     notes=PrsParams.notes,
 )

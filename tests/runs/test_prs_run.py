@@ -164,7 +164,6 @@ def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_
         (("--method", "prs", "--inclusion", 0), "--inclusion"),
         (("--method", "prs", "--validation-share", 0.9), "--validation-share"),
         (("--method", "prs", "--learning-rate", "fast"), "--learning-rate"),
-        (("--method", "prs", "--save-trees"), "--save-trees"),
     ],
 )
 def test_what_does_not_fit_the_method_is_refused_by_name(store, tmp_path, given, says):
