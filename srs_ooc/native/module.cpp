@@ -12,6 +12,7 @@ void bind_forest(nb::module_ &module);
 void bind_tests(nb::module_ &module);
 void bind_subsets(nb::module_ &module);
 void bind_sorted(nb::module_ &module);
+void bind_elementary(nb::module_ &module);
 void bind_sensitivity(nb::module_ &module);
 void bind_tally(nb::module_ &module);
 
@@ -25,6 +26,7 @@ NB_MODULE(_native, module) {
     bind_tests(module);
     bind_subsets(module);
     bind_sorted(module);
+    bind_elementary(module);
     bind_sensitivity(module);
     bind_tally(module);
 }

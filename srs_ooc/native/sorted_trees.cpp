@@ -271,6 +271,9 @@ template <typename Code, typename Kind> struct SortedTree {
         double own[MOST_SORTED_CLASSES];
         if (TARGETS) {
             own[0] = static_cast<double>(node.total) / n;
+        } else if (TWO) {
+            own[0] = static_cast<double>(node.n - node.total) / n;
+            own[1] = static_cast<double>(node.total) / n;
         } else {
             count_classes(order, node.n, totals);
             for (int64_t k = 0; k < n_classes; ++k) own[k] = static_cast<double>(totals[k]) / n;
@@ -347,29 +350,29 @@ template <typename Code, typename Kind> struct SortedTree {
         __builtin_memcpy(order + n_left, spare, sizeof(uint16_t) * static_cast<size_t>(n_right));
     }
 
-    // Note what a split is worth.
-    void note(const Node &node, const Found &split, const uint16_t *order) {
-        int64_t whole[2 * MOST_SORTED_CLASSES], part[2 * MOST_SORTED_CLASSES], n_rows[MOST_SORTED_CLASSES];
+    // Note what a split is worth; `total`: of the rows that go left.
+    void note(const Node &node, const Found &split, const uint16_t *order, int64_t total) {
+        int64_t whole[2 * MOST_SORTED_CLASSES], part[2 * MOST_SORTED_CLASSES];
         const int64_t width = TARGETS ? 2 : 1;
-        if (TARGETS) {
-            whole[0] = node.n;
+        if (TARGETS || TWO) { // rows and their sum, or rows of the one class and of the other
+            whole[0] = TWO ? node.n - node.total : node.n;
+            part[0] = TWO ? split.n_left - total : split.n_left;
             whole[1] = node.total;
-            part[0] = split.n_left;
-            part[1] = total_of(order, split.n_left);
+            part[1] = total;
         } else {
             count_classes(order, split.n_left, part);
-            count_classes(order + split.n_left, node.n - split.n_left, n_rows);
-            for (int64_t k = 0; k < n_classes; ++k) whole[k] = n_rows[k] += part[k];
+            count_classes(order + split.n_left, node.n - split.n_left, whole);
+            for (int64_t k = 0; k < n_classes; ++k) whole[k] += part[k];
         }
-        const Facts f{node.n, 0, n_classes, width, nullptr, n_rows, whole, 0, node.n, TARGETS ? node.total : 0};
+        const Facts f{node.n, 0, n_classes, width, nullptr, whole, whole, 0, node.n, TARGETS ? node.total : 0};
         job.importance[split.column] += criterion.importance(f, part, split.n_left);
     }
 
     void split_node(const Node &node, const Found &best, int64_t &n_waiting) {
         const uint16_t *order = order_of(best.column, node), *other = order + best.n_left;
-        note(node, best, order);
-        const int32_t held_left = part_held(node, best);
         const int64_t total = total_of(order, best.n_left);
+        note(node, best, order, total);
+        const int32_t held_left = part_held(node, best);
         const Node below{node.start, best.n_left, node.held, held_left, node.depth + 1, derive(node.key, LEFT), total};
         const Node above{node.start + best.n_left, node.n - best.n_left, node.held + held_left, node.n_held - held_left,
                          node.depth + 1, derive(node.key, RIGHT), node.total - total};

@@ -6,6 +6,7 @@ does not: with missing values, categories, weights, entropy, drawn splits or dra
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +59,15 @@ def takes_sorted(
     ):
         return False
     shape = n_fitted, n_columns, response.n_classes, block.code_nbytes, response.n_channels
-    room = scratch_nbytes(*shape, best=True) + record_nbytes(n_fitted, response.n_classes, limits)
     own = _native.sorted_scratch_nbytes(block.n_rows, n_columns, n_fitted, n_predicted, block.tiled)
-    return own <= room
+    return own <= _granted_nbytes(shape, limits)
+
+
+@lru_cache(maxsize=4096)
+def _granted_nbytes(shape: tuple[int, int, int, int, int], limits: TreeLimits) -> int:
+    """Return the bytes of growing a tree of a shape, and of recording it."""
+    n_fitted, _, n_classes = shape[:3]
+    return scratch_nbytes(*shape, best=True) + record_nbytes(n_fitted, n_classes, limits)
 
 
 def grow_sorted(
