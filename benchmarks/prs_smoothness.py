@@ -2,9 +2,9 @@
 
     python benchmarks/prs_smoothness.py [--smoothness 0 0.0001 0.001 0.01] [--seeds 3]
 
-The fives and sixes of scikit-learn's bundled digits, 8 x 8 pixels of 0 to 16, with normal noise added to
-each pixel; 120 images to train on, 60 held out for validation, the others to test. Each seed has its
-own split and noise, the same for all strengths. Two folds, as in the paper.
+The fives and sixes of scikit-learn's bundled digits, 8 x 8 pixels of 0 to 16, with normal noise
+added to each pixel; 120 images to train on, 60 held out for validation, the others to test. Each
+seed has its own split and noise, the same for all strengths. Two folds, as in the paper.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def images_of(seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
 def run_once(
     folder: Path, seed: int, noise: float, strength: float, epochs: int
 ) -> tuple[float, float, float]:
-    """Return the accuracy on the test images, the sum of |differences|, and that of probabilities."""
+    """Return the accuracy on the test images, and the sums of |differences| and probabilities."""
     pixels, is_six = images_of(seed, noise)
     n_seen, store = N_TRAIN + N_VALID, folder / f"{seed}.zarr"
     if not store.exists():
@@ -51,7 +51,8 @@ def run_once(
         save_trees=True,
     )
     said = found.predict(pixels[n_seen:], kind="records")
-    right = [row["prediction"] == str(int(six)) for row, six in zip(said, is_six[n_seen:])]
+    sixes = is_six[n_seen:]
+    right = [row["prediction"] == str(int(six)) for row, six in zip(said, sixes, strict=True)]
     beta = np.zeros(64)
     for row in found.features("records"):
         beta[int(row["name"].lstrip("fx"))] = row["score"]
