@@ -14,7 +14,8 @@ from typing import Any
 
 from simulated_files import add_options, means_of_files, relevant_of
 
-PUBLISHED: dict[str, dict[str, tuple[Any, ...]]] = {  # score and average precision with their spread; of trees, sum and models too
+# Score and average precision; of trees with their spread, the sum of probabilities, and models.
+PUBLISHED: dict[str, dict[str, tuple[Any, ...]]] = {
     "tree": {
         "checkerboard": ((0.29, 0.14), (0.60, 0.23), 7.3, 308_700),
         "friedman": ((0.83, 0.03), (0.95, 0.04), 7.8, 323_200),
