@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.samplers.grid import Grid, GridSize, Smoothness
-from srs_ooc.samplers.method import method_of
+from srs_ooc.samplers.prs_params import PrsParams
 
 
 def neighbours(height, width):
@@ -52,9 +52,8 @@ def test_a_grid_is_two_numbers(text):
 
 
 def test_options_that_do_not_fit_are_refused_with_the_numbers():
-    params = method_of("prs").params
-    assert params.settle({"grid": "03X4"}, None).grid == "3x4"
+    assert PrsParams.settle({"grid": "03X4"}, None).grid == "3x4"
     with pytest.raises(UsageError, match="--smoothness: expected with --grid"):
-        params.settle({"smoothness": 0.1}, None)
+        PrsParams.settle({"smoothness": 0.1}, None)
     with pytest.raises(UsageError, match=r"3 x 4 = 12 and 11 features"):
-        params.settle({"grid": "3x4"}, None).check(100, 11, 11)
+        PrsParams.settle({"grid": "3x4"}, None).check(100, 11, 11)
