@@ -1,4 +1,4 @@
-"""Parametric Random Subspace on one small file: sampler and trees without a store."""
+"""Parametric Random Subspace on one small file: sampler and models without a store."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,10 @@ from sklearn.metrics import average_precision_score
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import key_of
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.learners.base import Columns
+from srs_ooc.learners.base import Columns, Learner
+from srs_ooc.learners.estimators import EstimatorLearner
+from srs_ooc.learners.fitted import Target
+from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.samplers.method import Ground, method_of
 from srs_ooc.samplers.prs import FINAL
@@ -21,7 +24,6 @@ from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import TreeLimits
 
 PARTS = ("train", "valid", "test")
-TILE = 64
 MOST_CODE = 60_000
 
 
@@ -70,8 +72,21 @@ class Problem:
         return float((majority == (truth == 1)).mean())
 
 
+def learner_of(problem: Problem, seen: Response, model: str) -> Learner:
+    """Return what fits trees, or scikit-learn's models with its defaults, to a problem's rows."""
+    if model == "tree":
+        p = len(problem.codes)
+        limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
+        rows = TrainingRows.of(problem.padded(seen), problem.impurity)
+        return TreeLearner(rows, limits, p)
+    params = ModelParams.settle({"model": model}, None)
+    if problem.is_regression:
+        return EstimatorLearner(params, Target(problem.y, 1), center=float(seen.center or 0))
+    return EstimatorLearner(params, Target(problem.y.astype(np.int32), 2))
+
+
 def run_file(
-    path: Path, relevant: list[int], epochs: int, patience: int | None
+    path: Path, relevant: list[int], epochs: int, patience: int | None, model: str = "tree"
 ) -> dict[str, float]:
     """Run one file with the paper's options; return what it came to."""
     problem, begun = Problem(path), time.process_time()
@@ -82,9 +97,7 @@ def run_file(
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
     ground = Ground(p, p, None, p, 1, key_of(0, 1), Tally(p), response=seen, validation=held_out)
     sampler: Any = method.make(method.params.settle(given, None), ground)
-    limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
-    rows = TrainingRows.of(problem.padded(seen), problem.impurity)
-    grower = Grower(problem, TreeLearner(rows, limits, p))
+    grower = Grower(problem, learner_of(problem, seen, model))
     iteration, said = 0, []
     while not sampler.done(iteration):
         if sampler.step():
@@ -107,13 +120,14 @@ def run_file(
 
 
 class Grower:
-    """Has subspaces of a problem grown."""
+    """Has models fitted on subspaces of a problem."""
 
-    def __init__(self, problem: Problem, learner: TreeLearner) -> None:
+    def __init__(self, problem: Problem, learner: Learner) -> None:
         n_rows = len(problem.y)
         self._problem, self._learner = problem, learner
-        self._block = Block(len(problem.codes), n_rows, 2, tiled=True)
-        self._tiles = self._block.codes.view(np.uint16).reshape(-1, n_rows, TILE)
+        self._block = Block(len(problem.codes), n_rows, 2, tiled=False)
+        codes = self._block.codes.view(np.uint16)
+        self._columns = codes[: problem.codes.size].reshape(problem.codes.shape)
         self._test = RowSplit(
             np.arange(problem.n_train, dtype=np.int32),
             np.arange(problem.n_seen, n_rows, dtype=np.int32),
@@ -122,9 +136,7 @@ class Grower:
     def fit(self, subspace: Subspace, number: int) -> Any:
         """Return the outcome of a subspace."""
         features = subspace.features
-        for start in range(0, len(features), TILE):
-            some = features[start : start + TILE]
-            self._tiles[start // TILE, :, : len(some)] = self._problem.codes[some].T
+        np.take(self._problem.codes, features, axis=0, out=self._columns[: len(features)])
         work = Iteration(number, subspace, key_of(0, 2, number))
         return self._learner.fit(self._block, Columns(features, features), work)
 

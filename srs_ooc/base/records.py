@@ -67,11 +67,14 @@ class Subspace:
         Parts of them to be judged one by one by held-out loss; None for one model on all of them.
     split : RowSplit or None
         Rows to fit on and to predict; None to fit on all and predict none.
+    in_ensemble : bool
+        Whether its trees are among those that predict, and are kept where a run keeps trees.
     """
 
     features: NDArray[np.uint32]
     candidates: Candidates | None = None
     split: RowSplit | None = None
+    in_ensemble: bool = True
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,8 @@ class Outcome:
     probe_importance : int or None
         The probe's, likewise.
     trees : tuple of bytes
-        The trees themselves, where the run keeps its trees.
+        The trees themselves, where the run keeps its trees and those of the subspace are in its
+        ensemble.
     losses : float64 (n_candidates,) or None
         Mean held-out loss of each candidate; infinite where another is better.
     predictions : float32 (n_candidates, n_predicted, n_outputs) or None

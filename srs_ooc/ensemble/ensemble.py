@@ -3,8 +3,10 @@
 Algorithm 1 returns T trees besides F. A tree's say of a row is the class shares of the training
 rows in the leaf it falls in; the ensemble's is their mean over all trees, and its prediction the
 class with the largest mean, the first of equal ones. Of a regression its say is the mean target of
-those rows.
+those rows. The trees of a method that holds rows out vote instead (Huynh-Thu and Geurts 2023).
 """
+
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +45,7 @@ def probabilities(
     *,
     as_codes: bool,
 ) -> NDArray[np.float64]:
-    """Return the mean class shares of the first ``n_rows`` rows of a panel.
+    """Return the mean class shares, or mean votes, of the first ``n_rows`` rows of a panel.
 
     NaN is a missing value; a category not known is -1. Trees are read from disk a part at a time.
     Sums are taken in the order of trees, row by row, so the result does not depend on how rows or
@@ -76,9 +78,30 @@ def probabilities(
         at_split = np.flatnonzero(slot >= 0)
         slot[at_split] = np.searchsorted(splits.features, slot[at_split])
         threshold = _thresholds(batch, slot, splits, as_codes=as_codes)
-        add_shares(batch, slot, threshold, values, shares, facts["code_nbytes"])
+        add = _add_votes if trees.ensemble.votes and facts["classes"] else add_shares
+        add(batch, slot, threshold, values, shares, facts["code_nbytes"])
     shares /= n_trees
     return shares if facts["scale"] is None else facts["center"] + shares / facts["scale"]
+
+
+def _add_votes(
+    trees: Trees,
+    slot: NDArray[np.int64],
+    threshold: NDArray[np.float64],
+    values: NDArray[np.float64],
+    votes: NDArray[np.float64],
+    code_nbytes: int,
+) -> None:
+    """Count each tree's vote on each row: the likeliest class, the first of equal ones.
+
+    Parameters are those of :func:`srs_ooc.trees.forest.add_shares`.
+    """
+    rows = np.arange(len(votes))
+    for root in trees.root:
+        shares = np.zeros_like(votes)
+        one = replace(trees, root=np.array([root], np.int32))
+        add_shares(one, slot, threshold, values, shares, code_nbytes)
+        votes[rows, shares.argmax(axis=1)] += 1.0
 
 
 def _without_decoys(feature: NDArray[np.int64], first_decoy: int | None) -> NDArray[np.int64]:

@@ -18,7 +18,8 @@ from srs_ooc.ensemble.predict import looked_up
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels
 from srs_ooc.ingestion.formats.frames import frame_library
 from srs_ooc.runs.inputs import Inputs, inputs_of
-from srs_ooc.runs.ledger import Ledger, TreeReader
+from srs_ooc.runs.kept_trees import trees_of
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.splits import SplitTable, load_splits, make_splits
 from srs_ooc.runs.ledger.trees import HeldTrees
 from srs_ooc.runs.place import find_store, spec_of
@@ -77,7 +78,7 @@ class Model:
         """
         ledger = Ledger(run, writable=False)
         try:
-            trees, opened, spec = TreeReader(ledger), find_store(ledger, store), spec_of(ledger)
+            trees, opened, spec = trees_of(ledger), find_store(ledger, store), spec_of(ledger)
             splits = load_splits(run, trees)
             if splits is None and cap_nbytes is not None:
                 splits = looked_up(ledger, trees, opened, data, cap_nbytes)
@@ -95,6 +96,10 @@ class Model:
         """Labels in class order; none of a regression."""
         labels: list[str] = self.splits.facts["classes"]
         return labels
+
+    def chosen(self, shares: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the class of each row, from its shares as :meth:`predict` returns them."""
+        return self.trees.ensemble.chosen(shares)
 
     def shares(self, data: Any) -> NDArray[np.float64]:
         """Return the mean class shares of each row; of a regression the mean target.

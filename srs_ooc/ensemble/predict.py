@@ -17,6 +17,7 @@ from srs_ooc.ensemble.panels import CATEGORY_NBYTES, TEXT_NBYTES, Panels
 from srs_ooc.ensemble.scores import Scores, TargetScores
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels, most_store_nbytes
 from srs_ooc.runs.inputs import Inputs, inputs_of
+from srs_ooc.runs.kept_trees import trees_of
 from srs_ooc.runs.ledger import Ledger, TreeReader
 from srs_ooc.runs.ledger.splits import (
     SplitTable,
@@ -93,7 +94,7 @@ def predict(
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
     try:
-        trees = TreeReader(ledger)
+        trees = trees_of(ledger)
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = load_splits(run, trees)
         if splits is None:
@@ -228,7 +229,7 @@ def _write(
         for panel in panels.panels(panel_rows):
             count = len(panel.ids)
             shares = probabilities(trees, splits, panel.values, count, as_codes=as_codes)
-            predicted = shares.argmax(axis=1).tolist()
+            predicted = trees.ensemble.chosen(shares).tolist()
             for row_id, guess, row in zip(panel.ids, predicted, shares, strict=True):
                 said = row.tolist()
                 writer.writerow([row_id, classes[guess], *said] if classes else [row_id, *said])

@@ -116,6 +116,7 @@ def sensitivity(
     ledger = Ledger(run, writable=False)
     try:
         trees, spec, opened = TreeReader(ledger), spec_of(ledger), find_store(ledger, store)
+        _check_averages(run, spec)
         with opened.unchanged():
             files = InputFiles.of(opened, None, asked.rows)
             check_reading(trees, opened, spec, files, memory_nbytes)
@@ -129,6 +130,15 @@ def sensitivity(
             return measuring.run(trees, memory_nbytes, threads, watch)
     finally:
         ledger.close()
+
+
+def _check_averages(run: Path, spec: RunSpec) -> None:
+    if spec.method.splits_rows:
+        raise UsageError(
+            f"{run}: expected a run whose trees were all grown on the same rows and are averaged, "
+            f"found --method {spec.run.method}, which holds rows out and has trees vote. Its own "
+            "scores say what features are worth: `srs-ooc features RUN`."
+        )
 
 
 def _used_by(trees: TreeReader) -> _Used:

@@ -11,8 +11,8 @@ from srs_ooc.base.seeds import derive
 from srs_ooc.learners.base import Columns
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.forest import predict_block
 from srs_ooc.trees.grow import grow_tree, scratch_nbytes
+from srs_ooc.trees.sorted_trees import Said, grow_and_ask
 from srs_ooc.trees.subsets import Predict, judge_all_at_once, judge_one_by_one, takes_all_at_once
 from srs_ooc.trees.training import TrainingRows
 from srs_ooc.trees.tree import GrownTree, TreeLimits
@@ -95,23 +95,68 @@ class TreeLearner:
         features, split = iteration.features, iteration.subspace.split
         if iteration.subspace.candidates is not None:
             return self._judge(block, columns, iteration.subspace.candidates, iteration.tree_key)
-        rows = self.rows if split is None else self._fitted(split)
+        if split is not None:
+            return self._fit_and_predict(block, columns, iteration, split)
         importance = np.zeros(len(columns.features), dtype=np.int64)
         records = []
         for number in range(self.n_trees):
             key = tree_key(iteration.tree_key, number)
-            grown = self._grow(block, columns, rows, key, record=split is not None or self.records)
+            grown = self._grow(block, columns, self.rows, key, record=self.records)
             importance += grown.importance
             if grown.record is not None:
                 records.append(grown.record)
         probe = None if iteration.probe is None else int(importance[-1])
-        predictions = None if split is None else self._predict(records, block, features, split)
+        return Outcome(features, importance[: len(features)], probe, tuple(records))
+
+    def _fit_and_predict(
+        self, block: Block, columns: Columns, iteration: Iteration, split: RowSplit
+    ) -> Outcome:
+        """Grow the trees of an iteration on some rows; return their mean prediction of others.
+
+        In the units of the target less its center.
+        """
+        rows, keeps = self._fitted(split), self.records and iteration.subspace.in_ensemble
+        response, records = rows.response, []
+        importance = np.zeros(len(columns.features), dtype=np.int64)
+        shares = np.zeros((len(split.predicted), response.n_classes))
+        for number in range(self.n_trees):
+            key = tree_key(iteration.tree_key, number)
+            said, record = self._ask(block, columns, rows, split, key, records=keeps)
+            importance += said.importance
+            shares += said.shares
+            if record is not None:
+                records.append(record)
+        shares /= self.n_trees * (1.0 if response.scale is None else response.scale)
+        probe = None if iteration.probe is None else int(importance[-1])
         return Outcome(
-            features,
-            importance[: len(features)],
+            iteration.features,
+            importance[: len(iteration.features)],
             probe,
-            tuple(records) if self.records else (),
-            predictions=predictions,
+            tuple(records),
+            predictions=shares[None].astype(np.float32),
+        )
+
+    def _ask(
+        self,
+        block: Block,
+        columns: Columns,
+        rows: TrainingRows,
+        split: RowSplit,
+        key: int,
+        *,
+        records: bool = False,
+    ) -> tuple[Said, bytes | None]:
+        """Return what a tree says of the rows that a split predicts, and itself where wanted."""
+        return grow_and_ask(
+            block,
+            columns.features,
+            rows.resampled(key) if self.bootstrap else rows,
+            split.predicted,
+            key,
+            self.limits,
+            categorical=self._categories(columns),
+            n_threads=self.n_threads,
+            records=records,
         )
 
     def _judge(self, block: Block, columns: Columns, candidates: Candidates, key: int) -> Outcome:
@@ -140,12 +185,10 @@ class TreeLearner:
         def predict(places: NDArray[np.int32], split: RowSplit, number: int) -> NDArray[np.float64]:
             own, rows = block.only(places), self.rows.only(split.fitted)
             some = Columns(columns.features[places], columns.sources[places])
-            records = []
+            shares = np.zeros((len(split.predicted), rows.response.n_classes))
             for t in range(number * self.n_trees, (number + 1) * self.n_trees):
-                grown = self._grow(own, some, rows, tree_key(key, t), record=True)
-                assert grown.record is not None
-                records.append(grown.record)
-            return self._shares(records, own, some.features, split) / self.n_trees
+                shares += self._ask(own, some, rows, split, tree_key(key, t))[0].shares
+            return shares / self.n_trees
 
         return predict
 
@@ -157,32 +200,6 @@ class TreeLearner:
             if len(self._splits) < MOST_SPLITS:
                 self._splits[id(split)] = kept
         return kept[1]
-
-    def _predict(
-        self, records: list[bytes], block: Block, features: NDArray[np.uint32], split: RowSplit
-    ) -> NDArray[np.float32]:
-        """Return the mean prediction of the trees, in the units of the target less its center."""
-        scale = self.rows.response.scale
-        shares = self._shares(records, block, features, split)
-        shares /= len(records) * (1.0 if scale is None else scale)
-        return shares[None].astype(np.float32)
-
-    def _shares(
-        self, records: list[bytes], block: Block, features: NDArray[np.uint32], split: RowSplit
-    ) -> NDArray[np.float64]:
-        """Return the sum of what trees say of the rows that a split predicts."""
-        response = self.rows.response
-        shares = np.zeros((len(split.predicted), response.n_classes))
-        for record in records:
-            shares += predict_block(
-                record,
-                block,
-                features,
-                split.predicted,
-                response.n_classes,
-                regression=response.is_regression,
-            )
-        return shares
 
     def grow(self, block: Block, features: NDArray[np.uint32], tree_key: int) -> GrownTree:
         """Grow a tree on the first columns of ``block``.

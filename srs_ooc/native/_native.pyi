@@ -266,6 +266,8 @@ def rank_tests(
 ) -> None: ...
 
 MOST_SUBSET_ROWS: int
+MOST_SORTED_ROWS: int
+MOST_SORTED_CLASSES: int
 MOST_SUBSET_CLASSES: int
 
 def judge_subsets(
@@ -286,6 +288,32 @@ def judge_subsets(
     min_samples_leaf: int,
     isa: str,
     losses: NDArray[np.float64],
+) -> int: ...
+def grow_sorted(
+    codes: NDArray[Any],
+    code_nbytes: int,
+    tiled: bool,
+    n_rows: int,
+    values: NDArray[np.float64],
+    n_values: int,
+    features: NDArray[np.uint32],
+    fitted: NDArray[np.int32],
+    predicted: NDArray[np.int32],
+    labels: NDArray[np.int32],
+    targets: NDArray[np.int32],
+    n_classes: int,
+    root_scale: float,
+    tree_key: int,
+    max_depth: int,
+    min_samples_leaf: int,
+    isa: str,
+    importance: NDArray[np.int64],
+    shares: NDArray[np.float64],
+) -> bool: ...
+def logs(x: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+def powers(x: NDArray[np.float64], out: NDArray[np.float64]) -> None: ...
+def sorted_scratch_nbytes(
+    n_rows: int, n_columns: int, n_fitted: int, n_predicted: int, tiled: bool
 ) -> int: ...
 def draw_subsets(
     key: int,

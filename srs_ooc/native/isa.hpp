@@ -1,5 +1,6 @@
 // The clones of the kernel for instruction sets, and which of them this machine can run.
 #pragma once
+#include "sorted_trees.hpp"
 #include "subsets.hpp"
 #include "trees.hpp"
 
@@ -10,7 +11,8 @@
 namespace srs {
 
 #define SRS_CLONE(isa)                                                                             \
-    {#isa, srs::isa::grow, srs::isa::scratch_nbytes, srs::isa::judge_subsets, srs::isa::subset_scratch_nbytes}
+    {#isa, srs::isa::grow, srs::isa::scratch_nbytes, srs::isa::judge_subsets, srs::isa::subset_scratch_nbytes,        \
+     srs::isa::grow_sorted, srs::isa::sorted_scratch_nbytes}
 
 struct Isa {
     const char *name;
@@ -18,6 +20,8 @@ struct Isa {
     size_t (*scratch_nbytes)(srs::GrowJob &);
     void (*judge_subsets)(srs::SubsetJob &);
     size_t (*subset_scratch_nbytes)(const srs::SubsetJob &);
+    void (*grow_sorted)(srs::SortedJob &);
+    size_t (*sorted_scratch_nbytes)(const srs::SortedJob &);
 };
 
 // The instruction sets this machine can run, best first.

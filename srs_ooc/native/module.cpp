@@ -11,6 +11,8 @@ void bind_code(nb::module_ &module);
 void bind_forest(nb::module_ &module);
 void bind_tests(nb::module_ &module);
 void bind_subsets(nb::module_ &module);
+void bind_sorted(nb::module_ &module);
+void bind_elementary(nb::module_ &module);
 void bind_sensitivity(nb::module_ &module);
 void bind_tally(nb::module_ &module);
 
@@ -23,6 +25,8 @@ NB_MODULE(_native, module) {
     bind_forest(module);
     bind_tests(module);
     bind_subsets(module);
+    bind_sorted(module);
+    bind_elementary(module);
     bind_sensitivity(module);
     bind_tally(module);
 }

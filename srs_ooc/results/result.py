@@ -247,7 +247,7 @@ class Result:
             model = Model.of(self.run, self._given, cap_nbytes=cap, data=table)
             ids, shares = model.predict(table, cap_nbytes=cap)
         classes = model.classes
-        said = shares.argmax(axis=1).tolist()
+        said = model.chosen(shares).tolist()
         columns: dict[str, list[Any]] = {"row_id": ids}
         columns["prediction"] = [classes[i] for i in said] if classes else shares[:, 0].tolist()
         for i, label in enumerate(classes):

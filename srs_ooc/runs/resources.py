@@ -115,6 +115,7 @@ class Resources:
             weights=self.task.inputs.weights,
             response=self.response,
             validation=self.task.inputs.validation_places(),
+            positions=self.task.positions,
         )
         check_needs(search.engine.sampler, self.learner.provides, self.spec.model.model)
         return search

@@ -146,7 +146,9 @@ def tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
     if not saves_trees(ledger):
         yield None
         return
-    trees = TreeWriter(ledger, spec_of(ledger).learner.trees_per_subspace)
+    spec = spec_of(ledger)
+    some_only = spec.method.splits_rows  # most of its trees only serve to learn
+    trees = TreeWriter(ledger, None if some_only else spec.learner.trees_per_subspace)
     try:
         yield trees
     finally:

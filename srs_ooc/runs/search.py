@@ -1,5 +1,7 @@
 """The main loop of a run: its tally, its sampler, and the engine that drives them."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -47,6 +49,8 @@ class Search:
         What the rows say.
     validation : int32, optional
         Places of the rows held out, where they were given.
+    positions : int (n_features,), optional
+        Where each stored feature lies in the table, where the method has to know.
 
     Attributes
     ----------
@@ -71,6 +75,7 @@ class Search:
         weights: NDArray[np.uint32] | None = None,
         response: Response | None = None,
         validation: NDArray[np.int32] | None = None,
+        positions: NDArray[np.integer[Any]] | None = None,
     ) -> None:
         self.spec = spec
         self.tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
@@ -100,6 +105,7 @@ class Search:
             weights,
             response,
             validation,
+            positions,
         )
         self.engine = Engine(
             method_of(spec.run.method).make(spec.sampler, ground),

@@ -1,7 +1,7 @@
 """What a run learns from, besides its columns: read once, shared by every stage."""
 
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ class Task:
         Weight of each row, where the store has them.
     strata, groups : int32 (n_rows,) or None
         Where the store has them and they were asked for.
+    positions : int (n_features,) or None
+        Where each stored feature lies in the table, where the method has to know.
     """
 
     inputs: Inputs
@@ -46,6 +48,7 @@ class Task:
     weights: NDArray[np.float64] | None = None
     strata: NDArray[np.int32] | None = None
     groups: NDArray[np.int32] | None = None
+    positions: NDArray[np.integer[Any]] | None = None
 
     @classmethod
     def of(
@@ -90,7 +93,10 @@ class Task:
     def of_run(cls, spec: RunSpec, store: Store, inputs: Inputs) -> "Task":
         """Read the task of a run, with what judge or model needs; errors as of :meth:`of`."""
         exchanges = spec.concludes or not spec.model.is_tree
-        return cls.of(store, inputs, spec.learner.class_weight, exchanges=exchanges)
+        task = cls.of(store, inputs, spec.learner.class_weight, exchanges=exchanges)
+        if not spec.method.needs_positions(spec.sampler):
+            return task
+        return replace(task, positions=np.asarray(store.array("positions")))
 
     @property
     def rows(self) -> NDArray[np.int32] | None:

@@ -1,6 +1,7 @@
 """Rows held out for validation and folds of the others, by hashes alone."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class Folds:
     held_out: tuple[NDArray[np.int64], ...]
     whole: RowSplit
 
-    @property
+    @cached_property
     def most_predicted(self) -> int:
         """The most rows that a fold predicts."""
         return max(len(split.predicted) for split in self.splits)

@@ -20,6 +20,7 @@ from srs_ooc.column_scores.base import ColumnScore
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import Sampler
+from srs_ooc.samplers.ensemble import Ensemble
 from srs_ooc.trees.response import Response
 
 GROUP = "srs_ooc.samplers"
@@ -67,6 +68,8 @@ class Ground:
         What the rows say, for a method that learns from predictions.
     validation : int32 or None
         Places among the rows of those held out, ascending; None where the method chooses them.
+    positions : int (n_items,) or None
+        Where each stored feature lies in the table, where :attr:`Method.needs_positions` says so.
     """
 
     n_items: int
@@ -82,6 +85,7 @@ class Ground:
     weights: NDArray[np.uint32] | None = None
     response: Response | None = None
     validation: NDArray[np.int32] | None = None
+    positions: NDArray[np.integer[Any]] | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,10 @@ def _fits(_: Params, n_rows: int, n_candidates: int, subspace_size: int) -> None
 
 def _no_end(_: Params, n_candidates: int, subspace_size: int) -> None:
     return None
+
+
+def _no_positions(_: Params) -> bool:
+    return False
 
 
 def _no_notes(_: Params, n_candidates: int) -> tuple[str, ...]:
@@ -171,6 +179,13 @@ class Method:
         cannot work on such a table with such a q.
     splits_rows : bool
         Whether models are fitted on some rows and predict others.
+    ensemble : callable or None
+        ``ensemble(params, facts)``: which of the subspaces whose trees are kept predict, and how,
+        from what the part :attr:`ranks_by` of the ledger says; None before there are any. A method
+        that has none keeps the trees of all subspaces, and averages their class shares.
+    needs_positions : callable
+        ``needs_positions(params)``: whether the sampler has to know where features lie in the
+        table; ``state_nbytes`` counts that.
     judges_candidates : bool
         Whether an iteration judges small subspaces, each a part of the columns paged in.
     learner : mapping
@@ -198,6 +213,8 @@ class Method:
     default_subspace: Callable[[Any, int], int] | None = None
     check: Callable[[Any, int, int, int], None] = _fits
     splits_rows: bool = False
+    ensemble: Callable[[Any, Mapping[str, Any]], Ensemble | None] | None = None
+    needs_positions: Callable[[Any], bool] = _no_positions
     judges_candidates: bool = False
     learner: Mapping[str, Any] = field(default_factory=dict)
     most_iterations: Callable[[Any, int, int], tuple[int, str] | None] = _no_end

@@ -16,14 +16,13 @@ from srs_ooc.base.state import PAGE_ITEMS, Pages, Saved, State, n_pages
 from srs_ooc.samplers.base import PREDICTIONS
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
 from srs_ooc.samplers.folds import Folds
-from srs_ooc.samplers.prs_gradient import effective_number, gradient, importance_weights
+from srs_ooc.samplers.grid import Smoothness
+from srs_ooc.samplers.prs_gradient import effective_number, gradient
 from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.samplers.prs_steps import Adam, Descent, feasible, projected
+from srs_ooc.samplers.prs_weights import Reweighing
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"
-BOUND = 0.5
-"""A step leaves the models that it was computed from worth this share of what has them grown again
-(:meth:`ParametricRandomSubspace._bounded`)."""
 _MOST_HALVINGS = 30
 
 
@@ -49,6 +48,8 @@ class ParametricRandomSubspace:
         64-bit key of the subsets.
     candidates : uint32, optional
         Features that may be drawn; default all.
+    smoothness : Smoothness, optional
+        Penalty on neighbours on a grid that differ; default none.
 
     Attributes
     ----------
@@ -72,6 +73,7 @@ class ParametricRandomSubspace:
         capacity: int,
         key: int,
         candidates: NDArray[np.uint32] | None = None,
+        smoothness: Smoothness | None = None,
     ) -> None:
         self._descent, self._folds, self._truth = descent, folds, truth
         self._capacity, self._key = capacity, derive(key, Purpose.SUBSETS)
@@ -82,6 +84,7 @@ class ParametricRandomSubspace:
         first = np.full(n_features, descent.inclusion)
         self.beta = feasible(first, self._may, descent.largest_mean, descent.inclusion)
         self.alpha, self.best = self.beta.copy(), self.beta.copy()
+        self._reweighing = Reweighing(self.alpha, descent.n_models)
         self._adam = Adam(np.zeros(n_features), np.zeros(n_features))
         n_votes = self.n_folds * descent.n_models * folds.most_predicted
         self._votes = np.zeros(n_votes, np.float32)
@@ -90,6 +93,7 @@ class ParametricRandomSubspace:
             np.ones(n_pages(n_features), np.bool_) for _ in range(3)
         )
         self._penalty: float | NDArray[np.float64] = descent.sparsity
+        self._smoothness = smoothness
         self.phase, self.n_drawn = GROWING, 0
         self._first = self._n_grown = 0
         self.epoch, self._fold = 0, 0
@@ -97,9 +101,8 @@ class ParametricRandomSubspace:
         self._subsets = self._new_subsets()
 
     def _new_subsets(self) -> BernoulliSubsets:
-        key = derive(self._key, self.n_drawn)
-        n_models = self._descent.n_models
-        return BernoulliSubsets(self.alpha, key, n_models, self._capacity, self.n_folds)
+        shape = self._descent.n_models, self._capacity, self.n_folds
+        return BernoulliSubsets(self.alpha, derive(self._key, self.n_drawn), *shape)
 
     @property
     def n_folds(self) -> int:
@@ -124,8 +127,9 @@ class ParametricRandomSubspace:
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return the subset of a model: T of the first fold come first, then T of the next."""
         fold, t = divmod((iteration - self._first) % self.n_wanted, self._descent.n_models)
-        split = self._folds.whole if self.phase == FINAL else self._folds.splits[fold]
-        return Subspace(self._subsets.draw(fold, t), split=split)
+        is_final = self.phase == FINAL
+        split = self._folds.whole if is_final else self._folds.splits[fold]
+        return Subspace(self._subsets.draw(fold, t), split=split, in_ensemble=is_final)
 
     def version(self, iteration: int) -> int:
         """Return how often subsets were drawn anew."""
@@ -173,12 +177,11 @@ class ParametricRandomSubspace:
         return True
 
     def _weights(self, fold: int, beta: NDArray[np.float64]) -> NDArray[np.float64]:
-        subsets = self._subsets.of_fold(fold)
-        return importance_weights(subsets, self._descent.n_models, beta, self.alpha)
+        return self._reweighing.weights(self._subsets.of_fold(fold), beta)
 
     def _descend(self, fold: int) -> None:
         weights = self._weights(fold, self.beta)
-        if effective_number(weights) < self._least_worth:
+        if effective_number(weights) < self._descent.least_worth:
             return  # other folds' steps took what these models are worth: nothing to learn
         rows = self._folds.splits[fold].predicted[self._folds.own[fold]]
         votes = self._votes_of(fold)[:, self._folds.own[fold]].astype(np.float64)
@@ -186,13 +189,11 @@ class ParametricRandomSubspace:
         slopes = (self._truth.slopes(mean, rows) * votes).sum(1)
         by_beta = gradient(self._subsets.of_fold(fold), self.beta, weights, slopes)
         by_beta += self._penalty
+        if self._smoothness is not None:
+            by_beta += self._smoothness.slopes(self.beta)
         change = self._adam.step(projected(self.beta, by_beta), self._descent.rate)
         self.beta = self._bounded(fold, change)
         self._stepped[:] = True
-
-    @property
-    def _least_worth(self) -> float:
-        return BOUND * self._descent.effective_share * self._descent.n_models
 
     def _bounded(self, fold: int, change: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return beta less the change, which is halved until the fold's models keep their worth.
@@ -201,12 +202,10 @@ class ParametricRandomSubspace:
         together, in proportion to p: beyond a thousand features one whole step would leave a few of
         the models with all the weight.
         """
-        descent = self._descent
+        bounds = self._descent.largest_mean, 1.0 / self._descent.n_models
         for _ in range(_MOST_HALVINGS):
-            beta = feasible(
-                self.beta - change, self._may, descent.largest_mean, 1.0 / descent.n_models
-            )
-            if effective_number(self._weights(fold, beta)) >= self._least_worth:
+            beta = feasible(self.beta - change, self._may, *bounds)
+            if effective_number(self._weights(fold, beta)) >= self._descent.least_worth:
                 return beta
             change *= 0.5
         return self.beta
@@ -234,6 +233,8 @@ class ParametricRandomSubspace:
             mean += (weights[:, None] * votes).sum(0)
         mean /= self._descent.n_models * self.n_folds
         objective = self._truth.loss(mean, self._folds.validation)
+        if self._smoothness is not None:
+            objective += self._smoothness.value(self.beta)
         return worth, objective + self._descent.sparsity * float(self.beta.sum())
 
     def _keep_best(self) -> None:
@@ -245,6 +246,7 @@ class ParametricRandomSubspace:
         self._n_grown, self.phase = 0, phase
         self.n_drawn += 1
         self.alpha[:] = probabilities
+        self._reweighing.forget()
         self._drawn[:] = True
         self._subsets = self._new_subsets()
 
@@ -285,6 +287,7 @@ class ParametricRandomSubspace:
         for name, pages in self._large().items():
             saved.fill(name, pages.array)
             pages.changed[:] = False
+        self._reweighing.forget()
         self.phase, self.n_drawn = str(facts["phase"]), int(facts["drawn"])
         self._first, self._n_grown = int(facts["begun"]), int(facts["grown"])
         self.epoch, self._fold = int(facts["epoch"]), int(facts["fold"])

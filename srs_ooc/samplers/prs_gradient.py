@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.elementary import exp, log
+from srs_ooc.samplers.elementary import exp, log
 
 LEAST_CHANCE = 1e-6
 """Denominators of scores and of weights are at least this."""
@@ -69,7 +69,14 @@ def importance_weights(
     subsets: Subsets, n_subsets: int, beta: NDArray[np.float64], alpha: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return ``w_t``, at most 1e50; float64 (n_subsets,)."""
-    total, terms = log_ratios(beta, alpha)
+    return weights_by(subsets, n_subsets, log_ratios(beta, alpha))
+
+
+def weights_by(
+    subsets: Subsets, n_subsets: int, ratios: tuple[float, NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return the same from :func:`log_ratios`; float64 (n_subsets,)."""
+    total, terms = ratios
     sums = np.zeros(n_subsets)
     for part in subsets:
         sums += np.bincount(part.owners, terms[part.features], n_subsets)

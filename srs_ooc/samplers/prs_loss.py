@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.elementary import log
+from srs_ooc.samplers.elementary import log
 from srs_ooc.trees.response import Response
 
 LEAST_SHARE = 1e-6

@@ -5,11 +5,16 @@ from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Any, Self
 
+import numpy as np
+
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Number, Params, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
+from srs_ooc.samplers.ensemble import Ensemble
+from srs_ooc.samplers.grid import NBYTES as GRID_NBYTES
+from srs_ooc.samplers.grid import Grid, GridSize, Smoothness, size_of
 from srs_ooc.samplers.held_out_options import (
     folds_for,
     folds_option,
@@ -17,7 +22,7 @@ from srs_ooc.samplers.held_out_options import (
     validation_share_option,
 )
 from srs_ooc.samplers.method import Ground, Method
-from srs_ooc.samplers.prs import ParametricRandomSubspace
+from srs_ooc.samplers.prs import FINAL, ParametricRandomSubspace
 from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.samplers.prs_steps import Descent
 
@@ -67,6 +72,19 @@ class PrsParams(Params):
         default="0.0",
         metavar="LAMBDA",
     )
+    smoothness: str = option(
+        Number(),
+        "Penalty on neighbours on --grid: times the sum of their probabilities' absolute "
+        "differences, added to the loss.",
+        default="0.0",
+        metavar="LAMBDA",
+    )
+    grid: str | None = option(
+        GridSize(),
+        "Features that may be drawn are pixels of an image, row by row in the order of the table.",
+        default_text="features have no neighbours",
+        metavar="HEIGHTxWIDTH",
+    )
     validation_share: str = validation_share_option()
 
     @classmethod
@@ -78,6 +96,11 @@ class PrsParams(Params):
             raise UsageError(
                 f"--inclusion: expected a number between 0 and 1, found {params.inclusion}. "
                 "At 0 nothing would ever be drawn."
+            )
+        if params.grid is None and float(params.smoothness) > 0:
+            raise UsageError(
+                "--smoothness: expected with --grid HEIGHTxWIDTH, found no grid. Features have "
+                "neighbours on a grid only."
             )
         if not named and not 0 < exact_share(params.validation_share) <= exact_share("0.5"):
             raise UsageError(
@@ -101,6 +124,14 @@ class PrsParams(Params):
                 f"{subspace_size} of {n_candidates} features, found {self.inclusion}: subsets of "
                 "about so many would not fit. Raise --subspace-size or --memory-mb, or lower it."
             )
+        if self.grid is not None:
+            height, width = size_of(self.grid)
+            if height * width != n_candidates:
+                raise UsageError(
+                    f"--grid: expected as many pixels as features that may be drawn, found "
+                    f"{height} x {width} = {height * width:,} and {n_candidates:,} features. "
+                    "Features left out by --exclude are no pixels, and no pixel can be left out."
+                )
         n_training = n_rows - round(float(self.validation_share) * n_rows)
         if n_training < 2 * self.folds:
             raise UsageError(
@@ -114,7 +145,8 @@ class PrsParams(Params):
         n_predicted = ceil(n_rows * (share + (1 - share) / self.folds)) if share else n_rows
         votes = (self.folds + 3) * self.models * (n_predicted + 2) * 4
         members = BernoulliSubsets.nbytes(self.models, n_features, self.folds)
-        return FEATURE_NBYTES * n_features + votes + members + 64 * n_rows * self.folds
+        each = FEATURE_NBYTES + (0 if self.grid is None else GRID_NBYTES)
+        return each * n_features + votes + members + 64 * n_rows * self.folds
 
     def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
         """Return the models there are at most: those of all epochs."""
@@ -148,6 +180,14 @@ def largest_mean(subspace_size: int, n_candidates: int) -> float:
     return root * root
 
 
+def _smoothness(params: PrsParams, ground: Ground) -> Smoothness | None:
+    if params.grid is None or float(params.smoothness) == 0:
+        return None
+    offered = np.arange(ground.n_items) if ground.candidates is None else ground.candidates
+    grid = Grid.of(size_of(params.grid), offered, ground.positions)
+    return Smoothness(float(params.smoothness), grid)
+
+
 def _make(params: PrsParams, ground: Ground) -> Sampler:
     response = ground.response
     assert response is not None, "a run has a response"
@@ -169,7 +209,13 @@ def _make(params: PrsParams, ground: Ground) -> Sampler:
         ground.subspace_size,
         ground.key,
         ground.candidates,
+        _smoothness(params, ground),
     )
+
+
+def _ensemble(_: PrsParams, facts: Mapping[str, Any]) -> Ensemble | None:
+    """Return that the last models predict: their mean, or the majority of their votes."""
+    return Ensemble(votes=True) if facts["phase"] == FINAL else None
 
 
 PRS = Method(
@@ -184,6 +230,8 @@ PRS = Method(
     default_subspace=PrsParams.default_subspace,
     check=PrsParams.check,
     splits_rows=True,
+    needs_positions=lambda params: params.grid is not None,
+    ensemble=_ensemble,
     most_iterations=PrsParams.most_iterations,
     notes=PrsParams.notes,
 )

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 FIRST, SECOND, LEAST = 0.9, 0.999, 1e-8
 """Adam's decay rates and what is added to its denominator (Kingma and Ba 2015)."""
+BOUND = 0.5
+"""A step leaves the models that it was computed from worth this share of what has them grown again
+(:meth:`srs_ooc.samplers.prs.ParametricRandomSubspace._bounded`)."""
 _HALVINGS = 60
 
 
@@ -42,6 +45,11 @@ class Descent:
     effective_share: float
     sparsity: float
     largest_mean: float
+
+    @property
+    def least_worth(self) -> float:
+        """Models that a step leaves a fold's models worth, at least."""
+        return BOUND * self.effective_share * self.n_models
 
 
 @dataclass

@@ -9,6 +9,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Choice, Number, Params, Text, Whole, option
 from srs_ooc.base.shares import exact_share
 from srs_ooc.samplers.base import Sampler
+from srs_ooc.samplers.ensemble import Ensemble
 from srs_ooc.samplers.held_out_options import (
     folds_for,
     folds_option,
@@ -214,6 +215,14 @@ def _make(params: RaseParams, ground: Ground) -> Sampler:
     )
 
 
+def _ensemble(params: RaseParams, facts: Mapping[str, Any]) -> Ensemble | None:
+    """Return that the kept subspaces of the best round predict, as they voted."""
+    if not facts["losses"]:
+        return None
+    first = int(facts["best_round"]) * params.models
+    return Ensemble(first, params.models, votes=True, cutoff=float(facts["cutoff"]))
+
+
 RASE = Method(
     "Random Subspace Ensemble: the best of many small subspaces, round after round",
     RaseParams,
@@ -225,6 +234,7 @@ RASE = Method(
     default_subspace=RaseParams.default_subspace,
     check=RaseParams.check,
     splits_rows=True,
+    ensemble=_ensemble,
     judges_candidates=True,
     any_model=True,
     fits=RaseParams.fits,

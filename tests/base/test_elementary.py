@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.elementary import exp, log
+from srs_ooc.samplers import elementary as native
 
 POSITIVE = st.floats(min_value=1e-300, max_value=1e300)
 POWERS = st.floats(min_value=-690, max_value=690)
@@ -20,6 +21,18 @@ def test_logarithms_agree_with_the_library(numbers):
 def test_powers_agree_with_the_library(numbers):
     x = np.array(numbers)
     np.testing.assert_allclose(exp(x), np.exp(x), rtol=4e-15)
+
+
+@given(st.lists(st.floats(min_value=5e-324, max_value=1e308), max_size=150))
+def test_native_logarithms_have_the_same_bits(numbers):
+    x = np.array(numbers)
+    assert native.log(x).tobytes() == log(x).tobytes()
+
+
+@given(st.lists(st.floats(allow_nan=False), max_size=150))
+def test_native_powers_have_the_same_bits(numbers):
+    x = np.array(numbers)
+    assert native.exp(x).tobytes() == exp(x).tobytes()
 
 
 def test_fixed_vectors_keep_their_bits():

@@ -164,7 +164,6 @@ def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_
         (("--method", "prs", "--inclusion", 0), "--inclusion"),
         (("--method", "prs", "--validation-share", 0.9), "--validation-share"),
         (("--method", "prs", "--learning-rate", "fast"), "--learning-rate"),
-        (("--method", "prs", "--save-trees"), "--save-trees"),
     ],
 )
 def test_what_does_not_fit_the_method_is_refused_by_name(store, tmp_path, given, says):
@@ -194,3 +193,27 @@ def test_a_store_with_groups_of_rows_is_refused(tmp_path):
     message = error_of("run", tmp_path / "t.zarr", "--method", "prs", *ARGUMENTS)
     assert "expected a store without groups of rows" in message
     assert not (tmp_path / "t.run").exists()
+
+
+def test_pixels_are_the_features_in_the_order_of_the_table(tmp_path):
+    """The ledger's objective has the penalty of neighbours in the table, not in the store."""
+    values, labels = noise_table(60, 12, n_relevant=2)
+    store = make_store(tmp_path / "t.zarr", values, labels)
+    found = {}
+    for strength in ("0", "0.01", "1.0"):
+        run = tmp_path / f"{strength}.run"
+        work(store, run, grid="3x4", smoothness=strength)
+        records = json_of("features", run, "--json")
+        beta = np.zeros(12)
+        for record in records:
+            beta[int(record["name"][1:])] = record["score"]
+        pixels = beta.reshape(3, 4)
+        found[strength] = sum(np.abs(np.diff(pixels, axis=axis)).sum() for axis in (0, 1))
+    assert found["0"] > found["0.01"] > found["1.0"]
+
+
+def test_a_grid_of_another_size_is_refused(store, tmp_path):
+    given = "--method", "prs", "--grid", "8x8", "--smoothness", 0.1
+    message = error_of("run", store, "--out", tmp_path / "x.run", *given)
+    assert "8 x 8 = 64 and 60 features" in message
+    assert not (tmp_path / "x.run").exists()

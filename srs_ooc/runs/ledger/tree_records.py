@@ -23,8 +23,10 @@ HEAD = struct.Struct("<II")
 """Begins a record: the length of its bytes, and their CRC-32."""
 
 
-def check_trees(path: Path, nbytes: int, n_trees: int) -> None:
+def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
     """Check every record of a file of trees up to byte ``nbytes``, in pieces of 256 kB.
+
+    Return how many there are.
 
     Raises
     ------
@@ -44,11 +46,22 @@ def check_trees(path: Path, nbytes: int, n_trees: int) -> None:
                 number += 1
     except OSError as error:
         raise RunError(f"{path}: could not be read: {error.strerror}.") from error
-    if number != n_trees:
+    if n_trees is not None and number != n_trees:
         raise RunError(
             f"{path}: expected {n_trees} trees, found {number}. Restore the run's folder from a "
             "copy, or start the run again in another one."
         )
+    return number
+
+
+def count_trees(file: BinaryIO, nbytes: int) -> int:
+    """Return how many records end by byte ``nbytes`` of an open file of trees."""
+    number, place = 0, len(MAGIC)
+    while place < nbytes:
+        file.seek(place)
+        place += HEAD.size + HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))[0]
+        number += 1
+    return number
 
 
 def _crc_of(file: BinaryIO, length: int, number: int) -> int:

@@ -25,12 +25,15 @@ from srs_ooc.runs.ledger.tree_records import (
     HEAD,
     MAGIC,
     check_length,
+    count_trees,
     damaged,
     missing_nbytes,
     whole_records,
 )
+from srs_ooc.samplers.ensemble import Ensemble
 from srs_ooc.trees.forest import Trees, decode_trees
 
+ALL = Ensemble()
 TREES_FILE = "trees.bin"
 BUFFER_NBYTES = 1 << 16
 VALID = "trees_nbytes"
@@ -49,8 +52,8 @@ class TreeWriter:
     ----------
     ledger : Ledger
         Open for writing.
-    per_iteration : int
-        How many trees an iteration has.
+    per_iteration : int or None
+        How many trees an iteration has; None where only some have any.
 
     Raises
     ------
@@ -58,9 +61,8 @@ class TreeWriter:
         If the file is shorter than the ledger says, is not one of trees, or cannot be written.
     """
 
-    def __init__(self, ledger: Ledger, per_iteration: int) -> None:
+    def __init__(self, ledger: Ledger, per_iteration: int | None) -> None:
         self._path = ledger.run / TREES_FILE
-        self._n_trees = per_iteration * ledger.progress().iteration
         valid = int(ledger.meta(VALID))
         try:
             if valid == 0:
@@ -71,6 +73,11 @@ class TreeWriter:
                 check_length(self._path, valid)
             self._file = self._path.open("r+b", buffering=BUFFER_NBYTES)
             self._file.truncate(valid)
+            self._n_trees = (
+                count_trees(self._file, valid)
+                if per_iteration is None
+                else per_iteration * ledger.progress().iteration
+            )
             self._file.seek(valid)
         except OSError as error:
             raise self._unwritable(error) from error
@@ -129,11 +136,15 @@ class TreeReader:
     ----------
     ledger : Ledger
         Open for reading.
+    ensemble : Ensemble, optional
+        Which of them to read; default all.
 
     Attributes
     ----------
     nbytes : int
         Valid bytes of the file.
+    ensemble : Ensemble
+        Which of them are read, and how they are combined.
 
     Raises
     ------
@@ -141,8 +152,8 @@ class TreeReader:
         If the run keeps no trees, has none yet, or its file is damaged.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self.path = ledger.run / TREES_FILE
+    def __init__(self, ledger: Ledger, ensemble: Ensemble = ALL) -> None:
+        self.path, self.ensemble = ledger.run / TREES_FILE, ensemble
         valid = ledger.meta(VALID)
         if valid is None and "model" in ledger.meta("spec"):
             raise RunError(
@@ -166,7 +177,7 @@ class TreeReader:
         check_length(self.path, self.nbytes)
 
     def batches(self) -> Iterator[Trees]:
-        """Yield all trees in the order of iterations, about 256 kB of their bytes at a time.
+        """Yield the trees in the order of iterations, about 256 kB of their bytes at a time.
 
         Raises
         ------
@@ -186,7 +197,9 @@ class TreeReader:
                         if missing_nbytes(data) > self.nbytes - place - len(data):
                             raise self._damaged(number)
                         continue
-                    yield self._decode(data, spans, number)
+                    places = self.ensemble.places(number, len(spans))
+                    if spans[places]:
+                        yield self._decode(data, spans[places], number + places.start)
                     number += len(spans)
                     place += used
                     data = data[used:]
@@ -205,7 +218,8 @@ class TreeReader:
         """
         try:
             with self._opened() as file:
-                return HeldTrees(self.path, file.read(self.nbytes), self._regression)
+                data = file.read(self.nbytes)
+                return HeldTrees(self.path, data, self._regression, self.ensemble)
         except OSError as error:
             raise RunError(f"{self.path}: could not be read: {error.strerror}.") from error
 
@@ -233,8 +247,8 @@ class TreeReader:
 class HeldTrees(TreeReader):
     """The trees of a run in memory, as its file has them; made by :meth:`TreeReader.held`."""
 
-    def __init__(self, path: Path, data: bytes, regression: bool) -> None:
-        self.path, self.nbytes = path, len(data)
+    def __init__(self, path: Path, data: bytes, regression: bool, ensemble: Ensemble) -> None:
+        self.path, self.nbytes, self.ensemble = path, len(data), ensemble
         self._data, self._regression = data, regression
 
     def held(self) -> "HeldTrees":

@@ -16,6 +16,7 @@ from srs_ooc.runs.ledger.records import FILE, PERMUTATIONS_FOLDER
 from srs_ooc.runs.ledger.splits import SPLITS_FILE, check_splits
 from srs_ooc.runs.ledger.tree_records import check_trees
 from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
+from srs_ooc.samplers.method import method_of
 
 _PIECE_NBYTES = 1 << 20
 
@@ -74,12 +75,11 @@ def verify_run(run: Path, part_of: Path | None = None) -> Iterator[Checked]:
             yield _pages(ledger, database)
             yield _history(ledger)
             valid = int((ledger.meta(VALID) if _keeps(database, VALID) else None) or 0)
-            per_iteration = int(ledger.meta("spec")["trees_per_subspace"]) if valid else 0
-            n_trees = per_iteration * ledger.progress().iteration
+            n_trees = _n_trees(ledger) if valid else 0
     finally:
         ledger.close()
     if valid:
-        check_trees(run / TREES_FILE, valid, n_trees)
+        n_trees = check_trees(run / TREES_FILE, valid, n_trees)
         yield Checked(f"trees ({TREES_FILE})", n_trees, valid)
     if (run / SPLITS_FILE).exists():
         yield Checked(f"files of thresholds ({SPLITS_FILE})", 1, check_splits(run / SPLITS_FILE))
@@ -139,6 +139,14 @@ def _history(ledger: Ledger) -> Checked:
             )
         last, count = iteration, count + 1
     return Checked(f"rows of the history ({FILE})", count, 0)
+
+
+def _n_trees(ledger: Ledger) -> int | None:
+    """Return how many trees a run keeps; None where only some iterations have any."""
+    spec = ledger.meta("spec")
+    if method_of(spec["method"]).splits_rows:
+        return None
+    return int(spec["trees_per_subspace"]) * ledger.progress().iteration
 
 
 def _keeps(database: sqlite3.Connection, name: str) -> bool:

@@ -76,10 +76,10 @@ def settle(
     learner = TreeParams.settle({**method.learner, **given}, shape)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.params.settle(given, shape)
-    if saves_trees and method.splits_rows:
+    if saves_trees and method.splits_rows and method.ensemble is None:
         raise UsageError(
-            f"--save-trees: expected a method whose trees are one ensemble, found --method "
-            f"{run.method}: most of its trees only serve to learn. Leave it out."
+            f"--save-trees: expected a method that says which of its trees predict, found "
+            f"--method {run.method}, whose models are fitted on some rows. Leave it out."
         )
     largest = _largest(
         shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees

@@ -1,0 +1,115 @@
+"""A tree on columns sorted once: the same, to the bit, as one grown and walked by the kernel."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.grow import instruction_sets
+from srs_ooc.trees.response import Response
+from srs_ooc.trees.sorted_trees import grow_and_ask, grow_and_walk, grow_sorted, takes_sorted
+from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.tree import TreeLimits
+
+MANY = np.iinfo(np.int64).max
+
+
+def make_block(rng, n_columns, n_rows, nbytes, n_codes, *, tiled, n_values=0):
+    """A block and a function that writes its codes, (n_columns, n_rows)."""
+    block = Block(n_columns, n_rows, nbytes, tiled=tiled, n_values=n_values)
+    codes = rng.integers(0, n_codes, (n_columns, n_rows)).astype(f"u{nbytes}")
+    write(block, codes)
+    if block.values is not None:
+        block.values[:n_columns] = np.sort(rng.normal(size=(n_columns, n_values)), axis=1)
+    return block, codes
+
+
+def write(block, codes):
+    memory = block.codes.view(codes.dtype)
+    if not block.tiled:
+        memory[: codes.size].reshape(codes.shape)[:] = codes
+        return
+    tiles = memory.reshape(-1, block.n_rows, 64)
+    for j, column in enumerate(codes):
+        tiles[j // 64, :, j % 64] = column
+
+
+def make_response(rng, codes, n_classes):
+    n_rows = codes.shape[1]
+    if n_classes == 1:
+        return Response.targets(np.round(rng.normal(size=n_rows) + codes[0] / 3, 1))
+    return Response.classes(rng.integers(0, n_classes, n_rows), n_classes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    nbytes=st.sampled_from([1, 2]),
+    n_codes=st.sampled_from([2, 5, 200]),
+    n_classes=st.sampled_from([1, 2, 4]),
+    tiled=st.booleans(),
+    values=st.booleans(),
+    repeats=st.booleans(),
+    max_depth=st.sampled_from([None, 1, 3]),
+    min_samples_leaf=st.sampled_from([1, 3, 50]),
+)
+def test_it_says_what_the_recorded_tree_says_on_every_instruction_set(
+    seed, nbytes, n_codes, n_classes, tiled, values, repeats, max_depth, min_samples_leaf
+):
+    rng = np.random.default_rng(seed)
+    n_rows, n_columns = int(rng.integers(8, 150)), int(rng.integers(1, 70))
+    n_values = n_codes if values else 0
+    shape = n_columns, n_rows, nbytes, n_codes
+    block, codes = make_block(rng, *shape, tiled=tiled, n_values=n_values)
+    response = make_response(rng, codes, n_classes)
+    impurity = "variance" if n_classes == 1 else "gini"
+    held = rng.random(n_rows) < 0.4
+    held[:2] = True, False
+    fitted = np.flatnonzero(~held).astype(np.int32)
+    if repeats:
+        fitted = np.sort(rng.choice(fitted, n_rows))
+    rows = TrainingRows.of(response, impurity).only(fitted)
+    limits = TreeLimits(MANY, max_depth, min_samples_leaf, impurity, 0, "best")
+    features = np.sort(rng.choice(1000, n_columns, replace=False)).astype(np.uint32)
+    asked = block, features, rows, np.flatnonzero(held).astype(np.int32), seed, limits
+    expected, _ = grow_and_walk(*asked)
+    for isa in instruction_sets():
+        said = grow_sorted(*asked, isa)
+        assert said is not None
+        assert said.importance.tolist() == expected.importance.tolist()
+        assert said.shares.tolist() == expected.shares.tolist()
+
+
+@pytest.mark.parametrize("case", ["missing", "weights", "entropy", "drawn", "none"])
+def test_what_it_does_not_take_is_grown_by_the_kernel(case):
+    rng = np.random.default_rng(3)
+    block, codes = make_block(rng, 5, 60, 1, 40, tiled=False)
+    if case == "missing":
+        codes[2, 7] = 255
+        write(block, codes)
+    weights = rng.integers(1, 4, 60).astype(float) if case == "weights" else None
+    response = Response.classes((codes[1] < 20).astype(int), 2, weights)
+    impurity = "entropy" if case == "entropy" else "gini"
+    splitter = "random" if case == "drawn" else "best"
+    limits = TreeLimits(MANY, impurity=impurity, splitter=splitter)
+    rows = TrainingRows.of(response, impurity).only(np.arange(40, dtype=np.int32))
+    features = np.arange(0 if case == "none" else 5, dtype=np.uint32)
+    asked = block, features, rows, np.arange(40, 60, dtype=np.int32), 9, limits
+    if case == "missing":
+        assert grow_sorted(*asked) is None
+    else:
+        assert not takes_sorted(block, len(features), rows, 20, limits)
+    expected, record = grow_and_walk(*asked)
+    said, kept = grow_and_ask(*asked, records=True)
+    assert kept == record
+    assert said.shares.tolist() == expected.shares.tolist()
+
+
+def test_wide_blocks_are_left_to_the_kernel_whose_scratch_does_not_grow_with_them():
+    rng = np.random.default_rng(3)
+    block, codes = make_block(rng, 3000, 100, 1, 40, tiled=True)
+    rows = TrainingRows.of(Response.classes((codes[1] < 20).astype(int), 2), "gini")
+    limits = TreeLimits(MANY, splitter="best")
+    assert takes_sorted(block, 50, rows, 20, limits)
+    assert not takes_sorted(block, 3000, rows, 20, limits)
