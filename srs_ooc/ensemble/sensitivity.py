@@ -115,7 +115,7 @@ def sensitivity(
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
     try:
-        trees, spec, opened = TreeReader(ledger), spec_of(ledger), find_store(ledger, store)
+        spec, trees, opened = spec_of(ledger), TreeReader(ledger), find_store(ledger, store)
         _check_averages(run, spec)
         with opened.unchanged():
             files = InputFiles.of(opened, None, asked.rows)

@@ -68,6 +68,10 @@ def test_ingest_then_inspect(tmp_path, run):
     assert status == 0
     for fragment in ("u (2), v (1)", "uint8", "float32", "a, b", "every byte is as it was written"):
         assert fragment in out
+    assert run("inspect", store, "--names")[1] == "a\nb\n"
+    assert run("inspect", store, "--row-ids")[1].splitlines() == [
+        line.split(",")[0] for line in GOOD.splitlines()[1:]
+    ]
 
 
 def test_inspect_json_has_the_documented_keys(tmp_path, run):

@@ -238,6 +238,15 @@ def test_a_table_without_a_target_gives_a_network_and_no_run(tmp_path):
     found = [edge[:2] for edge in rows_of(tmp_path / "edges.csv")]
     assert {*found[: len(known)]} == known
     assert "ingested with --no-target" in error_of("run", tmp_path / "t.zarr")
+    folder = tmp_path / "edges.csv.network"
+    for words in (("report", folder), ("sensitivity", folder), ("predict", folder, "t.csv", "p")):
+        assert "found that it is a network" in error_of(*words), words
+    assert "range" not in command("inspect", tmp_path / "t.zarr").stdout
+    with pytest.raises(UsageError, match=r"^regulators: expected every line.*first: 'G9'"):
+        srs_ooc.network(tmp_path / "t.zarr", tmp_path / "c.csv", regulators=["G9"])
+    assert "--k: expected all, sqrt" in error_of(
+        "network", tmp_path / "t.zarr", "--out", tmp_path / "c.csv", "--k", "foo"
+    )
     srs_ooc.ingest(values.T, tmp_path / "a.zarr", no_target=True)
     assert srs_ooc.open_store(tmp_path / "a.zarr").n_features == N_GENES
     with pytest.raises(UsageError, match="no target named"):

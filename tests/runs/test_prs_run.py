@@ -88,6 +88,29 @@ def test_a_run_ends_by_itself_and_ranks_by_probability(store, tmp_path):
     assert srs_ooc("resume", run).stdout == done.stdout
 
 
+def test_a_ranking_is_shown_as_one_and_not_as_a_search_that_found_nothing(store):
+    run = store.with_name("whole.run")
+    if not run.exists():
+        work(store, run)
+    head, columns, first, *_ = srs_ooc("features", run, "--top", 1).stdout.splitlines()
+    assert "selects none" in head
+    assert columns.split() == ["rank", "name", "score", "importance", "n_drawn"]
+    assert float(first.split()[2]) > 0
+    assert "this method ranks features" in srs_ooc("status", run).stdout
+    assert "ranks features and selects none" in error_of("features", run, "--why", "f1")
+
+
+def test_a_plan_says_nothing_of_what_the_method_has_no_theory_of(store):
+    said = srs_ooc("plan", store, "--method", "prs", *ARGUMENTS).stdout
+    assert "time:" in said
+    for word in ("alpha", "seen only beside", "iterations until drawn", "judge"):
+        assert word not in said
+    found = json_of("plan", store, "--method", "prs", *ARGUMENTS, "--json")
+    assert found["draws"] is None
+    assert found["degrees"] == []
+    assert [advice["name"] for advice in found["advice"]] == ["iterations"]
+
+
 def test_regressions_are_ranked_too(tmp_path):
     table = tmp_path / "t.csv"
     rng = np.random.default_rng(4)
