@@ -212,6 +212,6 @@ def theorem_of(altered: list[str]) -> str:
     """Return what Theorem I.1 says of features altered so."""
     n = altered.count(FLIPPED)
     if n == 0:
-        return "no theorem: Theorem I.1 is about flipping features of two values, and none was"
+        return "Theorem I.1 is about flipping features of two values: none was flipped here"
     others = f", not about the {len(altered) - n} others" if n < len(altered) else ""
     return f"Theorem I.1 is about flipping, here {counted(n, 'feature')}{others}"

@@ -223,7 +223,7 @@ def test_the_command_writes_what_the_call_returns_and_says_what_the_theorem_is_a
     assert "about flipping" in told["theorem"]
     shown = srs_ooc("sensitivity", run, "--flip", "permute", "--csv").stdout
     assert len(shown.splitlines()) == 1 + told["n_features"]
-    assert "no theorem" in srs_ooc("sensitivity", run, "--flip", "permute").stdout
+    assert "none was flipped here" in srs_ooc("sensitivity", run, "--flip", "permute").stdout
 
 
 def test_what_cannot_be_asked_is_refused_with_what_to_do(tmp_path):
