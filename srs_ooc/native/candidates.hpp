@@ -19,7 +19,7 @@ struct CandidateDraw {
     static constexpr int64_t MOST = TILE; // columns taken at once
     const int32_t *columns; // [n_columns] by ascending feature
     int32_t *order;         // [n_columns] the same, but for what was drawn
-    int32_t *drawn;         // [n_columns, and MOST] places of `order` that were drawn
+    int32_t *drawn;         // [n_columns] places of `order` that were drawn
     int64_t n_columns, n_drawn = 0;
     uint64_t key = 0;
 
@@ -33,13 +33,14 @@ struct CandidateDraw {
     // Write the next n columns, MOST at most, or as many as are left; return how many.
     SRS_INLINE int64_t take(int32_t *out, int64_t n) {
         n = n < n_columns - n_drawn ? n : n_columns - n_drawn;
-        int32_t *places = drawn + n_drawn;
+        alignas(64) int32_t places[MOST];
         if (n_drawn + n <= FirstWords::N) draw_places<true>(places, n);
         else draw_places<false>(places, n);
         for (int64_t i = 0; i < n; ++i) {
             const int32_t column = order[places[i]];
             order[places[i]] = order[n_drawn + i];
             out[i] = column;
+            drawn[n_drawn + i] = places[i];
         }
         n_drawn += n;
         return n;

@@ -311,7 +311,7 @@ template <typename Code> size_t carve_own(Grower<Code> &g, char *base) {
     g.column_codes = carver.take<Code>(job.n_root_rows);
     g.node_lines = carver.take<Code>(Grower<Code>::NODE_LINES * TILE);
     g.draw.order = carver.take<int32_t>(job.n_columns);
-    g.draw.drawn = carver.take<int32_t>(job.n_columns + CandidateDraw::MOST);
+    g.draw.drawn = carver.take<int32_t>(job.n_columns);
     g.draw.columns = job.order;
     g.draw.n_columns = job.n_columns;
     return carver.used;
