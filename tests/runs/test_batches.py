@@ -169,8 +169,10 @@ def test_an_outcome_asked_for_twice_is_fetched_once():
 def test_what_was_taken_is_let_go_at_once():
     line = Line()
     executor = BatchExecutor(line, 2)
-    growing = [executor.submit(iteration_of(number)) for number in range(8)]
-    kept = [weakref.ref(one.iteration.features) for one in growing]
+    iterations = [iteration_of(number) for number in range(8)]
+    kept = [weakref.ref(iteration.features) for iteration in iterations]
+    growing = [executor.submit(iteration) for iteration in iterations]
+    del iterations
     gc.disable()
     try:
         for one in growing:
