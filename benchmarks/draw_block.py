@@ -13,7 +13,7 @@ the difference from the first g, its error from the differences of single tables
     python benchmarks/draw_block.py [--problems madelon chain --seeds 8 --runs 3 --first-seed 0]
 
 With ``--rounds 1 100 500`` the same for rounds of so many subspaces drawn from one F, one by one:
-what the staleness of F does, which clusters ask for (docs/cluster.md).
+what the staleness of F does, which clusters ask for (docs/cluster-measured.md).
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""The picture of docs/cluster.md: how many waiting workers one process keeps busy.
+"""The picture of docs/cluster-measured.md: how many waiting workers one process keeps busy.
 
     python benchmarks/research/dask_picture.py
 
-reads the table in docs/cluster.md, which `benchmarks/saturate_dask.py` printed, and draws
+reads the table in docs/cluster-measured.md, which `benchmarks/saturate_dask.py` printed, and draws
 docs/images/dask_workers.svg. Dashed lines are extrapolated from the own times of the table.
 """
 
@@ -15,6 +15,7 @@ import numpy as np
 
 mpl.use("svg")
 import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
 
 DOCS = Path(__file__).parents[2] / "docs"
 HEAD = "| workers | ms an iteration |"
@@ -38,7 +39,7 @@ def number(cell: str) -> float:
     return float(cell.replace(",", ""))
 
 
-def draw_rates(axes: plt.Axes, rows: list[dict[str, str]]) -> None:
+def draw_rates(axes: Axes, rows: list[dict[str, str]]) -> None:
     """Draw iterations a second without rounds, and what own times allow."""
     alone = [row for row in rows if row["round"] == "none"]
     for color, wait in enumerate(sorted({number(row["ms an iteration"]) for row in alone})):
@@ -53,7 +54,7 @@ def draw_rates(axes: plt.Axes, rows: list[dict[str, str]]) -> None:
     axes.set_xticks([], minor=True)
 
 
-def draw_rounds(axes: plt.Axes, rows: list[dict[str, str]]) -> None:
+def draw_rounds(axes: Axes, rows: list[dict[str, str]]) -> None:
     """Draw the share of workers at work against the length of rounds."""
     rounds = [row for row in rows if row["round"] != "none"]
     for workers in sorted({number(row["workers"]) for row in rounds}):
@@ -92,7 +93,7 @@ def main() -> None:
     """Draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=Path, default=DOCS / "images" / "dask_workers.svg")
-    page = (DOCS / "cluster.md").read_text(encoding="utf-8")
+    page = (DOCS / "cluster-measured.md").read_text(encoding="utf-8")
     draw(list(rows_of(page)), parser.parse_args().out)
 
 

@@ -1,6 +1,8 @@
 """Batches of iterations: what is sent when, what comes back, what is given up."""
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -162,6 +164,24 @@ def test_an_outcome_asked_for_twice_is_fetched_once():
     future = executor.submit(iteration_of(0))
     assert future.result() is future.result()
     assert line.waited == [0]
+
+
+def test_what_was_taken_is_let_go_at_once():
+    line = Line()
+    executor = BatchExecutor(line, 2)
+    iterations = [iteration_of(number) for number in range(8)]
+    kept = [weakref.ref(iteration.features) for iteration in iterations]
+    growing = [executor.submit(iteration) for iteration in iterations]
+    del iterations
+    gc.disable()
+    try:
+        for one in growing:
+            one.result()
+        del growing, one
+        line.sent.clear()
+        assert not any(reference() is not None for reference in kept)
+    finally:
+        gc.enable()
 
 
 def test_an_error_of_a_worker_is_that_of_the_outcome():

@@ -1,6 +1,7 @@
 """Workers and schedulers as processes, killed while a run is at work."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -204,3 +205,15 @@ def test_a_worker_grows_by_no_more_than_it_may(tmp_path, by_hand):
         python.resume(run, client=client, worker_memory_mb=smallest, memory_mb=4000)
         grown = [peak_mb(worker) - was for worker, was in zip(workers, before, strict=True)]
     assert 10 < max(grown) < smallest, grown
+
+
+@pytest.mark.slow
+def test_the_smallest_cap_accepted_holds_a_run_of_many_iterations(tmp_path, by_hand):
+    store = make_store(tmp_path / "t.zarr", *noise_table(60, 50_000))
+    run, ways = tmp_path / "run", {"--iterations": 3000, "--round-size": 3000, "--q": 2500}
+    words = ["run", store, "--out", run, "--judge", "probe", "--dask-scheduler-file", by_hand[0]]
+    words += [word for pair in ways.items() for word in pair]
+    refused = error_of(*words, "--memory-mb", 64)
+    smallest = int(re.search(r"--memory-mb (\d+)", refused)[1])
+    srs_ooc(*words, "--memory-mb", smallest)
+    assert python.open_run(run).status.peak_rss_mb <= smallest

@@ -79,8 +79,10 @@ class _Batch:
     def fetch(self) -> Reply:
         """Wait for the batch and hand each member its outcome."""
         reply = self.sent.result()
-        for member, packed in zip(self.members, reply.outcomes, strict=True):
+        members, self.members = self.members, []
+        for member, packed in zip(members, reply.outcomes, strict=True):
             member.take(packed)
+            member.batch = None  # no cycle: garbage is collected seldom, and this is megabytes
         return reply
 
 

@@ -184,6 +184,7 @@ class SentByDask:
             while not self._future.done():
                 self._wait()
             reply: Reply = self._future.result(timeout=WAIT_SECONDS)
+            self._future.release()  # a worker keeps it until then
         except SrsOocError:
             raise
         except Exception as error:
