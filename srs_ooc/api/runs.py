@@ -108,7 +108,7 @@ def run(
     exclude_missing : bool
         Leave out features with missing values.
     save_trees : bool, optional
-        Keep every tree, to predict by.
+        Keep every tree (of ``prs`` and ``rase`` the models of the end), to predict by.
     fresh : bool
         Begin another run beside those there are, in a folder that is free, instead of ``out``.
     client : distributed.Client, optional

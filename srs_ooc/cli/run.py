@@ -60,8 +60,8 @@ WORK_OPTIONS = [
 @with_cluster
 @with_cache
 @click.option("--save-trees/--no-save-trees", default=None,
-              help="Keep every tree in the run's folder, for `srs-ooc predict`; settled when the "
-              "run is created.  [default: no]")  # fmt: skip
+              help="Keep every tree (of prs and rase the models of the end) in the run's folder, "
+              "for `srs-ooc predict`; settled when the run is created.  [default: no]")  # fmt: skip
 @click.option("--config", type=FILE, is_eager=True, expose_value=False, callback=read_config,
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
 @click.option("--fresh", is_flag=True,

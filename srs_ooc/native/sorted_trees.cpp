@@ -15,8 +15,7 @@ namespace {
 #include "values.hpp"
 
 constexpr uint32_t TIE_FACTOR = 0x9E3779B1u; // as in best.hpp
-constexpr int64_t FEW_ROWS = 4; // up to here a node's places are scored one by one
-constexpr int32_t LANES = 16;   // places that are scored together, whether there are as many or not
+constexpr int64_t FEW_ROWS = 12; // up to here a node's places are scored one by one
 
 struct Carver {
     char *base;
@@ -81,7 +80,7 @@ template <typename Code, typename Kind> struct SortedTree {
         held_spare = carver.take<uint16_t>(job.n_predicted);
         sums = carver.take<double>(job.n_fitted);
         counts = carver.take<int32_t>(job.n_fitted);
-        bits = carver.take<int32_t>(job.n_fitted + LANES);
+        bits = carver.take<int32_t>(job.n_fitted);
         hashes = carver.take<uint32_t>(job.n_columns);
         stack = carver.take<Node>(job.n_fitted + 1);
         return carver.used;
@@ -176,28 +175,6 @@ template <typename Code, typename Kind> struct SortedTree {
             bits[i] = bits_of(scores[i] / (static_cast<float>(i + 1) * static_cast<float>(n - i - 1)));
     }
 
-    // The same of up to LANES places, a number of them that the compiler knows; those beyond are worth nothing.
-    SRS_INLINE void score_lanes(const uint16_t *order, int32_t n, int64_t total) {
-        alignas(64) double left_sums[LANES];
-        alignas(64) int32_t left_counts[LANES];
-        int64_t sum = 0;
-        for (int32_t i = 0; i < LANES; ++i) left_sums[i] = left_counts[i] = 0;
-        for (int32_t i = 0; i < n - 1; ++i) {
-            sum += says[order[i]];
-            if (TARGETS) left_sums[i] = static_cast<double>(sum);
-            else left_counts[i] = static_cast<int32_t>(sum);
-        }
-        const double all = static_cast<double>(n), whole = static_cast<double>(total);
-        const auto rows = static_cast<int32_t>(total);
-        for (int32_t i = 0; i < LANES; ++i) {
-            const float d = TARGETS ? static_cast<float>(left_sums[i] * all - whole * static_cast<double>(i + 1))
-                                    : static_cast<float>(left_counts[i] * n - rows * (i + 1));
-            const float sides = static_cast<float>(i + 1) * static_cast<float>(n - i - 1);
-            const int32_t found = bits_of((TWO ? d * d + d * d : d * d) / sides);
-            bits[i] = i < n - 1 ? found : -1;
-        }
-    }
-
     // The score of one place of a small node, as above; `sum`: of the targets, or rows of the second class.
     SRS_INLINE int32_t score_of(int32_t n_left, int32_t n, int64_t sum, int64_t total) const {
         const float sides = static_cast<float>(n_left) * static_cast<float>(n - n_left);
@@ -220,14 +197,8 @@ template <typename Code, typename Kind> struct SortedTree {
         const Code *own = column(j);
         const int32_t n = node.n;
         if (own[order[0]] == own[order[n - 1]]) return; // constant
-        if (n == 2 && (TARGETS || TWO)) { // whichever goes left
-            const uint32_t threshold = own[order[0]];
-            const int32_t found = score_of(1, 2, says[order[0]], node.total);
-            return offer(best, Found{found, 1, ties(hashes[j]) ^ (threshold * TIE_FACTOR), j});
-        }
         if (n <= FEW_ROWS) return try_few(j, node, ties, best);
-        if ((TARGETS || TWO) && n <= LANES + 1) score_lanes(order, n, node.total);
-        else if (TARGETS) score_targets(order, n, static_cast<double>(node.total));
+        if (TARGETS) score_targets(order, n, static_cast<double>(node.total));
         else if (TWO) score_two(order, n, static_cast<int32_t>(node.total));
         else score_classes(order, n);
         const int64_t first = job.min_samples_leaf - 1, end = n - job.min_samples_leaf;
@@ -376,15 +347,7 @@ template <typename Code, typename Kind> struct SortedTree {
             n_left += goes_left;
             n_right += !goes_left;
         }
-        order += n_left;
-        if (n_right > 2 * LANES) {
-            __builtin_memcpy(order, spare, sizeof(uint16_t) * static_cast<size_t>(n_right));
-            return;
-        }
-        for (int32_t i = 0; i < n_right; ++i) { // a call would take longer
-            order[i] = spare[i];
-            __asm__ volatile("" ::: "memory");
-        }
+        __builtin_memcpy(order + n_left, spare, sizeof(uint16_t) * static_cast<size_t>(n_right));
     }
 
     // Note what a split is worth; `total`: of the rows that go left.

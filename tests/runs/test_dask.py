@@ -87,7 +87,7 @@ def results(run, store):
 METHODS = {
     "prs": {
         "method": "prs", "models": 6, "folds": 2, "epochs": 2, "inclusion": 0.1,
-        "learning_rate": 0.01, "iterations": 10**6,
+        "learning_rate": 0.01, "iterations": 10**6, "save_trees": True,
     },
     "less": {"method": "less", "iterations": 60, "q": 20, "judge": "probe"},
     "rows": {"judge": "probe", "iterations": 200, "q": 20, "rows": [str(i) for i in range(5, 55)]},
@@ -102,6 +102,9 @@ def test_methods_that_split_rows_or_score_columns_have_the_bits_of_one_core(
     one = srs_ooc.run(store, out=tmp_path / "one", threads=1, **options)
     many = srs_ooc.run(store, out=tmp_path / "many", client=client, **options)
     assert results(many, store) == results(one, store)
+    if "save_trees" in options:
+        trees = [(run.run / "trees.bin").read_bytes() for run in (one, many)]
+        assert trees[0] == trees[1]
 
 
 def test_a_run_goes_on_elsewhere_and_back_and_elsewhere_again(store, tmp_path, client):

@@ -219,11 +219,10 @@ def test_a_store_with_groups_of_rows_is_refused(tmp_path):
 
 
 def test_pixels_are_the_features_in_the_order_of_the_table(tmp_path):
-    """The ledger's objective has the penalty of neighbours in the table, not in the store."""
     values, labels = noise_table(60, 12, n_relevant=2)
     store = make_store(tmp_path / "t.zarr", values, labels)
     found = {}
-    for strength in ("0", "0.01", "1.0"):
+    for strength in ("0", "1.0"):
         run = tmp_path / f"{strength}.run"
         work(store, run, grid="3x4", smoothness=strength)
         records = json_of("features", run, "--json")
@@ -232,7 +231,7 @@ def test_pixels_are_the_features_in_the_order_of_the_table(tmp_path):
             beta[int(record["name"][1:])] = record["score"]
         pixels = beta.reshape(3, 4)
         found[strength] = sum(np.abs(np.diff(pixels, axis=axis)).sum() for axis in (0, 1))
-    assert found["0"] > found["0.01"] > found["1.0"]
+    assert found["0"] > 2 * found["1.0"]
 
 
 def test_a_grid_of_another_size_is_refused(store, tmp_path):
