@@ -65,7 +65,7 @@ class ModelParams(Params):
     model_folds: int | None = option(
         Whole(2, 100),
         "Folds of the rows; each is predicted by a model fitted on the others.",
-        default_text=f"{DEFAULT_FOLDS}; with --method prs its own",
+        default_text=f"{DEFAULT_FOLDS}; with --method prs or rase its own",
         metavar="K",
     )
     model_missing: str = option(

@@ -61,8 +61,8 @@ class RaseParams(Params):
     )  # fmt: skip
     criterion: str = option(
         Text(),
-        "Held-out loss that chooses the best subspace: cv (cross-validation), oob (rows left out "
-        "of samples with replacement), or validation (the rows held out).",
+        "Held-out loss of the models that chooses the best subspace: cv (cross-validation), oob "
+        "(rows left out of samples with replacement), or validation (the rows held out).",
         default=CROSS_VALIDATION,
         metavar="|".join(CRITERIA),
     )
@@ -176,11 +176,11 @@ class RaseParams(Params):
 
 
 def _check_criterion(criterion: str) -> None:
-    """Refuse criteria that are not of trees, and say why."""
+    """Refuse criteria that not every model has, and say why."""
     if criterion in OF_MODELS_WITH_LIKELIHOODS:
         raise UsageError(
             f"--criterion: expected one of {', '.join(CRITERIA)}, found {criterion}, which "
-            f"{OF_MODELS_WITH_LIKELIHOODS[criterion]}; trees have none. Choose cv."
+            f"{OF_MODELS_WITH_LIKELIHOODS[criterion]}; it is not there for any model. Choose cv."
         )
     Choice(CRITERIA).canonical("criterion", criterion)
 
