@@ -192,8 +192,7 @@ def _check_target(store: Store) -> None:
     if store.manifest.inferred.get("target") == NO_TARGET:
         raise UsageError(
             f"{store.place}: expected a store with a target, found one that was ingested with "
-            "--no-target. Run `srs-ooc network` on it, or ingest the table again and name its "
-            "--target."
+            "--no-target. Run `srs-ooc network` on it, or ingest the table with its --target."
         )
 
 

@@ -289,9 +289,7 @@ def _require(run: Path) -> None:
     if not is_there:
         found = "a folder without a ledger" if is_folder else "nothing there"
         found = "a store, not a run of it" if (run / "zarr.json").exists() else found
-        raise RunError(
-            f"{run}: expected the folder of a run (`srs-ooc run`) or a network, found {found}."
-        )
+        raise RunError(f"{run}: expected the folder of a run or a network, found {found}.")
 
 
 def _check_format(run: Path, version: Any) -> None:
