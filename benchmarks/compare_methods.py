@@ -111,7 +111,11 @@ def report(lines: list[dict[str, Any]]) -> str:
         found[line["problem"], line["method"]].append(line["found"])
     head = "| problem | method | tables | average precision | score | models | CPU s | peak MB |"
     rows = [head, "|---" * 8 + "|"]
-    for (problem, method), runs in found.items():
+    problems, methods = [*PAPERS, *SYNTH], [*METHODS, *PEERS]
+    for problem, method in sorted(
+        found, key=lambda pair: (problems.index(pair[0]), methods.index(pair[1]))
+    ):
+        runs = found[problem, method]
         ended = [run for run in runs if "ap" in run]
         quality = [
             f"{mean(run[name] for run in ended):.2f}" if ended else "" for name in ("ap", "score")
