@@ -55,7 +55,7 @@ class Status:
     @property
     def ranks_only(self) -> bool:
         """Whether the run ranks features and selects none (``--judge none``)."""
-        return self.parts["run"]["judge"] == "none"
+        return bool(self.parts["run"]["judge"] == "none")
 
     @property
     def memory(self) -> str:

@@ -302,7 +302,7 @@ def test_what_cannot_be_predicted_is_refused(folder, tmp_path):
     srs_ooc("run", folder / "t.zarr", "--out", plain, "--iterations", 3, "--q", 12)
     assert "--save-trees" in refused(plain, "test.csv", out)
     assert "no such file" in refused("t.run", "nothing.csv", out)
-    assert "expected a run" in refused("nothing.run", "test.csv", out)
+    assert "expected the folder of a run" in refused("nothing.run", "test.csv", out)
     assert "--row-ids" in refused("t.run", "test.csv", out, "--row-ids", "nowhere")
     assert "which the trees use" in refused("t.run", "test.csv", out, "--row-ids", "f3")
     assert "Leave it out" in refused("t.run", "all.zarr", out, "--row-ids", "id")
