@@ -55,7 +55,7 @@ class Table:
         if n_first == 0:
             return [str(name) for name in self.values.columns]
         run = srs_ooc.run(
-            self.store, self.folder / f"screen-{fold}.run", judge="probe", rows=ids(learnt),
+            self.store, out=self.folder / f"screen-{fold}.run", judge="probe", rows=ids(learnt),
             iterations=SCREEN_TREES,
         )  # fmt: skip
         return [str(record["name"]) for record in run.features("records")[:n_first]]
@@ -79,7 +79,7 @@ def one_fold(
     runs: list[tuple[float, float, float, str, srs_ooc.Result]] = []
     for penalty in PENALTIES:
         run = srs_ooc.run(
-            table.store, table.folder / f"{fold}-{penalty}.run", method="prs", sparsity=penalty,
+            table.store, out=table.folder / f"{fold}-{penalty}.run", method="prs", sparsity=penalty,
             rows=ids([*learnt, *held]), validation_rows=ids(held), exclude=others or None,
             epochs=given.epochs, patience=given.patience, save_trees=True,
         )  # fmt: skip

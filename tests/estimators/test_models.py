@@ -40,10 +40,14 @@ def test_what_takes_trees_refuses_other_models_by_name(table):
     for kind in (SRSClassifier, SRSRegressor):
         with pytest.raises(ValueError, match=rf"^model: expected tree in {kind.__name__}.*'knn'"):
             kind(model="knn").fit(*table)
-    with pytest.raises(ValueError, match=r"^model: expected tree with method rase, found knn"):
-        SRSSelector(model="knn", method="rase").fit(*table)
     with pytest.raises(ValueError, match=r"^model_params: expected with model knn"):
         SRSSelector(model_params={"n_neighbors": 3}).fit(*table)
+
+
+def test_small_subspaces_are_judged_by_another_model(table):
+    few = {"models": 2, "candidates": 4, "rounds": 1, "folds": 2, "max_size": 2}
+    selector = SRSSelector(model="linear", method="rase", options=few, n_features_to_select=1)
+    assert selector.fit(*table).support_.sum() == 1
 
 
 def test_a_table_of_few_features_gets_subspaces_that_lack_some(table, tmp_path):
