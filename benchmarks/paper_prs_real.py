@@ -62,7 +62,7 @@ class Table:
 
     def right(self, run: srs_ooc.Result, rows: Any) -> tuple[float, float]:
         """Return the accuracy and the log-loss of a run's saved trees."""
-        said = run.predict(self.values.iloc[rows].assign(target=self.target[rows]))
+        said = run.predict(self.values.iloc[rows])
         classes = sorted(set(self.target))
         shares = said[[f"probability_{label}" for label in classes]].to_numpy()
         accuracy = float((said["prediction"].astype(str).to_numpy() == self.target[rows]).mean())
