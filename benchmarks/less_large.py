@@ -1,9 +1,9 @@
 """LESS on large tables: 850,000 x 72 and 10^6 x 1,000 under a cap of 512 MB.
 
 Claim: scoring takes two sequential passes. A run of 300 trees by ``--judge probe`` adds a quarter
-at 10^6 features; one by the default judge, whose decoys are scored and tested too, takes two to five
-times as much. Seconds are printed beside those of reading the same bytes once, and peaks as the
-operating system counts them: each command is a child of this small process.
+at 10^6 features; one by the default judge, whose decoys are scored and tested too, takes two to
+five times as much. Seconds are printed beside those of reading the same bytes once, and peaks as
+the operating system counts them: each command is a child of this small process.
 
     python benchmarks/less_large.py [--folder FOLDER] [--sizes 72x850000 1000x1000000]
 
