@@ -1,5 +1,6 @@
 """The learner of base models: any estimator of scikit-learn, scored by held-out loss."""
 
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.decoding import DecodedBlock
 from srs_ooc.learners.fitted import FittedModel, Target
+from srs_ooc.learners.makers import EstimatorMaker
 from srs_ooc.learners.model_params import PERMUTATION, ModelParams
 from srs_ooc.learners.pinned import pin_worker
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
@@ -62,6 +64,11 @@ class EstimatorLearner:
             ]
         self._baseline = self._loss_of_no_model()
 
+    @cached_property
+    def _maker(self) -> EstimatorMaker:
+        params, is_regression = self.params, self.target.is_regression
+        return EstimatorMaker(params.model, params.parameters, is_regression=is_regression)
+
     def _loss_of_no_model(self) -> float:
         total = 0.0
         for fitted, held in self._folds:
@@ -97,9 +104,7 @@ class EstimatorLearner:
     ) -> tuple[FittedModel, NDArray[np.float64]]:
         """Return a model fitted on some rows, and the others as it wants them."""
         train, rest = table.standardised(fitted, held)
-        params = self.params
-        model = FittedModel(params.model, params.parameters, self.target, train, fitted, key)
-        return model, rest
+        return FittedModel(self._maker, self.target, train, fitted, key), rest
 
     def _split(
         self, table: DecodedBlock, features: NDArray[np.uint32], split: RowSplit, key: int

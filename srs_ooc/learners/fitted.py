@@ -7,12 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.seeds import derive
-from srs_ooc.learners.import_paths import make_estimator
+from srs_ooc.learners.makers import EstimatorMaker, unchecked
 
 LARGEST_LOSS = 16.0
 """What the loss of a row counts at most; that of classes is at most 1."""
-_SEEDS = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -83,10 +81,8 @@ class FittedModel:
 
     Parameters
     ----------
-    model : str
-        A short name or an import path.
-    params : dict
-        The estimator's.
+    maker : EstimatorMaker
+        Of what kind the estimator is.
     target : Target
         Of all rows.
     columns : float64 (n_fitted, n_columns)
@@ -104,14 +100,13 @@ class FittedModel:
 
     def __init__(
         self,
-        model: str,
-        params: dict[str, Any],
+        maker: EstimatorMaker,
         target: Target,
         columns: NDArray[np.float64],
         fitted: NDArray[np.integer],
         key: int,
     ) -> None:
-        self._model, self._target, self._fitted = model, target, fitted
+        self._model, self._target, self._fitted = maker.model, target, fitted
         known = target.values[fitted]
         self._center, self._scale = 0.0, 1.0
         self._estimator: Any = None
@@ -120,19 +115,18 @@ class FittedModel:
         if target.is_regression:
             self._center, self._scale = float(known.mean()), float(known.std()) or 1.0
             known = (known - self._center) / self._scale
-        estimator = make_estimator(model, params, is_regression=target.is_regression)
-        _seed(estimator, key)
         try:
-            self._estimator = estimator.fit(columns, known)
+            self._estimator = maker.fitted(columns, known, key)
         except Exception as error:  # whatever a library raises
-            raise _refused(model, "fitted", error) from error
+            raise _refused(maker.model, "fitted", error) from error
 
     def predict(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return class shares, or one number, of each row; float64 (n_held, n_classes)."""
         if self._estimator is None:
             return self._target.constant(self._fitted, len(columns))
         try:
-            return self._predicted(columns)
+            with unchecked():
+                return self._predicted(columns)
         except Exception as error:
             raise _refused(self._model, "asked to predict", error) from error
 
@@ -147,18 +141,6 @@ class FittedModel:
         else:
             shares[np.arange(len(columns)), estimator.predict(columns)] = 1.0
         return shares
-
-
-def _seed(estimator: Any, key: int) -> None:
-    """Give every random state that was not given a number of its own, by name in turn."""
-    given = sorted(estimator.get_params().items(), key=lambda item: str(item[0]))
-    seeds = {
-        name: derive(key, place) % _SEEDS
-        for place, (name, value) in enumerate(given)
-        if name.split("__")[-1] == "random_state" and value is None
-    }
-    if seeds:
-        estimator.set_params(**seeds)
 
 
 def _refused(model: str, what: str, error: Exception) -> UsageError:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn import get_config
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit, Subspace
@@ -14,6 +15,7 @@ from srs_ooc.learners.decoding import DecodedBlock
 from srs_ooc.learners.estimators import EstimatorLearner
 from srs_ooc.learners.fitted import FittedModel, Target
 from srs_ooc.learners.import_paths import make_estimator
+from srs_ooc.learners.makers import EstimatorMaker
 from srs_ooc.learners.model_params import TREE_MODEL, JsonObject
 from srs_ooc.testing import check_learner
 from srs_ooc.trees.block import Block
@@ -123,11 +125,12 @@ def test_the_loss_of_whole_votes_is_the_error_rate_and_that_of_shares_half_the_b
 def test_classes_absent_from_the_rows_fitted_on_get_no_share():
     target = Target(np.array([0, 0, 2, 2, 1]), 3)
     columns = np.array([[0.0], [0.1], [1.0], [1.1]])
-    fitted = FittedModel("linear", {}, target, columns, np.arange(4), 1)
+    linear = EstimatorMaker("linear", {}, is_regression=False)
+    fitted = FittedModel(linear, target, columns, np.arange(4), 1)
     shares = fitted.predict(columns)
     assert not shares[:, 1].any()
     np.testing.assert_allclose(shares.sum(axis=1), 1)
-    one = FittedModel("linear", {}, target, columns[:2], np.arange(2), 1)
+    one = FittedModel(linear, target, columns[:2], np.arange(2), 1)
     assert one.predict(columns).tolist() == [[1, 0, 0]] * 4
 
 
@@ -151,8 +154,24 @@ def test_what_is_no_estimator_for_the_target_is_refused_by_name(name, params, re
 
 def test_parameters_that_a_fit_refuses_are_refused_with_its_reason():
     target, columns = Target(ROWS % 2, 2), np.arange(30.0)[:, None]
-    with pytest.raises(UsageError, match="n_neighbors"):
-        FittedModel("knn", {"n_neighbors": -1}, target, columns, ROWS, 0)
+    maker = EstimatorMaker("knn", {"n_neighbors": -1}, is_regression=False)
+    for _ in range(2):
+        with pytest.raises(UsageError, match="n_neighbors"):
+            FittedModel(maker, target, columns, ROWS, 0)
+
+
+def test_estimators_made_again_and_again_are_those_of_the_constructor():
+    """Random states that nobody gave are seeded by the key, in nested estimators too."""
+    known, columns = ROWS % 2, np.random.default_rng(0).normal(size=(30, 3))
+    params = {"n_estimators": 3, "random_state": 7}
+    maker = EstimatorMaker("sklearn.ensemble.RandomForestClassifier", params, is_regression=False)
+    assert [maker.fitted(columns, known, key).random_state for key in (1, 2)] == [7, 7]
+    maker = EstimatorMaker("sklearn.svm.SVC", {"C": 2.0}, is_regression=False)
+    first, again, other = (maker.fitted(columns, known, key) for key in (1, 1, 2))
+    assert first is not again
+    assert first.C == 2.0
+    assert first.random_state == again.random_state != other.random_state
+    assert get_config()["assume_finite"] is False
 
 
 def test_nothing_is_imported_from_the_current_folder_unless_pythonpath_names_it(
