@@ -1,7 +1,7 @@
 """Parametric Random Subspace on the paper's simulated problems (Tables 2, S8, S9).
 
     python benchmarks/paper_prs.py FOLDER [--model tree] [--epochs 3000] [--problems hypercube ...]
-                                          [--files 1 2 3]
+                                          [--files 1 2 3] [--seed 0]
 
 FOLDER holds ``NAME_1.npz`` and so on, each with X_train, y_train, X_valid, y_valid, X_test, y_test.
 Each file is a process of its own; seconds are those of its processor. Needs scikit-learn.
@@ -44,16 +44,17 @@ def main() -> None:
     parser.add_argument("--model", choices=list(PUBLISHED), default="tree")
     parser.add_argument("--epochs", type=int, default=3000)
     parser.add_argument("--patience", type=int)
+    parser.add_argument("--seed", type=int, default=0, help="of the subsets and the folds")
     add_options(parser)
     given = parser.parse_args()
     if given.one is not None:
         from prs_in_memory import run_file
 
-        course = given.epochs, given.patience, given.model
+        course = given.epochs, given.patience, given.model, given.seed
         one = run_file(given.folder, relevant_of(given.folder), *course)
         given.one.write_text(json.dumps(one))
         return
-    options = ["--epochs", str(given.epochs), "--model", given.model]
+    options = ["--epochs", str(given.epochs), "--model", given.model, "--seed", str(given.seed)]
     options += [] if given.patience is None else ["--patience", str(given.patience)]
     asked = (given.folder, given.problems, given.files)
     for problem, means in means_of_files(__file__, options, *asked):

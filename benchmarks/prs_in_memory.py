@@ -86,7 +86,12 @@ def learner_of(problem: Problem, seen: Response, model: str) -> Learner:
 
 
 def run_file(
-    path: Path, relevant: list[int], epochs: int, patience: int | None, model: str = "tree"
+    path: Path,
+    relevant: list[int],
+    epochs: int,
+    patience: int | None,
+    model: str = "tree",
+    seed: int = 0,
 ) -> dict[str, float]:
     """Run one file with the paper's options; return what it came to."""
     problem, begun = Problem(path), time.process_time()
@@ -95,7 +100,7 @@ def run_file(
     given = {"epochs": epochs, "validation": "by place"}
     given |= {} if patience is None else {"patience": patience}
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
-    ground = Ground(p, p, None, p, 1, key_of(0, 1), Tally(p), response=seen, validation=held_out)
+    ground = Ground(p, p, None, p, 1, key_of(seed, 1), Tally(p), response=seen, validation=held_out)
     sampler: Any = method.make(method.params.settle(given, None), ground)
     grower = Grower(problem, learner_of(problem, seen, model))
     iteration, said = 0, []

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.recent import Recent
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import derive
 from srs_ooc.learners.base import Columns
@@ -71,7 +72,7 @@ class TreeLearner:
         self.rows, self.limits, self.records = rows, limits, records
         self.bootstrap, self.categorical = bootstrap, categorical
         self.n_threads, self.n_trees = n_threads, n_trees
-        self._splits: dict[int, tuple[RowSplit, TrainingRows]] = {}
+        self._splits = Recent[int, tuple[RowSplit, TrainingRows]](MOST_SPLITS)
         self.tiled = not candidates and wants_tiles(limits.max_features, subspace_size)
         if limits.max_features == subspace_size:
             self.limits = replace(limits, max_features=int(np.iinfo(np.int64).max))
@@ -193,13 +194,12 @@ class TreeLearner:
         return predict
 
     def _fitted(self, split: RowSplit) -> TrainingRows:
-        """Return the rows that a split is fitted on; a sampler has few splits, again and again."""
-        kept = self._splits.get(id(split))
-        if kept is None:
-            kept = split, self.rows.only(split.fitted)  # held, so that no other has its id
-            if len(self._splits) < MOST_SPLITS:
-                self._splits[id(split)] = kept
-        return kept[1]
+        """Return the rows that a split is fitted on; a sampler has few splits at a time."""
+
+        def made() -> tuple[RowSplit, TrainingRows]:
+            return split, self.rows.only(split.fitted)  # held, so that no other has its id
+
+        return self._splits.get(id(split), made)[1]
 
     def grow(self, block: Block, features: NDArray[np.uint32], tree_key: int) -> GrownTree:
         """Grow a tree on the first columns of ``block``.

@@ -6,7 +6,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Iteration, Outcome, RowSplit, Subspace
+from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.trees import TreeLearner
@@ -96,18 +96,5 @@ def standardised(rows: TrainingRows) -> TrainingRows:
 def _folds(rows: TrainingRows, params: ProbabilityParams, key: int) -> Folds:
     """Return the folds of the rows in which the target is known."""
     known = np.sort(rows.order)
-    strata = np.zeros(len(known), np.int32)
-    folds = make_folds(strata, params.folds, key, share=float(params.validation_share))
-    if len(known) == len(rows.response.labels):
-        return folds
-
-    def split(of: RowSplit) -> RowSplit:
-        return RowSplit(known[of.fitted], known[of.predicted])
-
-    return replace(
-        folds,
-        validation=known[folds.validation],
-        training=known[folds.training],
-        splits=tuple(split(of) for of in folds.splits),
-        whole=split(folds.whole),
-    )
+    strata, share = np.zeros(len(known), np.int32), float(params.validation_share)
+    return make_folds(strata, params.folds, key, share=share, rows=known)

@@ -1,6 +1,6 @@
 """Rows held out for validation and folds of the others, by hashes alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,10 @@ class Folds:
         Where the validation rows are among them.
     whole : RowSplit
         Fitted on all training rows, predicting the validation rows.
+    strata : int (n_training,)
+        Class of each training row.
+    key : int
+        64-bit key of the deals.
     """
 
     validation: NDArray[np.int32]
@@ -39,11 +43,20 @@ class Folds:
     own: tuple[NDArray[np.int64], ...]
     held_out: tuple[NDArray[np.int64], ...]
     whole: RowSplit
+    strata: NDArray[np.integer]
+    key: int
 
     @cached_property
     def most_predicted(self) -> int:
         """The most rows that a fold predicts."""
         return max(len(split.predicted) for split in self.splits)
+
+    def dealt(self, number: int) -> "Folds":
+        """Return the same rows held out, and the others dealt once more; 0 is the first deal."""
+        n_folds = len(self.splits)
+        fold = deal(self.strata, n_folds, derive(self.key, number) if number else self.key)
+        splits, own, held_out = _splits(fold, n_folds, self.training, self.validation)
+        return replace(self, splits=splits, own=own, held_out=held_out)
 
 
 def make_folds(
@@ -53,6 +66,7 @@ def make_folds(
     *,
     share: float = 0.0,
     validation: NDArray[np.int32] | None = None,
+    rows: NDArray[np.int32] | None = None,
 ) -> Folds:
     """Return the folds of some rows: as even in each stratum as can be.
 
@@ -67,7 +81,9 @@ def make_folds(
     share : float
         Share of each stratum's rows held out for validation, rounded.
     validation : int32, optional
-        The rows held out, ascending, instead.
+        Places of the rows held out, ascending, instead.
+    rows : int32 (n_rows,), optional
+        Which rows they are, ascending; default all.
     """
     n_rows = len(strata)
     if validation is None:
@@ -75,22 +91,32 @@ def make_folds(
     is_training = np.ones(n_rows, np.bool_)
     is_training[validation] = False
     training = np.flatnonzero(is_training).astype(np.int32)
-    fold = deal(strata[training], n_folds, derive(key, _FOLDS))
-    splits = []
+    strata = strata[training]
+    if rows is not None:
+        training, validation = rows[training], rows[validation]
+    key = derive(key, _FOLDS)
+    parts = _splits(deal(strata, n_folds, key), n_folds, training, validation)
+    return Folds(validation, training, *parts, RowSplit(training, validation), strata, key)
+
+
+_Places = tuple[NDArray[np.int64], ...]
+
+
+def _splits(
+    fold: NDArray[np.int64],
+    n_folds: int,
+    training: NDArray[np.int32],
+    validation: NDArray[np.int32],
+) -> tuple[tuple[RowSplit, ...], _Places, _Places]:
+    """Return each fold's split, and where its own and the validation rows are in it."""
+    splits, own, held_out = [], [], []
     for k in range(n_folds):
-        predicted = np.sort(np.concatenate([training[fold == k], validation]))
+        rows = training[fold == k]
+        predicted = np.sort(np.concatenate([rows, validation]))
         splits.append(RowSplit(training[fold != k], predicted))
-    return Folds(
-        validation,
-        training,
-        tuple(splits),
-        tuple(
-            np.searchsorted(s.predicted, training[fold == k]).astype(np.int64)
-            for k, s in enumerate(splits)
-        ),
-        tuple(np.searchsorted(s.predicted, validation).astype(np.int64) for s in splits),
-        RowSplit(training, validation),
-    )
+        own.append(np.searchsorted(predicted, rows).astype(np.int64))
+        held_out.append(np.searchsorted(predicted, validation).astype(np.int64))
+    return tuple(splits), tuple(own), tuple(held_out)
 
 
 def deal(strata: NDArray[np.integer], n_folds: int, key: int) -> NDArray[np.int64]:

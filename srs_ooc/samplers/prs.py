@@ -19,11 +19,10 @@ from srs_ooc.samplers.folds import Folds
 from srs_ooc.samplers.grid import Smoothness
 from srs_ooc.samplers.prs_gradient import effective_number, gradient
 from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.prs_steps import Adam, Descent, feasible, projected
+from srs_ooc.samplers.prs_steps import Adam, Descent, feasible, projected, shortened
 from srs_ooc.samplers.prs_weights import Reweighing
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"
-_MOST_HALVINGS = 30
 
 
 class ParametricRandomSubspace:
@@ -94,15 +93,16 @@ class ParametricRandomSubspace:
         )
         self._penalty: float | NDArray[np.float64] = descent.sparsity
         self._smoothness = smoothness
-        self.phase, self.n_drawn = GROWING, 0
-        self._first = self._n_grown = 0
-        self.epoch, self._fold = 0, 0
-        self.best_epoch, self.best_objective = 0, np.inf
-        self._subsets = self._new_subsets()
+        self.phase, self.best_epoch, self.best_objective = GROWING, 0, np.inf
+        self._first = self._n_grown = self.n_drawn = self.epoch = self._fold = 0
+        self._first_deal = folds
+        self._begin_drawing()
 
-    def _new_subsets(self) -> BernoulliSubsets:
+    def _begin_drawing(self) -> None:
+        """Draw subsets by alpha, and deal the rows: what one deal alone teaches would fit it."""
         shape = self._descent.n_models, self._capacity, self.n_folds
-        return BernoulliSubsets(self.alpha, derive(self._key, self.n_drawn), *shape)
+        self._subsets = BernoulliSubsets(self.alpha, derive(self._key, self.n_drawn), *shape)
+        self._folds = self._first_deal.dealt(self.n_drawn)
 
     @property
     def n_folds(self) -> int:
@@ -196,19 +196,16 @@ class ParametricRandomSubspace:
         self._stepped[:] = True
 
     def _bounded(self, fold: int, change: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return beta less the change, which is halved until the fold's models keep their worth.
+        """Return beta less the change, shortened so that the fold's models keep their worth."""
 
-        A step is computed from the very subsets that it weighs anew, so it moves their weights
-        together, in proportion to p: beyond a thousand features one whole step would leave a few of
-        the models with all the weight.
-        """
-        bounds = self._descent.largest_mean, 1.0 / self._descent.n_models
-        for _ in range(_MOST_HALVINGS):
-            beta = feasible(self.beta - change, self._may, *bounds)
-            if effective_number(self._weights(fold, beta)) >= self._descent.least_worth:
-                return beta
-            change *= 0.5
-        return self.beta
+        def taken(change: NDArray[np.float64]) -> NDArray[np.float64]:
+            bounds = self._descent.largest_mean, 1.0 / self._descent.n_models
+            return feasible(self.beta - change, self._may, *bounds)
+
+        def keeps(beta: NDArray[np.float64]) -> bool:
+            return effective_number(self._weights(fold, beta)) >= self._descent.least_worth
+
+        return shortened(self.beta, change, taken, keeps)
 
     def _end_epoch(self) -> None:
         """Keep beta if it is the best so far; go on, have models grown anew, or end."""
@@ -224,18 +221,20 @@ class ParametricRandomSubspace:
             self._draw_anew(GROWING, self.beta)
 
     def _looked(self) -> tuple[float, float]:
-        """Return how many models the weights are worth, mean of folds, and the objective."""
-        worth, mean = 0.0, np.zeros(len(self._folds.validation))
+        """Return how many models the weights are worth, and the objective; means of the folds.
+
+        The objective is that of T models, as many as there are at the end, not of all K T.
+        """
+        worth = loss = 0.0
         for fold in range(self.n_folds):
             weights = self._weights(fold, self.beta)
             worth += effective_number(weights) / self.n_folds
             votes = self._votes_of(fold)[:, self._folds.held_out[fold]]
-            mean += (weights[:, None] * votes).sum(0)
-        mean /= self._descent.n_models * self.n_folds
-        objective = self._truth.loss(mean, self._folds.validation)
+            mean = (weights[:, None] * votes).sum(0) / self._descent.n_models
+            loss += self._truth.loss(mean, self._folds.validation) / self.n_folds
         if self._smoothness is not None:
-            objective += self._smoothness.value(self.beta)
-        return worth, objective + self._descent.sparsity * float(self.beta.sum())
+            loss += self._smoothness.value(self.beta)
+        return worth, loss + self._descent.sparsity * float(self.beta.sum())
 
     def _keep_best(self) -> None:
         self.best[:] = self.beta
@@ -248,7 +247,7 @@ class ParametricRandomSubspace:
         self.alpha[:] = probabilities
         self._reweighing.forget()
         self._drawn[:] = True
-        self._subsets = self._new_subsets()
+        self._begin_drawing()
 
     def _large(self) -> dict[str, Pages]:
         return {
@@ -296,4 +295,4 @@ class ParametricRandomSubspace:
             self.best_objective = float(facts["best_objective"])
         self._adam.first_power = float(facts["first_power"])
         self._adam.second_power = float(facts["second_power"])
-        self._subsets = self._new_subsets()
+        self._begin_drawing()

@@ -1,5 +1,6 @@
 """Steps of Parametric Random Subspace: Adam on the projected gradient, and the set beta lies in."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +10,9 @@ FIRST, SECOND, LEAST = 0.9, 0.999, 1e-8
 """Adam's decay rates and what is added to its denominator (Kingma and Ba 2015)."""
 BOUND = 0.5
 """A step leaves the models that it was computed from worth this share of what has them grown again
-(:meth:`srs_ooc.samplers.prs.ParametricRandomSubspace._bounded`)."""
+(:func:`shortened`)."""
 _HALVINGS = 60
+_MOST_HALVINGS = 30
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,37 @@ class Adam:
         np.divide(self.first, out, out=out)
         out *= rate / (1.0 - self.first_power)
         return out
+
+
+def shortened(
+    beta: NDArray[np.float64],
+    change: NDArray[np.float64],
+    taken: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    keeps: Callable[[NDArray[np.float64]], bool],
+) -> NDArray[np.float64]:
+    """Return where a change of beta leads, halved until it keeps the models' worth; or beta.
+
+    A step is computed from the very subsets that it weighs anew, so it moves their weights
+    together, in proportion to p: beyond a thousand features one whole step would leave a few of
+    the models with all the weight.
+
+    Parameters
+    ----------
+    beta : float64 (p,)
+        The probabilities.
+    change : float64 (p,)
+        What is to be taken from them; changed.
+    taken : callable
+        Where a change leads.
+    keeps : callable
+        Whether the models are worth enough there.
+    """
+    for _ in range(_MOST_HALVINGS):
+        found = taken(change)
+        if keeps(found):
+            return found
+        change *= 0.5
+    return beta
 
 
 def projected(beta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -222,6 +222,41 @@ def test_folds_share_out_every_row_evenly_by_class(n_folds, seed, share):
         assert np.count_nonzero(strata[folds.validation] == k) == np.rint(share * n)
 
 
+@given(st.integers(2, 5), st.integers(0, 2**32), st.integers(1, 9))
+def test_another_deal_of_the_same_rows_is_as_even_and_another_one(n_folds, seed, number):
+    strata = np.random.default_rng(seed).integers(0, 2, 60)
+    rows = np.arange(100, 220, 2, dtype=np.int32)
+    folds = make_folds(strata, n_folds, seed, share=0.2, rows=rows)
+    again = folds.dealt(number)
+    for deal in (folds, again):
+        own = [split.predicted[own] for split, own in zip(deal.splits, deal.own, strict=True)]
+        assert sorted(np.concatenate(own)) == folds.training.tolist()
+        assert np.ptp([len(part) for part in own]) <= 1
+        for split, part, held_out in zip(deal.splits, own, deal.held_out, strict=True):
+            assert split.predicted[held_out].tolist() == folds.validation.tolist()
+            assert not np.isin(part, split.fitted).any()
+    assert sorted([*folds.training, *folds.validation]) == rows.tolist()
+    same = folds.dealt(0)
+    for first, zeroth in zip(folds.splits, same.splits, strict=True):
+        assert first.fitted.tolist() == zeroth.fitted.tolist()
+    differs = [
+        a.fitted.tolist() != b.fitted.tolist()
+        for a, b in zip(folds.splits, again.splits, strict=True)
+    ]
+    assert any(differs)
+
+
+def test_models_that_are_grown_again_are_grown_on_another_deal_of_the_rows():
+    sampler, deals = sampler_of(rate=0.02), {}
+    for iteration in states(sampler):
+        if sampler.phase == "growing":
+            split = sampler.propose(iteration, 0).split
+            deals.setdefault(sampler.n_drawn, []).append(split.fitted.tobytes())
+    assert len(deals) > 2
+    assert all(len(set(of_one)) == sampler.n_folds for of_one in deals.values())
+    assert len({tuple(sorted(set(of_one))) for of_one in deals.values()}) == len(deals)
+
+
 def test_it_keeps_to_the_contract_of_samplers_while_it_grows_learns_and_ends():
     asked = {"models": 4, "folds": 2, "epochs": 6, "learning_rate": "0.05"}
     params, made = PrsParams.settle(asked, None), []

@@ -9,6 +9,7 @@ from time import perf_counter
 
 from srs_ooc.base.budget import PROCESS_NBYTES, Budget
 from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.recent import Recent
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
 from srs_ooc.base.sizes import MB
 from srs_ooc.evidence.involutions import Exchangeability
@@ -92,7 +93,7 @@ class Desk(Prepared[Job]):
         if job.closing is not None:
             assert isinstance(learner, TreeLearner), "other models are refused on clusters"
             self._learner = closing_learner(learner, spec, job.closing)
-        self._splits: dict[bytes, RowSplit] = {}
+        self._splits = Recent[bytes, RowSplit](MOST_SPLITS)
         self._free: SimpleQueue[Block] = SimpleQueue()
         tiled = job.closing is not None or learner.tiled
         for block in blocks_of(room.n_blocks, spec, shape, tiled=tiled):
@@ -129,10 +130,7 @@ class Desk(Prepared[Job]):
 
     def _same(self, split: RowSplit) -> RowSplit:
         """Return the split with the same rows that came first: the learner knows it again."""
-        key = split.fitted.tobytes() + split.predicted.tobytes()
-        if key not in self._splits and len(self._splits) >= MOST_SPLITS:
-            return split
-        return self._splits.setdefault(key, split)
+        return self._splits.get(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
 
     @contextmanager
     def _block(self) -> Iterator[Block]:
