@@ -16,31 +16,16 @@ namespace {
 
 #define SRS_INLINE inline __attribute__((always_inline))
 
-constexpr uint32_t TIE_FACTOR = 0x9E3779B1u; // as in best.hpp
 constexpr double GIVEN_UP = __builtin_inf();
 constexpr double MORE = 1.0 + 0x1p-30; // than rounding adds to a sum of losses in another order
 
+#include "carver.hpp"
+#include "held_node.hpp"
 #include "registers.hpp"
 #include "subset_lanes.hpp"
 #include "subset_rows.hpp"
 #include "subset_places.hpp"
 #include "subset_classes.hpp"
-
-struct Carver {
-    char *base;
-    size_t used = 0;
-    template <typename T> T *take(int64_t n) {
-        T *part = base ? reinterpret_cast<T *>(base + used) : nullptr;
-        used += (sizeof(T) * static_cast<size_t>(n) + 63) / 64 * 64;
-        return part;
-    }
-};
-
-struct Node {
-    int32_t start, n, held, n_held, depth; // its rows, those to predict
-    uint64_t key;
-    int64_t total;                         // of its numbers
-};
 
 template <typename Code> struct SubsetTrees {
     SubsetJob &job;

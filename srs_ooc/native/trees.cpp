@@ -30,6 +30,7 @@ namespace {
 #include "byte_copies.hpp"
 #include "recorder.hpp"
 #include "scans.hpp"
+#include "carver.hpp"
 // Subtrees small enough to be left to whichever thread is free.
 struct Tasks {
     static constexpr int64_t MOST = 1024, LEAST_ROWS = 64;
@@ -250,17 +251,6 @@ template <typename Code> struct Grower : CandidateScans<Code> {
     void prepare();
     void prepare_own();
     void join(const Grower &first, int number);
-};
-
-// Hands out consecutive aligned pieces of the scratch memory.
-struct Carver {
-    char *base;
-    size_t used = 0;
-    template <typename T> T *take(int64_t n) {
-        T *piece = reinterpret_cast<T *>(base + used);
-        used += (sizeof(T) * static_cast<size_t>(n) + 63) / 64 * 64;
-        return piece;
-    }
 };
 
 // What all threads share.
