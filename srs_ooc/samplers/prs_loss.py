@@ -16,8 +16,9 @@ LEAST_SHARE = 1e-6
 class Truth:
     """What the rows of a run are, for the loss.
 
-    A model's *vote* for a row is the number that its loss depends on: the share of the row's own
-    class, or the predicted number less the mean of the training rows. Expectations under new
+    A model's *vote* for a row is the number that its loss depends on: 1 where it says the row's
+    class (the likeliest, of equal ones the first) and 0 elsewhere, as the models at the end vote;
+    or the predicted number less the mean of the training rows. Expectations under new
     probabilities are (1/T) sum of w f, so what is centred does not depend on the sum of w.
 
     Attributes
@@ -57,7 +58,7 @@ class Truth:
         if self.numbers is not None:
             numbers = predictions[:, 0].astype(np.float64) - self.mean
             return numbers.astype(np.float32)
-        return predictions[np.arange(len(rows)), self.labels[rows]]
+        return (predictions.argmax(1) == self.labels[rows]).astype(np.float32)
 
     def slopes(
         self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]

@@ -268,3 +268,10 @@ def test_it_keeps_to_the_contract_of_samplers_while_it_grows_learns_and_ends():
 
     check_sampler(make, n_iterations=200)
     assert any(sampler.done(200) for sampler in made)
+
+
+def test_a_models_vote_for_a_row_is_whole_whether_its_shares_are_or_not():
+    """As the models at the end vote; of equally likely classes the first is said."""
+    truth = Truth.of(Response.classes(np.array([0, 1, 1, 0]), 2), np.arange(4, dtype=np.int32))
+    shares = np.array([[0.6, 0.4], [0.2, 0.8], [0.5, 0.5], [0.5, 0.5]], np.float32)
+    assert truth.votes(shares, np.arange(4, dtype=np.int32)).tolist() == [1, 1, 0, 1]
