@@ -40,7 +40,7 @@ class NeighbourRatio:
         total = self._penalty * len(columns)
         for own in (0, 1):
             total -= 2.0 * self._shares[own] * divergence(rows[own], rows[1 - own])
-        return float(total) if np.isfinite(total) else float("inf")
+        return total if np.isfinite(total) else np.inf
 
 
 def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
@@ -58,7 +58,7 @@ def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     within, across = _kth(own, own, k), _kth(own, other, k - 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(across) - np.log(within)
-    return float(logs.sum()) * d / (2 * n_own) + float(np.log(len(other) / (n_own - 1)))
+    return float(d * logs.mean() / 2 + np.log(len(other) / (n_own - 1)))
 
 
 def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDArray[np.float64]:
