@@ -164,8 +164,8 @@ def test_the_true_subspace_is_best():
     moved = rng.standard_normal((300, 6)) + classes[:, None] * [1.5, 1.5, 0, 0, 0, 0]
     subsets = [[0], [1], [0, 1], [0, 1, 2], [2, 3], [0, 1, 4, 5], [1, 3]]
 
-    def best(*given):
-        return subsets[int(np.argmin(criteria(*given, subsets)))]
+    def best(criterion, model, x, y, n_classes):
+        return subsets[int(np.argmin(criteria(criterion, model, x, y, n_classes, subsets)))]
 
     assert best(RIC, "lda", moved, classes, 2) == [0, 1]
     assert best(RIC, "qda", spread, classes, 2) == [1]

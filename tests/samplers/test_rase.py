@@ -195,6 +195,7 @@ def test_an_information_criterion_is_of_all_training_rows_and_counts_no_models()
     work = _begun(lambda ground: RASE.make(params, ground), 1, 400, 24, 1, None)
     candidates = work.propose(0).candidates
     (split,) = candidates.splits
+    assert isinstance(work.sampler, RandomSubspaceEnsemble)
     assert len(split.fitted) == round(0.8 * len(work.sampler._strata))
     assert len(split.predicted) == 0
     assert candidates.criterion == Criterion("ebic", 0.5, 400)
