@@ -35,7 +35,7 @@ N_COMPARED = 30
 
 
 def run_file(
-    path: Path, relevant: list[int], options: dict[str, int], model: str
+    path: Path, relevant: list[int], options: dict[str, Any], model: str
 ) -> dict[str, float]:
     """Run one file with the paper's options but for some; return what it came to."""
     if model != TREE:
@@ -45,7 +45,7 @@ def run_file(
 
 
 def _run(
-    problem: Problem, relevant: list[int], options: dict[str, int], model: str
+    problem: Problem, relevant: list[int], options: dict[str, Any], model: str
 ) -> dict[str, float]:
     seen, p = problem.seen(), len(problem.codes)
     judge = Judge(problem, seen, model)
@@ -81,7 +81,7 @@ def learner_of(problem: Problem, seen: Response, model: str, response: Response)
     return EstimatorLearner(replace(TREE_MODEL, model=model), target, center=seen.center or 0.0)
 
 
-def make_sampler(problem: Problem, seen: Response, options: dict[str, int]) -> Any:
+def make_sampler(problem: Problem, seen: Response, options: dict[str, Any]) -> Any:
     """Return the sampler with the paper's options; D follows from the training rows alone."""
     method, p = method_of("rase"), len(problem.codes)
     table = SimpleNamespace(

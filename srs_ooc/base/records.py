@@ -37,6 +37,25 @@ class RowSplit:
 
 
 @dataclass(frozen=True)
+class Criterion:
+    """An information criterion, by which candidates are judged on the rows fitted on alone.
+
+    Attributes
+    ----------
+    name : {'ric', 'ebic'}
+        Which.
+    gamma : float
+        Weight of the number of subspaces of a size, in ``ebic``.
+    n_features : int
+        p: features that may be drawn.
+    """
+
+    name: str
+    gamma: float = 0.0
+    n_features: int = 1
+
+
+@dataclass(frozen=True)
 class Candidates:
     """Several subspaces that are paged in together: each a part of the columns of one block.
 
@@ -48,11 +67,14 @@ class Candidates:
         Where each begins in ``places``, and the end.
     splits : tuple of RowSplit
         Rows to fit each of them on and to predict: its held-out loss is that of all together.
+    criterion : Criterion or None
+        What counts in place of the held-out loss; then there is one split, which predicts no rows.
     """
 
     places: NDArray[np.int32]
     bounds: NDArray[np.int64]
     splits: tuple[RowSplit, ...]
+    criterion: Criterion | None = None
 
 
 @dataclass(frozen=True)
@@ -120,7 +142,8 @@ class Outcome:
         The trees themselves, where the run keeps its trees and those of the subspace are in its
         ensemble.
     losses : float64 (n_candidates,) or None
-        Mean held-out loss of each candidate; infinite where another is better.
+        Mean held-out loss of each candidate, or its criterion; infinite where another is better, or
+        where it cannot be computed.
     predictions : float32 (n_candidates, n_predicted, n_outputs) or None
         Class shares, or one number, of each predicted row of the split.
     """

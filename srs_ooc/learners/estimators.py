@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.learners.base import Columns
+from srs_ooc.learners.criteria import judged
 from srs_ooc.learners.decoding import DecodedBlock
 from srs_ooc.learners.fitted import FittedModel, Target
 from srs_ooc.learners.makers import EstimatorMaker
 from srs_ooc.learners.model_params import PERMUTATION, ModelParams
+from srs_ooc.learners.moments import Sets
 from srs_ooc.learners.pinned import pin_worker
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees.block import Block
@@ -30,7 +32,8 @@ class EstimatorLearner:
     same for all features of the subspace; or how much more it loses where the feature's held-out
     values are permuted. Where a subspace splits the rows itself, a model is fitted on some of them
     and predicts others, and there is no importance. Where it holds candidates, parts of its
-    columns, each is judged by what models of it lose on the rows that they were not fitted on.
+    columns, each is judged by what models of it lose on the rows that they were not fitted on, or
+    by an information criterion of the rows that there are to fit on.
 
     Parameters
     ----------
@@ -122,7 +125,13 @@ class EstimatorLearner:
     def _judge(
         self, table: DecodedBlock, features: NDArray[np.uint32], candidates: Candidates, key: int
     ) -> Outcome:
-        """Return the mean held-out loss of each candidate; all have the same keys."""
+        """Return the mean held-out loss of each candidate, or its criterion.
+
+        All have the same keys.
+        """
+        if candidates.criterion is not None:
+            losses = self._by_criterion(table, candidates)
+            return Outcome(features, np.zeros(len(features), np.int64), losses=losses)
 
         def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
             own = derive(key, number)
@@ -132,6 +141,14 @@ class EstimatorLearner:
         losses, _ = judge_in_turn(candidates, summed)
         losses /= sum(len(split.predicted) for split in candidates.splits)
         return Outcome(features, np.zeros(len(features), np.int64), losses=losses)
+
+    def _by_criterion(self, table: DecodedBlock, candidates: Candidates) -> NDArray[np.float64]:
+        criterion, split = candidates.criterion, candidates.splits[0]
+        assert criterion is not None, "asked for by the caller"
+        columns, _ = table.standardised(split.fitted, split.predicted)
+        sets = Sets(candidates.places, candidates.bounds)
+        model = self.params.model
+        return judged(criterion, model, self.target, columns, split.fitted, sets)
 
     def _cross_validated(
         self, table: DecodedBlock, features: NDArray[np.uint32], key: int

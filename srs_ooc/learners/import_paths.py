@@ -14,8 +14,15 @@ ALIASES = {
     "knn": ("sklearn.neighbors.KNeighborsClassifier", "sklearn.neighbors.KNeighborsRegressor"),
     "svm": ("sklearn.svm.SVC", "sklearn.svm.SVR"),
     "linear": ("sklearn.linear_model.LogisticRegression", "sklearn.linear_model.Ridge"),
+    "lda": ("sklearn.discriminant_analysis.LinearDiscriminantAnalysis",) * 2,
+    "qda": ("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",) * 2,
 }
-"""The classifier and the regressor of each short name."""
+"""The classifier and the regressor of each short name; discriminant analysis has no regressor."""
+
+
+def path_of(model: str, *, is_regression: bool) -> str:
+    """Return the import path that a short name stands for; any other as it is."""
+    return ALIASES[model][is_regression] if model in ALIASES else model
 
 
 def check_model_name(model: str) -> None:
@@ -53,7 +60,7 @@ def make_estimator(model: str, params: dict[str, Any], *, is_regression: bool) -
         If there is none of that name, it is of another kind, or it refuses the parameters.
     """
     check_model_name(model)
-    path = ALIASES[model][is_regression] if model in ALIASES else model
+    path = path_of(model, is_regression=is_regression)
     kind = _imported(path)
     estimator = _constructed(kind, path, params)
     from sklearn.base import is_classifier, is_regressor

@@ -44,8 +44,8 @@ class ModelParams(Params):
 
     model: str = option(
         Text(),
-        "What is fitted on each subspace: tree, knn, svm, linear, or the import path of a "
-        "scikit-learn estimator such as sklearn.naive_bayes.GaussianNB (docs/methods/models.md).",
+        "What is fitted on each subspace: tree, knn, svm, linear, lda, qda, or the import path of "
+        "a scikit-learn estimator such as sklearn.naive_bayes.GaussianNB (docs/methods/models.md).",
         default=TREE,
         metavar="MODEL",
     )
@@ -88,8 +88,9 @@ class ModelParams(Params):
             for name in cls.options():
                 if name != "model" and name in given:
                     raise UsageError(
-                        f"--{name.replace('_', '-')}: expected with --model knn, svm, linear or an "
-                        f"import path only, found --model {TREE}. Leave it out, or choose that."
+                        f"--{name.replace('_', '-')}: expected with --model knn, svm, linear, lda, "
+                        f"qda or an import path only, found --model {TREE}. Leave it out, or "
+                        "choose that."
                     )
         return params
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import SrsOocError, UsageError
-from srs_ooc.base.records import Iteration, Subspace
+from srs_ooc.base.records import Candidates, Criterion, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.estimators import EstimatorLearner
@@ -32,17 +32,23 @@ from srs_ooc.trees.block import Block
 LIBRARY_NBYTES = 200_000_000
 """Published allowance for scikit-learn and what it loads: 171 to 190 MB as measured, where pandas
 and pyarrow are installed beside it."""
+_LONG_ENOUGH, _MOST_SETS = 0.1, 1024
+"""Seconds, and parts of the columns, after which a criterion is timed."""
 
 
 @dataclass(frozen=True)
 class TrialShape:
-    """The shape of the subspaces that a model is tried on; ``n_classes`` is 1 for numbers."""
+    """The shape of the subspaces that a model is tried on; ``n_classes`` is 1 for numbers.
+
+    Where a ``criterion`` is named, it is computed for some parts of the columns too.
+    """
 
     n_rows: int
     n_columns: int
     n_classes: int
     code_nbytes: int
     n_values: int
+    criterion: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,14 @@ class Trial:
         At most, beyond those and the block.
     seconds : float
         Of all folds, once everything is loaded.
+    criterion_seconds : float
+        Of the criterion of one part of the columns, of any size, as one of many.
     """
 
     library_nbytes: int
     work_nbytes: int
     seconds: float
+    criterion_seconds: float = 0.0
 
 
 @cache
@@ -107,19 +116,41 @@ def _try(params: ModelParams, shape: TrialShape, before_nbytes: int) -> Trial:
     begun, size = time.monotonic(), resident_nbytes()
     _forget_peak()
     _fit(learner, shape, shape.n_columns, block)
+    seconds = time.monotonic() - begun
+    of_criterion = _criterion_seconds(learner, shape, block) if shape.criterion else 0.0
     taken = max(0, peak_resident_nbytes() - size)
-    return Trial(max(0, libraries), taken, time.monotonic() - begun)
+    return Trial(max(0, libraries), taken, seconds, of_criterion)
+
+
+def _criterion_seconds(learner: EstimatorLearner, shape: TrialShape, block: Block) -> float:
+    """Return the seconds of one criterion among as many as take a while, each size as likely."""
+    rows, features = np.arange(shape.n_rows, dtype=np.int32), np.arange(shape.n_columns)
+    criterion, count, seconds = Criterion(shape.criterion), 1, 0.0
+    while seconds < _LONG_ENOUGH and count < _MOST_SETS:
+        count *= 2
+        sizes = 1 + np.arange(count) % shape.n_columns
+        places = np.concatenate([features[:size] for size in sizes]).astype(np.int32)
+        split = RowSplit(rows, rows[:0])
+        parts = Candidates(places, np.cumsum([0, *sizes]), (split,), criterion)
+        begun = time.monotonic()
+        _fit(learner, shape, shape.n_columns, block, parts)
+        seconds = time.monotonic() - begun
+    return seconds / count
 
 
 def _fit(
-    learner: EstimatorLearner, shape: TrialShape, n_columns: int, block: Block | None = None
+    learner: EstimatorLearner,
+    shape: TrialShape,
+    n_columns: int,
+    block: Block | None = None,
+    candidates: Candidates | None = None,
 ) -> None:
     features = np.arange(n_columns, dtype=np.uint32)
     small = TrialShape(shape.n_rows, n_columns, shape.n_classes, shape.code_nbytes, shape.n_values)
     learner.fit(
         _made_up_block(small) if block is None else block,
         Columns(features, features),
-        Iteration(0, Subspace(features), 1),
+        Iteration(0, Subspace(features, candidates), 1),
     )
 
 

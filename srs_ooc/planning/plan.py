@@ -17,6 +17,7 @@ from srs_ooc.planning.speed import (
     cold_seconds,
     estimated_speed,
     fetching_seconds,
+    is_measurable,
     measured_speed,
     n_reads,
 )
@@ -116,9 +117,7 @@ def make_plan(subject: Subject, options: Options) -> Plan:
     """
     memory = memory_plan(subject)
     spec, shape = subject.spec, subject.shape
-    # Iterations of models that judge candidates are long: one model is tried, and they are counted.
-    is_tried = not spec.model.is_tree and spec.method.judges_candidates
-    measures = subject.store is not None and not is_tried
+    measures = subject.store is not None and is_measurable(subject)
     read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
     return Plan(
         subject,

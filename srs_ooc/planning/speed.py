@@ -24,6 +24,8 @@ from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
 
 PROBE_SECONDS = 0.3
+LONGEST_SECONDS = 1.0
+"""Iterations that take longer, as tried, are not measured where a criterion judges candidates."""
 PROBE_CELLS = 4_000_000
 """Cells of the made-up block; larger subspaces are scaled up from it, linearly in columns."""
 PAGING_NBYTES_PER_SECOND = 1.5e9
@@ -91,9 +93,30 @@ def measured_speed(subject: Subject) -> Speed:
     """
     with subject.resources() as resources:
         seconds, n_timed = _time(resources)
+        n_workers = max(1, resources.executor.max_ahead - 1)
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
-    return Speed(seconds / n_timed, True, f"{n_timed} real iterations of this run on the store")
+    how, each = f"{n_timed} real iterations of this run on the store", seconds / n_timed
+    fits = fits_of(subject.spec, subject.shape.n_candidates)
+    if fits.n_criteria:  # the first iterations judge; others fit what was chosen
+        fitting = trial_of(subject.spec, subject.shape).seconds / DEFAULT_FOLDS / n_workers
+        each += fits.n_models * (fitting - each)
+        how += ", and its model on one made-up subspace"
+    return Speed(each, True, how)
+
+
+def is_measurable(subject: Subject) -> bool:
+    """Return whether some real iterations take no longer than a plan may.
+
+    Iterations of models that judge candidates are long, unless a criterion does that in no time.
+    """
+    spec = subject.spec
+    if spec.model.is_tree or not spec.method.judges_candidates:
+        return True
+    n_criteria = fits_of(spec, subject.shape.n_candidates).n_criteria
+    if not n_criteria:
+        return False
+    return n_criteria * trial_of(spec, subject.shape).criterion_seconds < LONGEST_SECONDS
 
 
 def _time(resources: Resources) -> tuple[float, int]:
@@ -173,10 +196,14 @@ def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
     seconds, how = trial_of(spec, subject.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
-    if spec.method.judges_candidates:
-        n_models = fits_of(spec, subject.shape.n_candidates).n_models
-        seconds *= n_models
-        how += f", times {n_models:,.0f} models an iteration, the most there can be"
+    fits = fits_of(spec, subject.shape.n_candidates)
+    if fits.n_criteria:
+        seconds *= fits.n_models
+        seconds += fits.n_criteria * trial_of(spec, subject.shape).criterion_seconds
+        how += f", and {fits.n_criteria:,.0f} subspaces an iteration by its criterion"
+    elif spec.method.judges_candidates:
+        seconds *= fits.n_models
+        how += f", times {fits.n_models:,.0f} models an iteration, the most there can be"
     return Speed(
         seconds / memory.n_workers,
         False,

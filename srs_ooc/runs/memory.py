@@ -138,15 +138,16 @@ def trial_of(spec: RunSpec, shape: TrainingShape) -> Trial:
     UsageError
         If there is no such estimator, or it refuses its parameters.
     """
-    judges = spec.method.judges_candidates
+    judges, fits = spec.method.judges_candidates, fits_of(spec, shape.n_candidates)
     return tried(
         spec.model,
         TrialShape(
             shape.n_rows,
-            fits_of(spec, shape.n_candidates).n_columns if judges else spec.n_columns,
+            fits.n_columns if judges else spec.n_columns,
             shape.n_classes,
             shape.code_nbytes,
             shape.n_values,
+            spec.method.criterion(spec.sampler) if fits.n_criteria else "",
         ),
     )
 

@@ -140,10 +140,17 @@ class Fits:
         Models at most, as a mean of all iterations.
     n_columns : int
         Columns of a model, at most.
+    n_criteria : float
+        Subspaces for which a criterion is computed and no model fitted, likewise.
     """
 
     n_models: float
     n_columns: int
+    n_criteria: float = 0.0
+
+
+def _held_out_loss(_: Params) -> str:
+    return ""
 
 
 def _one_fit(_: Params, n_candidates: int, subspace_size: int) -> Fits:
@@ -199,6 +206,8 @@ class Method:
         Whether ``--model`` may be other than tree.
     fits : callable
         ``fits(params, n_candidates, subspace_size)``: the :class:`Fits` of an iteration.
+    criterion : callable
+        ``criterion(params)``: what candidates are judged by; not every model has each.
     ranks_by : str
         The part of the ledger that has a large array ``score``, float64 (n_features,), by which the
         method ranks; empty for a method that ranks by importance.
@@ -221,6 +230,7 @@ class Method:
     notes: Callable[[Any, int], tuple[str, ...]] = _no_notes
     any_model: bool = False
     fits: Callable[[Any, int, int], Fits] = _one_fit
+    criterion: Callable[[Any], str] = _held_out_loss
     ranks_by: str = ""
 
 

@@ -1,8 +1,8 @@
 """Random Subspace Ensemble (Tian and Feng 2021, as Huynh-Thu and Geurts 2023 run it, D.4).
 
-In each round, each of B1 models is the best of B2 small subspaces by held-out loss; the share of
-the kept subspaces that hold a feature is its weight in the next round. ``docs/methods/rase.md`` has
-the equations.
+In each round, each of B1 models is the best of B2 small subspaces by held-out loss, or by an
+information criterion; the share of the kept subspaces that hold a feature is its weight in the next
+round. ``docs/methods/rase.md`` has the equations.
 """
 
 from typing import Any, ClassVar
@@ -76,6 +76,7 @@ class RandomSubspaceEnsemble:
     ) -> None:
         self._search, self._votes, self._strata = search, votes, strata
         self._candidates, self._n_candidates = candidates, n_candidates
+        self._criterion = search.information(n_candidates)
         self._capacity, self._key = capacity, derive(key, Purpose.JUDGED_SUBSETS)
         self._rows_key = derive(key, Purpose.JUDGED_ROWS)
         sizes = search.n_candidates, search.largest
@@ -134,8 +135,10 @@ class RandomSubspaceEnsemble:
         count = min(self._batch, self._search.n_candidates - first)
         members, bounds = self._draw(model, first, count)
         features, places = np.unique(members, return_inverse=True)
-        splits = self._splits(model)
-        return Subspace(features, Candidates(places.astype(np.int32), bounds, splits))
+        candidates = Candidates(
+            places.astype(np.int32), bounds, self._splits(model), self._criterion
+        )
+        return Subspace(features, candidates)
 
     def _draw(
         self, model: int, first: int, count: int
@@ -147,6 +150,8 @@ class RandomSubspaceEnsemble:
     def _splits(self, model: int) -> tuple[RowSplit, ...]:
         """Return the rows by which all subspaces of a model are judged."""
         search, whole = self._search, self._votes.split
+        if self._criterion is not None:
+            return (RowSplit(whole.fitted, whole.fitted[:0]),)
         if search.criterion == VALIDATION:
             return (RowSplit(whole.fitted, whole.predicted[self._votes.held_out]),)
         key, rows = derive(derive(self._rows_key, self.round), model), whole.fitted

@@ -6,7 +6,7 @@ from math import exp, isqrt
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Number, Params, Text, Whole, option
+from srs_ooc.base.params import Choice, Number, Params, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.ensemble import Ensemble
@@ -21,7 +21,9 @@ from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.samplers.rase import RandomSubspaceEnsemble
 from srs_ooc.samplers.rase_search import (
     CROSS_VALIDATION,
+    EBIC,
     OUT_OF_BAG,
+    RIC,
     VALIDATION,
     Search,
     batch_size,
@@ -32,11 +34,7 @@ FEATURE_NBYTES = 8
 """Bytes for each feature, beyond those that every run may keep (law 11): its eta."""
 MEMBER_NBYTES = 160
 """Bytes for each member of a batch of subspaces, those of the batches proposed ahead included."""
-CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION)
-OF_MODELS_WITH_LIKELIHOODS = {
-    "ric": "is computed from the densities of the classes, which discriminant analysis fits",
-    "ebic": "is computed from a likelihood and a number of parameters, as a logistic model has",
-}
+CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +58,18 @@ class RaseParams(Params):
         metavar="N",
     )  # fmt: skip
     criterion: str = option(
-        Text(),
-        "Held-out loss of the models that chooses the best subspace: cv (cross-validation), oob "
-        "(rows left out of samples with replacement), or validation (the rows held out).",
+        Choice(CRITERIA),
+        "What chooses the best subspace: the models' held-out loss by cv (cross-validation), oob "
+        "(rows left out of samples with replacement) or validation (the rows held out); or, of the "
+        "training rows, ric (ratio information criterion; --model lda, qda or knn, two classes) or "
+        "ebic (extended BIC; --model linear).",
         default=CROSS_VALIDATION,
-        metavar="|".join(CRITERIA),
+    )
+    ebic_gamma: str = option(
+        Share(),
+        "With --criterion ebic, a column costs log n + 2 gamma log p: 0 is BIC.",
+        default="0",
+        metavar="GAMMA",
     )
     folds: int = folds_option()
     floor: str = option(
@@ -87,7 +92,16 @@ class RaseParams(Params):
         """Settle the options; D follows from the rows that are not held out by share."""
         named = {"validation_share": "0"} if "validation" in given else {}
         params = super().settle(dict(given) | named, table)
-        _check_criterion(params.criterion)
+        if params.is_information and "folds" in given:
+            raise UsageError(
+                f"--folds: expected with --criterion cv or oob, found {params.criterion}, which is "
+                "computed of all training rows. Leave it out."
+            )
+        if params.criterion != EBIC and "ebic_gamma" in given:
+            raise UsageError(
+                f"--ebic-gamma: expected with --criterion {EBIC} only, found {params.criterion}. "
+                "Leave it out, or choose that."
+            )
         if float(params.floor) == 0:
             raise UsageError(
                 "--floor: expected a number above 0, found 0. A feature that no kept subspace held "
@@ -109,7 +123,16 @@ class RaseParams(Params):
                 f"{'a regression' if table.n_classes == 1 else table.n_classes}. Leave it out."
             )
         largest = min(table.n_candidates, isqrt(params.n_training(table.n_rows)))
-        return replace(params, max_size=params.max_size or max(1, largest))
+        return replace(
+            params,
+            max_size=params.max_size or max(1, largest),
+            folds=0 if params.is_information else params.folds,
+        )
+
+    @property
+    def is_information(self) -> bool:
+        """Whether a criterion of the training rows chooses, and no model is fitted for it."""
+        return self.criterion in (RIC, EBIC)
 
     def n_training(self, n_rows: int) -> int:
         """Return the rows that are not held out by share."""
@@ -150,9 +173,12 @@ class RaseParams(Params):
         )
 
     def fits(self, n_candidates: int, subspace_size: int) -> Fits:
-        """Return the models of an iteration, were no subspace given up."""
+        """Return the models of an iteration, were no subspace given up, and its criteria."""
         batch = batch_size(self.candidates, self.max_size, n_candidates, subspace_size)
         n_batches = -(-self.candidates // batch)
+        if self.is_information:
+            n_each = n_batches + 1
+            return Fits(1 / n_each, self.max_size, self.candidates / n_each)
         n_splits = 1 if self.criterion == VALIDATION else self.folds
         n_models = (self.candidates * n_splits + 1) / (n_batches + 1)
         return Fits(n_models, self.max_size)
@@ -175,20 +201,10 @@ class RaseParams(Params):
         )
 
 
-def _check_criterion(criterion: str) -> None:
-    """Refuse criteria that not every model has, and say why."""
-    if criterion in OF_MODELS_WITH_LIKELIHOODS:
-        raise UsageError(
-            f"--criterion: expected one of {', '.join(CRITERIA)}, found {criterion}, which "
-            f"{OF_MODELS_WITH_LIKELIHOODS[criterion]}; it is not there for any model. Choose cv."
-        )
-    Choice(CRITERIA).canonical("criterion", criterion)
-
-
 def _make(params: RaseParams, ground: Ground) -> Sampler:
     response = ground.response
     assert response is not None, "a run has a response"
-    folds = folds_for(ground, params.folds, params.validation_share)
+    folds = folds_for(ground, max(2, params.folds), params.validation_share)
     return RandomSubspaceEnsemble(
         Search(
             params.models,
@@ -198,6 +214,7 @@ def _make(params: RaseParams, ground: Ground) -> Sampler:
             params.criterion,
             params.folds,
             float(params.floor),
+            float(params.ebic_gamma),
         ),
         Votes(
             Truth.of(response, folds.training),
@@ -238,6 +255,7 @@ RASE = Method(
     judges_candidates=True,
     any_model=True,
     fits=RaseParams.fits,
+    criterion=lambda params: str(params.criterion),
     most_iterations=RaseParams.most_iterations,
     notes=RaseParams.notes,
 )

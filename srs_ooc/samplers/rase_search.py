@@ -5,7 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Criterion
+
 CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
+RIC, EBIC = "ric", "ebic"
+"""Ratio information criterion, and extended BIC: of the training rows, without folds."""
 
 
 @dataclass(frozen=True)
@@ -20,12 +24,14 @@ class Search:
         D: the most features of a subspace.
     n_rounds : int
         Rounds, counted from the first.
-    criterion : {'cv', 'oob', 'validation'}
-        Rows by which the best subspace is chosen.
+    criterion : {'cv', 'oob', 'validation', 'ric', 'ebic'}
+        Rows by which the best subspace is chosen, or what is computed of the training rows.
     n_folds : int
         Folds, or samples with replacement.
     floor : float
         C0.
+    gamma : float
+        Of ``ebic``.
     """
 
     n_models: int
@@ -35,6 +41,13 @@ class Search:
     criterion: str
     n_folds: int
     floor: float
+    gamma: float = 0.0
+
+    def information(self, n_features: int) -> Criterion | None:
+        """Return the criterion computed of the training rows; None for a held-out loss."""
+        if self.criterion not in (RIC, EBIC):
+            return None
+        return Criterion(self.criterion, self.gamma, n_features)
 
 
 def batch_size(n_subspaces: int, largest: int, n_features: int, capacity: int) -> int:

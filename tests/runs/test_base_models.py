@@ -120,6 +120,82 @@ def test_small_subspaces_are_judged_by_neighbours_on_any_number_of_threads(check
     assert ranked(checkerboard, run, **RASE | {"iterations": 20, "threads": 2}) == records
 
 
+RIC = {name: value for name, value in RASE.items() if name != "folds"} | {
+    "criterion": "ric", "model": "lda",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"model": "qda"},
+        {"model": "knn", "candidates": 10},
+        {"criterion": "ebic", "model": "linear", "ebic_gamma": "0.5"},
+    ],
+    ids=["lda", "qda", "knn", "linear"],
+)
+def test_information_criteria_find_a_sum_on_any_number_of_threads_and_after_interruptions(
+    slope, tmp_path, given
+):
+    given = RIC | given
+    records = ranked(slope, tmp_path / "a.run", **given)
+    few = ["records", tmp_path / "b.run"]
+    for iterations, threads in ((3, 2), (9, 1), (20, 2)):  # stopped while judging, and while voting
+        last = ranked(slope, few[1], **given | {"iterations": iterations, "threads": threads})
+    assert last == records
+    assert {record["name"] for record in records[:4]} <= {f"f{j}" for j in range(12)}
+
+
+def test_extended_bic_finds_what_a_regression_is_made_of(table, tmp_path):
+    store, target = tmp_path / "t.zarr", 1000 + 3 * table[2] + 3 * table[5]
+    srs_ooc.ingest(table.T, store, target=target, task="regression")
+    records = ranked(store, tmp_path / "a.run", **RIC | {"criterion": "ebic", "model": "linear"})
+    assert first(records) == {"f2", "f5"}
+    assert records[1]["score"] > 0.7
+
+
+def test_a_criterion_is_part_of_the_identity(slope, tmp_path):
+    run = tmp_path / "a.run"
+    ranked(slope, run, **RIC | {"iterations": 3})
+    with pytest.raises(RunError, match="criterion ric"):
+        ranked(slope, run, **RIC | {"criterion": "cv", "iterations": 4})
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"model": "tree"}, "expected model lda, qda or knn"),
+        ({"criterion": "ebic"}, "which has a likelihood"),
+        ({"folds": 3}, "folds: expected with"),
+    ],
+)
+def test_a_criterion_that_a_model_has_not_is_refused_before_a_run_is_made(
+    slope, tmp_path, given, says
+):
+    with pytest.raises(UsageError) as caught:
+        ranked(slope, tmp_path / "x.run", **RIC | given)
+    assert says in str(caught.value)
+    assert not (tmp_path / "x.run").exists()
+
+
+def test_a_plan_of_a_criterion_is_measured_and_counts_subspaces_and_models(slope):
+    options = {name: value for name, value in RIC.items() if value is not None}
+    request = Request(Options(**options), memory_mb=4000, threads=1)
+    plan = make_plan(subject_of_store(Store.open(slope), request), request.options)
+    assert plan.speed.measured
+    assert "ric is computed for 400 subspaces, and 10 models are fitted" in plan.subject.notes[-1]
+
+
+def test_a_slow_criterion_is_counted_as_it_was_tried(slope, monkeypatch):
+    monkeypatch.setattr(memory, "tried", lambda *_: Trial(0, 0, 0.01, 0.1))
+    options = {name: value for name, value in RIC.items() if value is not None}
+    request = Request(Options(**options), memory_mb=4000, threads=1)
+    plan = make_plan(subject_of_store(Store.open(slope), request), request.options)
+    assert not plan.speed.measured
+    assert plan.total_seconds == pytest.approx(400 * 0.1 + 10 * 0.01 / DEFAULT_FOLDS)
+
+
 def test_a_plan_of_small_subspaces_counts_their_models(checkerboard):
     options = {name: value for name, value in RASE.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)

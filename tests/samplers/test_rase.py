@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Outcome
+from srs_ooc.base.records import Criterion, Outcome
 from srs_ooc.samplers.folds import resample
+from srs_ooc.samplers.method import Fits
 from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.samplers.rase import OVER, SEARCHING, RandomSubspaceEnsemble
 from srs_ooc.samplers.rase_params import RASE, RaseParams
@@ -25,10 +26,13 @@ TABLE = SimpleNamespace(n_rows=60, n_candidates=400, n_classes=2)
 
 
 def settled(table=TABLE, **given):
-    return RaseParams.settle(SMALL | given, table)
+    options = SMALL | given
+    if options.get("criterion") in ("ric", "ebic") and "folds" not in given:
+        del options["folds"]
+    return RaseParams.settle(options, table)
 
 
-@pytest.mark.parametrize("criterion", ["cv", "oob", "validation"])
+@pytest.mark.parametrize("criterion", ["cv", "oob", "validation", "ric", "ebic"])
 @pytest.mark.parametrize("q", [24, 9])
 def test_it_keeps_the_contract_of_samplers(criterion, q):
     params = settled(criterion=criterion, vote_cutoff="training" if q == 9 else "half")
@@ -171,9 +175,10 @@ def test_votes_of_a_regression_are_means():
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"criterion": "ric"}, "densities"),
-        ({"criterion": "ebic"}, "likelihood"),
         ({"criterion": "aic"}, "--criterion"),
+        ({"criterion": "ric", "folds": 10}, "--folds: expected with --criterion cv or oob"),
+        ({"criterion": "ric", "ebic_gamma": "0.5"}, "--ebic-gamma: expected with"),
+        ({"criterion": "ebic", "ebic_gamma": "1.5"}, "--ebic-gamma"),
         ({"floor": "0"}, "--floor"),
         ({"validation_share": "0.7"}, "--validation-share"),
         ({"criterion": "validation", "validation_share": "0"}, "held out"),
@@ -182,6 +187,20 @@ def test_votes_of_a_regression_are_means():
 def test_options_out_of_range_are_refused_by_name(given, says):
     with pytest.raises(UsageError, match=says):
         settled(**given)
+
+
+def test_an_information_criterion_is_of_all_training_rows_and_counts_no_models():
+    params = settled(criterion="ebic", ebic_gamma="0.5")
+    assert params.folds == 0
+    work = _begun(lambda ground: RASE.make(params, ground), 1, 400, 24, 1, None)
+    candidates = work.propose(0).candidates
+    (split,) = candidates.splits
+    assert isinstance(work.sampler, RandomSubspaceEnsemble)
+    assert len(split.fitted) == round(0.8 * len(work.sampler._strata))
+    assert len(split.predicted) == 0
+    assert candidates.criterion == Criterion("ebic", 0.5, 400)
+    assert params.fits(400, 9) == Fits(1 / 4, 4, 6 / 4)  # three batches of two, then a model
+    assert settled().fits(400, 9) == Fits((6 * 3 + 1) / 4, 4)
 
 
 def test_a_cutoff_is_for_two_classes():

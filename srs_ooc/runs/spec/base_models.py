@@ -101,12 +101,19 @@ def notes_of(spec: RunSpec, n_candidates: int) -> tuple[str, ...]:
     if spec.model.is_tree or not spec.method.judges_candidates:
         return notes
     ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)
-    n_models = (ends[0] if ends else 1) * fits_of(spec, n_candidates).n_models
+    n_iterations, fits = ends[0] if ends else 1, fits_of(spec, n_candidates)
+    fitted = f"{n_iterations * fits.n_models:,.0f} models are fitted, each by a library"
+    if fits.n_criteria:
+        n_criteria = n_iterations * fits.n_criteria
+        return (
+            *notes,
+            f"--model {spec.model.model}: {spec.method.criterion(spec.sampler)} is computed for "
+            f"{n_criteria:,.0f} subspaces, and {fitted}; `srs-ooc plan` says how long that takes.",
+        )
     return (
         *notes,
-        f"--model {spec.model.model}: up to {n_models:,.0f} models are fitted, each by a library; "
-        "`srs-ooc plan` tries one and says how long that takes. Fewer --rounds, --candidates or "
-        "--models take less.",
+        f"--model {spec.model.model}: up to {fitted}; `srs-ooc plan` tries one and says how long "
+        "that takes. Fewer --rounds, --candidates or --models take less.",
     )
 
 

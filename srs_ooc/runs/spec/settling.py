@@ -7,6 +7,7 @@ from typing import Any
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.params import Option, Params, Whole
 from srs_ooc.evidence.params import DecoyParams, closes_by_sensitivity
+from srs_ooc.learners.criteria import check_criterion
 from srs_ooc.learners.model_params import SUBSPACES, ModelParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
 from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
@@ -76,6 +77,7 @@ def settle(
     learner = TreeParams.settle({**method.learner, **given}, shape)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.params.settle(given, shape)
+    check_criterion(method.criterion(sampler), model.model, shape.n_classes)
     if saves_trees and method.splits_rows and method.ensemble is None:
         raise UsageError(
             f"--save-trees: expected a method that says which of its trees predict, found "

@@ -1,0 +1,73 @@
+"""RIC without a model of the densities: divergences from distances to nearest neighbours."""
+
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.learners.gaussian_criteria import ratio_penalty
+from srs_ooc.learners.moments import LEAST_CELLS, Places, Sets
+
+
+class NeighbourRatio:
+    """RIC of two densities about which nothing is assumed.
+
+    ``RIC(S) = -2 (w0 KL(f0, f1) + w1 KL(f1, f0)) + c_n d`` with class shares w, where
+
+        KL(f0, f1) = d / n0 sum over i of log(v_i / r_i) + log(n1 / (n0 - 1))
+
+    and r_i is the distance of row i of class 0 to its k-th neighbour in class 0, v_i that to its
+    k-th neighbour in class 1 (Wang, Kulkarni and Verdu 2009, equation 5), k the root of n0, rounded
+    down. Parameters are those of :class:`srs_ooc.learners.gaussian_criteria.LinearRatio`.
+    """
+
+    def __init__(self, table: NDArray[np.float64], labels: NDArray[np.integer], sets: Sets) -> None:
+        self._own: list[NDArray[np.float64]] = [table[:, labels == k] for k in (0, 1)]
+        self._shares = [rows.shape[1] / table.shape[1] for rows in self._own]
+        self._penalty = ratio_penalty(table.shape[1])
+        self.largest = table.shape[0] if min(rows.shape[1] for rows in self._own) > 1 else 0
+
+    def n_cells(self, size: int) -> int:
+        """Return the numbers of a set's columns; one set is looked at at a time."""
+        return size
+
+    def __call__(self, places: Places) -> NDArray[np.float64]:
+        """Return the criterion of k sets; float64 (k,)."""
+        return np.array([self._of(own) for own in places])
+
+    def _of(self, columns: NDArray[np.integer]) -> float:
+        rows = [np.ascontiguousarray(own[columns].T) for own in self._own]
+        total = self._penalty * len(columns)
+        for own in (0, 1):
+            total -= 2.0 * self._shares[own] * divergence(rows[own], rows[1 - own])
+        return total if np.isfinite(total) else np.inf
+
+
+def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """Return the divergence of the density of ``other`` rows from that of ``own``.
+
+    Not a number, or infinite, where rows coincide so that a distance is 0.
+
+    Parameters
+    ----------
+    own, other : float64 (n0, d), (n1, d)
+        At least two rows, and one.
+    """
+    n_own, d = own.shape
+    k = min(isqrt(n_own), n_own - 1, len(other))
+    within, across = _kth(own, own, k), _kth(own, other, k - 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(across) - np.log(within)
+    return float(d * logs.mean() / 2 + np.log(len(other) / (n_own - 1)))
+
+
+def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    """Return the squared distance of each row to the one of ``others`` with k nearer ones."""
+    from scipy.spatial.distance import cdist
+
+    found = np.empty(len(rows))
+    step = max(1, LEAST_CELLS // len(others))
+    for first in range(0, len(rows), step):
+        squared = cdist(rows[first : first + step], others, "sqeuclidean")
+        found[first : first + step] = np.partition(squared, k, axis=1)[:, k]
+    return found
