@@ -120,7 +120,7 @@ class ProbabilityParams(PrsParams, EdgeParams):
 
     def remarks(self, table: EdgeTable) -> tuple[str, ...]:
         """Say where importance weights would collapse, and what all targets keep."""
-        notes = self.notes(table.n_regulators)
+        notes = self.notes(table.n_rows, table.n_regulators)
         if not self.is_joint:
             return notes
         state = self.shared_nbytes(table) / MB
