@@ -38,7 +38,7 @@ from scale_dask import make, work
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.runs.cluster.batches import BatchExecutor
-from srs_ooc.runs.cluster.dask_clients import dask_cluster
+from srs_ooc.runs.cluster.dask_clients import LateCluster, dask_cluster
 from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
 from srs_ooc.runs.cluster.line import Reply
 from srs_ooc.runs.cluster.orders import Job
@@ -78,7 +78,7 @@ class Watched(BatchExecutor):
 class WaitingCluster(DaskCluster):
     """Workers that wait instead of growing."""
 
-    def __init__(self, base: DaskCluster, scheduler: psutil.Process) -> None:
+    def __init__(self, base: DaskCluster | LateCluster, scheduler: psutil.Process) -> None:
         super().__init__(base.client, base.worker_memory_mb)
         self._scheduler = scheduler
         self.samples: list[Sample] = []
@@ -182,7 +182,7 @@ HEAD = (
 
 def measure(
     store: Path,
-    base: DaskCluster,
+    base: DaskCluster | LateCluster,
     scheduler: psutil.Process,
     case: tuple[int, float],
     round_size: int | None,

@@ -19,6 +19,7 @@ _PUBLIC = {
     "open_store": "srs_ooc.api.runs",
     "options": "srs_ooc.api.runs",
     "plan": "srs_ooc.api.around",
+    "plan_network": "srs_ooc.api.networks",
     "read": "srs_ooc.api.runs",
     "resume": "srs_ooc.api.runs",
     "run": "srs_ooc.api.runs",

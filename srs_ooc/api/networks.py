@@ -1,4 +1,4 @@
-"""A network from Python: what ``srs-ooc network`` does, as a call."""
+"""Networks from Python: what ``srs-ooc network`` does, as calls."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +11,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.spelling import python_spelling
 from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
+from srs_ooc.networks.plan import PLANNED_OUT, make_network_plan, network_plan_values
 from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
@@ -80,16 +81,63 @@ def network(
         request = NetworkRequest(
             Path(out),
             NetworkParams.settle(_options(options), None),
-            names_file(regulators, Path(scratch) / "regulators", "regulators"),
-            names_file(targets, Path(scratch) / "targets", "targets"),
-            names_file(rows, Path(scratch) / "rows", "rows"),
-            None if run is None else Path(run),
-            top,
-            memory_mb,
-            threads,
+            **_name_files(Path(scratch), regulators=regulators, targets=targets, rows=rows),
+            run=None if run is None else Path(run),
+            top=top,
+            memory_mb=memory_mb,
+            threads=threads,
             cluster=cluster_given(client, worker_memory_mb),
         )
         return _work(store_of(store), request, progress)
+
+
+def plan_network(
+    store: StoreOrPath,
+    *,
+    regulators: NamesOrFile = None,
+    targets: NamesOrFile = None,
+    rows: NamesOrFile = None,
+    top: int | None = None,
+    memory_mb: int = DEFAULT_MEMORY_MB,
+    threads: int | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Say what a network would need and take, before it is begun. Writes nothing.
+
+    The same as ``srs-ooc network STORE --plan --json``. A few targets are worked on for about a
+    second, longer where a tree takes longer; the rest is multiplied.
+
+    Parameters
+    ----------
+    store, regulators, targets, rows, top, memory_mb, threads, **options
+        As for :func:`network`.
+
+    Returns
+    -------
+    dict
+        Sizes in MB of 10^6 bytes, times in seconds; ``measured`` and ``extrapolated`` say where the
+        time comes from, ``smallest_memory_mb`` is the smallest cap that works.
+
+    Raises
+    ------
+    UsageError, StoreError, BudgetError
+        As on the command line.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        request = NetworkRequest(
+            PLANNED_OUT,
+            NetworkParams.settle(_options(options), None),
+            **_name_files(Path(scratch), regulators=regulators, targets=targets, rows=rows),
+            top=top,
+            memory_mb=memory_mb,
+            threads=threads,
+        )
+        return network_plan_values(make_network_plan(store_of(store), request))
+
+
+def _name_files(scratch: Path, **given: NamesOrFile) -> dict[str, Any]:
+    """Return the files of names, by option; names that are no file are written to ``scratch``."""
+    return {option: names_file(names, scratch / option, option) for option, names in given.items()}
 
 
 def _work(store: Store, request: NetworkRequest, progress: Progress) -> Network:

@@ -8,17 +8,21 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.config import read_config
+from srs_ooc.cli.network_plan import network_plan_lines
 from srs_ooc.cli.options import FILE, option_of, with_options
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, echo_json, say
 from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.shows import progress_option
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.networks.network import work_on_network
+from srs_ooc.networks.pace import QUICK_SECONDS
 from srs_ooc.networks.params import NetworkParams
+from srs_ooc.networks.plan import PLANNED_OUT, make_network_plan, network_plan_values
 from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.store.opening import open_store
@@ -34,8 +38,11 @@ from srs_ooc.store.opening import open_store
 @with_options(
     [option_of(n, o, NetworkParams.owner_of(n)) for n, o in NetworkParams.options().items()]
 )
-@click.option("--out", type=FILE, required=True, metavar="EDGES",
-              help="CSV or Parquet file of the edges.")  # fmt: skip
+@click.option("--plan", "only_plan", is_flag=True,
+              help="Only say what it would need and take, by a few targets of STORE; nothing is "
+              "written.")  # fmt: skip
+@click.option("--out", type=FILE, metavar="EDGES",
+              help="CSV or Parquet file of the edges; needed but for --plan.")  # fmt: skip
 @click.option("--run", type=FILE, metavar="RUN",
               help="Folder of what is done.  [default: EDGES with .network]")  # fmt: skip
 @click.option("--top", type=click.IntRange(1), metavar="N",
@@ -54,7 +61,8 @@ def network_command(
     regulators: Path | None,
     targets: Path | None,
     rows: Path | None,
-    out: Path,
+    only_plan: bool,
+    out: Path | None,
     run: Path | None,
     top: int | None,
     threads: int | None,
@@ -77,13 +85,35 @@ def network_command(
     """
     process_nbytes()  # of the program alone, before there is work
     params = NetworkParams.settle({k: v for k, v in given.items() if v is not None}, None)
+    if out is None and not only_plan:
+        raise UsageError(
+            "--out: expected the name of the file of edges, found none. Give one, or --plan to see "
+            "what the network would take."
+        )
     request = NetworkRequest(
-        out, params, regulators, targets, rows, run, top, memory_mb, threads, safe_csv, cluster
+        out or PLANNED_OUT,
+        params,
+        regulators,
+        targets,
+        rows,
+        run,
+        top,
+        memory_mb,
+        threads,
+        safe_csv,
+        cluster,
     )
+    if only_plan:
+        plan = make_network_plan(open_store(store), request)
+        if as_json:
+            echo_json(network_plan_values(plan))
+        else:
+            say("\n".join(network_plan_lines(plan)))
+        return
     progress = RunProgress(memory_mb, shows)
     with watched(progress) as (watch, signals):
         network = work_on_network(
-            open_store(store), request, watch, lambda text: say(text, err=True)
+            open_store(store), request, watch, lambda text: say(text, err=True), QUICK_SECONDS
         )
     if not network.is_done:
         say(

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from srs_ooc.base.durations import describe_seconds
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, counted, describe_nbytes
 from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
@@ -51,7 +52,8 @@ def plan_command(
 ) -> None:
     """Say what a run on STORE, or on a table known only by its numbers, would need and could find.
 
-    Writes nothing. With a store, the time of an iteration is measured by a few real ones.
+    Writes nothing. With a store, the time of an iteration is measured by a few real ones. Of a
+    network of genes: `srs-ooc network STORE --plan`.
     """
     numbers = Numbers(n_rows, n_features, n_classes)
     request = Request(
@@ -131,11 +133,12 @@ def _where(plan: Plan) -> str:
 def _time_lines(plan: Plan) -> list[str]:
     kind = "measured" if plan.speed.measured else "an ESTIMATE"
     cold = "" if plan.memory.mapped else (
-        f"\n  from {_where(plan)} add about {_seconds(plan.cold_seconds)} each"
+        f"\n  from {_where(plan)} add about {describe_seconds(plan.cold_seconds)} each"
     )  # fmt: skip
     return [
-        f"time: {_seconds(plan.speed.seconds)} an iteration, {kind} ({plan.speed.how}){cold}",
-        f"  {plan.iterations:,} iterations: {_seconds(plan.total_seconds)}",
+        f"time: {describe_seconds(plan.speed.seconds)} an iteration, {kind} "
+        f"({plan.speed.how}){cold}",
+        f"  {plan.iterations:,} iterations: {describe_seconds(plan.total_seconds)}",
         *([] if plan.draws is None else _draw_lines(plan, plan.draws)),
     ]
 
@@ -242,11 +245,3 @@ def _count(value: float | None) -> str:
     if value is None:
         return "never"
     return f"{value:,.0f}" if value < 1e7 else f"{value:.2e}"
-
-
-def _seconds(seconds: float) -> str:
-    if seconds < 1.0:
-        return f"{1000 * seconds:.3g} ms"
-    if seconds < 120.0:
-        return f"{seconds:.3g} s"
-    return f"{seconds / 60:.3g} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"

@@ -8,7 +8,7 @@ from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB, counted
 from srs_ooc.cli.output import echo_json, say
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.ensemble.predict import predict
+from srs_ooc.ensemble.predict import Report, predict
 
 _FILE = click.Path(path_type=Path)
 
@@ -53,6 +53,8 @@ def predict_command(
                                 as wrong (of numbers: of other labels than
                                 numbers, left out); null where DATA has no
                                 target
+      n_training_rows           rows that RUN was trained on, all or those of its
+                                --rows; null where DATA is not RUN's own store
       n_unlabelled              rows whose label is missing: predicted, left out
                                 of the scores; null where DATA has no target
     """
@@ -61,6 +63,8 @@ def predict_command(
         echo_json(vars(report))
         return
     say(f"{out}: {report.n_rows} rows by {report.n_trees} trees on {report.n_features} features")
+    if report.n_training_rows and (report.accuracy is not None or report.rmse is not None):
+        say(_of_training(report))
     if report.accuracy is not None:
         say(f"accuracy {report.accuracy:.4f}, log-loss {report.log_loss:.4f}")
     if report.rmse is not None:
@@ -72,3 +76,12 @@ def predict_command(
         say(f"{counted(report.n_unknown_labels, 'row')} of {what}")
     if report.n_unlabelled:
         say(f"{counted(report.n_unlabelled, 'row')} without a label, left out of the scores")
+
+
+def _of_training(report: Report) -> str:
+    n_trained = report.n_training_rows
+    which = "all" if n_trained == report.n_rows else f"{n_trained:,} of the {report.n_rows:,}"
+    return (
+        f"{which} rows are those that the run was trained on: these scores say nothing of new "
+        "rows. Predict rows that were left out (--rows of `srs-ooc run`), or another table."
+    )

@@ -161,7 +161,9 @@ def resume_command(
 def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:
     spec, excluded = spec_of(ledger), ledger.input("excluded", "<u4")
     n_candidates = store.n_features - (0 if excluded is None else len(excluded))
-    for note in notes_of(spec, n_candidates):
+    rows = ledger.input("rows", "<i4")
+    n_rows = store.n_rows if rows is None else len(rows)
+    for note in notes_of(spec, n_rows, n_candidates):
         say(note, err=True)
     if spec.draw_block > 1 and not is_given:
         why = "the store is larger than the cap; `--draw-block 1` is the paper's way"

@@ -80,7 +80,13 @@ def scores_command(
     request = ScoreRequest(params, key, exclude_file, rows_file, exclude_missing)
     progress = RunProgress(memory_mb)
     try:
-        records = score_table(opened, request, memory_mb * MB, lambda step: _shown(progress, step))
+        records = score_table(
+            opened,
+            request,
+            memory_mb * MB,
+            lambda step: _shown(progress, step),
+            lambda text: say(text, err=True),
+        )
     finally:
         progress.close()
     assert records is not None, "it was not stopped"

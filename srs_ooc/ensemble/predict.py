@@ -2,7 +2,7 @@
 
 import csv
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,11 @@ _MODERATE = 2.0**-TARGET_BITS
 
 @dataclass(frozen=True)
 class Report:
-    """What was predicted; scores are None where the table has no target."""
+    """What was predicted; scores are None where the table has no target.
+
+    ``n_training_rows`` are rows that the run was trained on; None where the table is not the run's
+    own store, whose rows are not compared.
+    """
 
     n_rows: int
     n_trees: int
@@ -54,6 +58,7 @@ class Report:
     n_unlabelled: int | None = None
     r2: float | None = None
     rmse: float | None = None
+    n_training_rows: int | None = None
 
 
 def predict(
@@ -101,6 +106,7 @@ def predict(
             training = find_store(ledger, store)
             splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
         is_training = opened is not None and opened.fingerprint == spec_of(ledger).store
+        trained_on = inputs_of(ledger).rows if is_training else None
     finally:
         ledger.close()
     _check_data(opened, splits, row_ids)
@@ -116,7 +122,7 @@ def predict(
     n_rows = _panel_rows(panels, splits, memory_nbytes, reading_nbytes)
     try:
         id_name = row_ids or splits.facts["row_id_name"] or "row_id"
-        return _write(out, id_name, panels, trees, splits, n_rows, as_codes=is_training)
+        report = _write(out, id_name, panels, trees, splits, n_rows, as_codes=is_training)
     except FileExistsError as error:
         raise UsageError(f"{error}. Choose another path, or wait for it.") from None
     except OSError as error:
@@ -124,6 +130,10 @@ def predict(
             f"{out}: cannot be written: {error.strerror or error}. "
             "Choose a path in a folder that exists, can be written, and has room."
         ) from error
+    if not is_training:
+        return report
+    n_trained = report.n_rows if trained_on is None else len(trained_on)
+    return replace(report, n_training_rows=n_trained)
 
 
 def _check_data(store: Store | None, splits: SplitTable, row_ids: str | None) -> None:

@@ -50,6 +50,8 @@ class SRSSelector(SelectorMixin, Parameters):
         With the judge ``decoy``: bound on the expected share of false features.
     decoys, permutations, keep : int, optional
         Families of decoys, permutation runs, leading items held; with the judge ``decoy``.
+    replays : int, optional
+        The former name of ``permutations``; it goes with the next version.
     closing : {'impurity', 'sensitivity'}, optional
         What its closing stage scores by.
     probe_min_draws, probe_min_wins : int, float, optional

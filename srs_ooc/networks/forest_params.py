@@ -88,6 +88,12 @@ class ForestParams(EdgeParams):
             self.candidates(n_regulators), impurity="variance", splitter=self.splitter
         )
 
+    @property
+    def shorter(self) -> str:
+        """Say which options make it shorter."""
+        fewer = "" if self.max_features == "sqrt" else "--k sqrt, "
+        return f"{fewer}{super().shorter}"
+
     def work_nbytes(self, table: EdgeTable) -> int:
         """Return the scratch bytes of growing a tree."""
         return scratch_nbytes(

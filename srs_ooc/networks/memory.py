@@ -50,12 +50,18 @@ class Grant:
         Whether the store is mapped into memory.
     n_edges : int
         Edges that may be put in order together.
+    leases : tuple of Lease
+        All that was granted, the process first.
+    free_nbytes : int
+        What is left of the cap.
     """
 
     n_workers: int
     n_ahead: int
     mapped: bool
     n_edges: int
+    leases: tuple[Lease, ...]
+    free_nbytes: int
 
 
 def grant(
@@ -106,7 +112,8 @@ def grant(
     if orders_nbytes is not None:
         room = budget.free_nbytes // target_nbytes(n_regulators, n_rows)
         n_ahead = min(FEWEST_AHEAD + room, MOST_AHEAD)
-        return Grant(0, n_ahead, False, FEWEST_EDGES + budget.free_nbytes // EDGE_NBYTES)
+        n_edges = FEWEST_EDGES + budget.free_nbytes // EDGE_NBYTES
+        return Grant(0, n_ahead, False, n_edges, tuple(budget.leases), budget.free_nbytes)
     n_workers = 1
     while n_workers < min(threads, len(genes.targets)) and budget.fits(work):
         budget.grant("another worker", work)
@@ -116,7 +123,9 @@ def grant(
         budget.grant("the store, mapped", manifest.codes_nbytes)
     # Edges are put in order once the workers have gone.
     room = budget.free_nbytes + (n_workers - 1) * work
-    return Grant(n_workers, n_workers + 1, mapped, FEWEST_EDGES + max(0, room) // EDGE_NBYTES)
+    n_edges = FEWEST_EDGES + max(0, room) // EDGE_NBYTES
+    leases = tuple(budget.leases)
+    return Grant(n_workers, n_workers + 1, mapped, n_edges, leases, budget.free_nbytes)
 
 
 def work_leases(

@@ -3,24 +3,22 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.book import EdgeBook, open_book
-from srs_ooc.networks.desks import NetworkJob, TargetDesk, blocks_of
-from srs_ooc.networks.edge_params import EdgeTable
+from srs_ooc.networks.desks import NetworkJob, TargetDesk
 from srs_ooc.networks.files import Edge, check_edge_file, write_edges
-from srs_ooc.networks.genes import GeneFiles, Genes, equal_columns, find_genes, names_of
+from srs_ooc.networks.genes import equal_columns, names_of
 from srs_ooc.networks.joint_work import JointWork
 from srs_ooc.networks.labels import KnownNames
-from srs_ooc.networks.memory import Grant, grant, table_of, work_leases
+from srs_ooc.networks.pace import pace_of
 from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.networks.ranking import ranked
 from srs_ooc.networks.request import Network, NetworkRequest
+from srs_ooc.networks.task import NetworkTask, task_of
 from srs_ooc.networks.weighing import Bench
 from srs_ooc.networks.work import TargetWork, Watch
 from srs_ooc.runs.cluster.independent import ThreadLine
@@ -28,14 +26,9 @@ from srs_ooc.runs.cluster.line import Line
 from srs_ooc.runs.cluster.prepared import WorkerStore, new_token
 from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.executors import ItemSource
-from srs_ooc.runs.inputs import InputFiles, Inputs, digest, resolve
-from srs_ooc.runs.memory import check_stages, n_cores
 from srs_ooc.runs.resources import categorical_features
-from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.store.kinds import CONSTANT
 from srs_ooc.store.store import Store
-from srs_ooc.store.value_tables import n_values_of
-from srs_ooc.trees.block import Block
 
 WRITTEN_TOGETHER = 1 << 13
 """Edges whose names are looked up together."""
@@ -48,6 +41,7 @@ def work_on_network(
     request: NetworkRequest,
     watch: Watch = lambda _: True,
     note: Callable[[str], None] = lambda _: None,
+    trial_seconds: float = 0.0,
 ) -> Network:
     """Weigh the regulators of all targets and write the edges; go on where it was stopped.
 
@@ -61,6 +55,8 @@ def work_on_network(
         Shown each step; the work stops where it says no, with all that is done kept.
     note : callable
         Given sentences worth saying before the work begins.
+    trial_seconds : float
+        About how long to measure first what the work will take, for a note; 0 for not at all.
 
     Raises
     ------
@@ -71,48 +67,17 @@ def work_on_network(
     _check_free(request)
     _check_cluster(request)
     with store.unchanged():
-        store.check_files()
-        named = GeneFiles.of(store, request.regulators, request.targets)
-        files = InputFiles.of(store, None, request.rows)
-        spare = _spare_nbytes(store, request, named, files)
-        inputs = resolve(store, files, spare)
-        genes = find_genes(store, named, spare)
-        _check_options(store, request, inputs, genes)
-        work = _Work(store, request, inputs, genes)
-        with closing(open_book(request.folder, work.identity(), len(genes.targets))) as ledger:
-            book = EdgeBook(ledger, len(genes.targets), len(genes.regulators))
+        task = task_of(store, request)
+        n_targets, n_regulators = len(task.genes.targets), len(task.genes.regulators)
+        work = _Work(task, trial_seconds)
+        with closing(open_book(request.folder, task.identity(), n_targets)) as ledger:
+            book = EdgeBook(ledger, n_targets, n_regulators)
             n_duplicates, duplicates = work.work(book, noting(ledger, request.cluster, watch), note)
             n_edges = 0
-            if book.n_done == len(genes.targets):
+            if book.n_done == n_targets:
                 store.check_unchanged()
                 n_edges = work.write(book)
             return work.network(book, n_edges, n_duplicates, duplicates)
-
-
-def _spare_nbytes(
-    store: Store, request: NetworkRequest, named: GeneFiles, files: InputFiles
-) -> int:
-    """Return what the cap leaves as files are read, having checked that it holds all there is."""
-    reading = [*named.leases(), *files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
-    n_rows = store.n_rows if files.rows is None else files.rows.n_found
-    n_values = n_values_of(store.manifest) if request.params.own.uses_values else 0
-    sizes = named.n_regulators(store), named.n_targets(store)
-    orders = None if request.cluster is None else request.cluster.orders_nbytes
-    own = request.params.own
-    working = work_leases(store.manifest, *sizes, own, n_rows, n_values, orders)
-    leases = [Lease(*lease) for lease in reading]
-    check_stages(request.memory_mb * MB, [leases, working])
-    budget = Budget(request.memory_mb * MB)
-    budget.leases += leases
-    return budget.free_nbytes
-
-
-def _check_options(store: Store, request: NetworkRequest, inputs: Inputs, genes: Genes) -> None:
-    """Refuse options that do not suit a target's regulators, of which it is none itself."""
-    n_targets, n_regulators = len(genes.targets), len(genes.regulators)
-    n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
-    n_others = max(1, n_regulators - (n_targets == 1))
-    request.params.own.check_table(table_of(store.manifest, n_others, n_targets, n_rows))
 
 
 def _check_cluster(request: NetworkRequest) -> None:
@@ -142,37 +107,11 @@ def _check_free(request: NetworkRequest) -> None:
 class _Work:
     """One network at work."""
 
-    def __init__(self, store: Store, request: NetworkRequest, inputs: Inputs, genes: Genes) -> None:
-        self.store, self.request, self.rows, self.genes = store, request, inputs.rows, genes
-        self.n_rows = store.n_rows if inputs.rows is None else len(inputs.rows)
-        self.cluster = request.cluster
-        self.n_values = 0
-        if request.params.own.uses_values:
-            self.n_values = n_values_of(store.manifest)
-        self.grant = self._grant()
-
-    def _grant(self) -> Grant:
-        request = self.request
-        return grant(
-            self.store.manifest,
-            self.genes,
-            request.params.own,
-            self.n_rows,
-            self.n_values,
-            request.memory_mb * MB,
-            request.threads or n_cores(),
-            self.store.reading_nbytes,
-            None if self.cluster is None else self.cluster.orders_nbytes,
-        )
-
-    def identity(self) -> dict[str, Any]:
-        """Return what identifies the network."""
-        return self.request.params.values() | {
-            "store": self.store.fingerprint,
-            "regulators": digest(self.genes.regulators, "features"),
-            "targets": digest(self.genes.targets, "features"),
-            "rows": digest(self.rows, "rows"),
-        }
+    def __init__(self, task: NetworkTask, trial_seconds: float) -> None:
+        self._trial_seconds = trial_seconds
+        self.task, self.store, self.request = task, task.store, task.request
+        self.rows, self.genes, self.grant = task.rows, task.genes, task.grant
+        self.cluster = task.request.cluster
 
     def work(
         self, book: EdgeBook, watch: Watch, note: Callable[[str], None]
@@ -182,16 +121,18 @@ class _Work:
         with ExitStack() as stack:
             columns = stack.enter_context(self.store.columns(mapped=self.grant.mapped))
             source = ItemSource(columns, self.rows)
-            n_equal, equal = equal_columns(source, genes, self.store.kinds(), self.n_rows)
+            n_equal, equal = equal_columns(source, genes, self.store.kinds(), self.task.n_rows)
             named = self._named(equal)
             for sentence in _said(n_equal, named):
                 note(sentence)
             if book.n_done < len(genes.targets):
-                for sentence in self.request.params.own.remarks(self._table()):
+                for sentence in self.request.params.own.remarks(self.task.table):
                     note(sentence)
-                if self.n_values and self.cluster is None:
-                    values = stack.enter_context(self.store.value_tables())
-                    source = ItemSource(columns, self.rows, values=values)
+                if self.cluster is None:
+                    source = stack.enter_context(self.task.valued(source))
+                    if self._trial_seconds:
+                        n_left = len(genes.targets) - book.n_done
+                        note(pace_of(self.task, source, n_left, self._trial_seconds).said())
                 self._weigh(source, book, watch)
         return n_equal, named
 
@@ -199,7 +140,7 @@ class _Work:
         params, genes = self.request.params, self.genes
         if isinstance(params.own, ProbabilityParams) and params.own.is_joint:
             bench = Bench(source, categorical_features(self.store), params.seed, lambda: True)
-            (block,) = self._blocks(1)
+            (block,) = self.task.blocks(1)
             workers = self.grant.n_workers
             JointWork(self.store, genes, self.rows, params.own, bench, block, workers).run(
                 book, watch
@@ -213,20 +154,12 @@ class _Work:
         """Return the way to who weighs, and how many targets go there together."""
         params, regulators, cluster = self.request.params, self.genes.regulators, self.cluster
         if cluster is None:
-            blocks = self._blocks(self.grant.n_workers)
+            blocks = self.task.blocks(self.grant.n_workers)
             desk = TargetDesk(params, source, self.store, regulators, blocks)
             return ThreadLine(desk, len(blocks)), 1
         store = WorkerStore.of(self.store, cluster.worker_memory_mb)
-        job = NetworkJob(new_token(), store, self.identity(), params, regulators, self.rows)
+        job = NetworkJob(new_token(), store, self.task.identity(), params, regulators, self.rows)
         return cluster.line(job), TOGETHER_ELSEWHERE
-
-    def _table(self) -> EdgeTable:
-        sizes = len(self.genes.regulators), len(self.genes.targets)
-        return table_of(self.store.manifest, *sizes, self.n_rows)
-
-    def _blocks(self, count: int) -> list[Block]:
-        sizes = len(self.genes.regulators), self.n_rows
-        return blocks_of(count, self.request.params, self.store, *sizes)
 
     def _named(self, pairs: list[tuple[int, int]]) -> list[tuple[str, str]]:
         flat = np.array(pairs, np.int64).reshape(-1)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.networks.descents import models_of, sampler_of, standardised
+from srs_ooc.networks.descents import Models, models_of, sampler_of, standardised
 from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.networks.weighing import Bench
 from srs_ooc.samplers.prs import FINAL, ParametricRandomSubspace
@@ -37,13 +37,7 @@ class Probabilities:
         The probabilities of the epoch with the lowest loss on the validation rows. Parameters and
         errors are those of :meth:`srs_ooc.networks.forests.Forests.weights`.
         """
-        block.tiled = False
-        self.bench.source.gather(regulators, block)
-        rows, n = standardised(rows), len(regulators)
-        key = key_of(self.bench.seed, Purpose.EDGES, target)
-        sampler = sampler_of(ParametricRandomSubspace, self.params, rows, n, key)
-        columns = np.arange(n, dtype=np.int32)
-        models = models_of(rows, regulators, columns, self.bench.categorical, key)
+        sampler, models = self.begun(block, target, regulators, rows)
         number = 0
         while sampler.phase != FINAL:
             self.bench.check_going()
@@ -52,3 +46,18 @@ class Probabilities:
                 sampler.absorb(number, outcome)
                 number += 1
         return sampler.best
+
+    def begun(
+        self, block: Block, target: int, regulators: NDArray[np.uint32], rows: TrainingRows
+    ) -> tuple[ParametricRandomSubspace, Models]:
+        """Return what learns, before it has learnt anything, and what grows its models.
+
+        Parameters are those of :meth:`weights`; the block is filled.
+        """
+        block.tiled = False
+        self.bench.source.gather(regulators, block)
+        rows, n = standardised(rows), len(regulators)
+        key = key_of(self.bench.seed, Purpose.EDGES, target)
+        sampler = sampler_of(ParametricRandomSubspace, self.params, rows, n, key)
+        columns = np.arange(n, dtype=np.int32)
+        return sampler, models_of(rows, regulators, columns, self.bench.categorical, key)

@@ -8,6 +8,7 @@ from typing import Any, Self
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.params import Number, Share, Whole, option
 from srs_ooc.base.shares import exact_share
+from srs_ooc.base.sizes import MB
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
 from srs_ooc.samplers.prs_params import FEATURE_NBYTES, SPREADS, PrsParams, largest_mean
@@ -18,9 +19,6 @@ from srs_ooc.trees.tree import TreeLimits
 
 LEAST_ROOM = 64
 """Regulators that a subset has room for at least, where there are so many."""
-MODEL_SECONDS, STEP_SECONDS, EPOCHS_A_SET = 1e-4, 1e-3, 3
-"""About what a model and a step of a fold take on one core, and how many epochs go by before models
-are grown again, for the forecast alone: measured on 100 genes, 100 rows and the usual options."""
 ROW_NBYTES = 64
 """Bytes of a row in each fold: where it is trained on, and where predicted."""
 
@@ -115,23 +113,15 @@ class ProbabilityParams(PrsParams, EdgeParams):
         response = 40 * table.n_rows * (1 + table.weighted)
         return table.n_targets * (self.target_nbytes(table) + response)
 
+    @property
+    def shorter(self) -> str:
+        """Say which options make it shorter."""
+        return "fewer --epochs or a --patience, fewer --models or --folds, fewer --targets"
+
     def remarks(self, table: EdgeTable) -> tuple[str, ...]:
-        """Say what it takes, and where importance weights would collapse."""
-        models = self.models * (1 + self.epochs // EPOCHS_A_SET) * MODEL_SECONDS
-        each = self.folds * (models + self.epochs * STEP_SECONDS)
-        took = _spoken(table.n_targets * each)
-        state = self.shared_nbytes(table) / 1e6
-        kept = f", {state:.0f} MB for what all targets keep" if self.is_joint else ""
-        said = (
-            f"--method prs: {table.n_targets:,} targets, up to {self.epochs:,} epochs each: about "
-            f"{took} on one core if models are grown again every {EPOCHS_A_SET}rd epoch{kept}. "
-            "Fewer --epochs or a --patience end sooner."
-        )
-        return (said, *self.notes(table.n_regulators))
-
-
-def _spoken(seconds: float) -> str:
-    for unit, size in (("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(1.0, seconds):.0f} s"
+        """Say where importance weights would collapse, and what all targets keep."""
+        notes = self.notes(table.n_rows, table.n_regulators)
+        if not self.is_joint:
+            return notes
+        state = self.shared_nbytes(table) / MB
+        return (f"--joint: {state:.0f} MB for what all targets keep.", *notes)

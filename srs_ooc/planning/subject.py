@@ -69,7 +69,7 @@ class Subject:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the method has to say of such a run before it starts."""
-        return notes_of(self.spec, self.shape.n_candidates)
+        return notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
 
     @property
     def codes_nbytes(self) -> int:

@@ -58,9 +58,15 @@ class ScoreRequest:
 
 
 def score_table(
-    store: Store, request: ScoreRequest, cap_nbytes: int, watch: Callable[[Step], bool]
+    store: Store,
+    request: ScoreRequest,
+    cap_nbytes: int,
+    watch: Callable[[Step], bool],
+    note: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ScoreRecord] | None:
     """Return the features, highest score first; None if ``watch`` said no.
+
+    ``note`` is given sentences worth saying before the work begins.
 
     Raises
     ------
@@ -82,7 +88,11 @@ def score_table(
         reading = [Lease(*lease) for lease in files.leases(store.n_features)]
         *_, leases = _scan(store, files.stand_in(), request)
         check_stages(cap_nbytes, [reading, leases])
-        scan, score, leases = _scan(store, resolve(store, files), request)
+        inputs = resolve(store, files)
+        scan, score, leases = _scan(store, inputs, request)
+        n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
+        for sentence in request.params.notes(scan.n_rows, store.n_features - n_excluded):
+            note(sentence)
         scoring = Scoring(score, scan, store.n_features)
         n_steps = scoring.n_steps
         scores = scoring.run(lambda done: watch(Step(STAGE, done, n_steps, unit="blocks")))

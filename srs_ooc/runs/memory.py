@@ -2,7 +2,7 @@
 
 import os
 
-from srs_ooc.base.budget import Budget, Lease
+from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
 from srs_ooc.evidence.params import closes_by_sensitivity
 from srs_ooc.learners.decoding import decoded_nbytes
 from srs_ooc.learners.model_params import TREE
@@ -109,6 +109,11 @@ def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
         budget = Budget(cap_nbytes, other_nbytes=max(needed))
         budget.leases += stage
         budget.check()
+
+
+def smallest_cap(stages: list[list[Lease]]) -> int:
+    """Return the smallest cap, in MB, that holds each of some stages, which follow each other."""
+    return cap_to_name(process_nbytes() + max(sum(x.n_bytes for x in stage) for stage in stages))
 
 
 def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:

@@ -24,6 +24,8 @@ from srs_ooc.samplers.weighted import ITEM_NBYTES, WeightedDrawing
 LEVERAGE, NORM = "leverage", "norm"
 MOST_RANK = 10_000
 MOST_POWER_PASSES = 8
+SPARED = 4
+"""One in so many directions is a rank that is worth trying where all were asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,27 @@ class ScoreParams(Params):
             center=self.center,
             power_passes=self.power_passes,
             key=derive(ground.key, Purpose.SKETCH),
+        )
+
+    def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
+        """Say so where leverage scores sum over all directions there are: they hardly differ.
+
+        At most ``n_rows``, less one where columns are centred, and at most one a column.
+        """
+        by_rows, n_columns = max(1, n_rows - self.center), n_copies * n_candidates
+        n_directions = min(by_rows, n_columns)
+        if self.scores != LEVERAGE or self.rank * n_copies < n_directions:
+            return ()
+        each = f" ({n_copies} for each feature, with its decoys)" if n_copies > 1 else ""
+        differ = "are all equal" if n_columns <= by_rows else "hardly differ"
+        smaller = max(1, n_directions // (SPARED * n_copies))
+        advice = f"Take a smaller --rank, such as {smaller}"
+        if self.rank == smaller:
+            advice = "Take more rows, or fewer --decoys"
+        return (
+            f"--rank {self.rank}: leverage scores sum over all {n_directions:,} directions that "
+            f"{n_rows:,} rows of {n_columns:,} columns{each} have, and {differ}: features are "
+            f"drawn about alike, as by --method rs. {advice}.",
         )
 
 
@@ -149,6 +172,7 @@ LESS = Method(
     _make,
     ("decoy", "probe", "positive"),
     score=_score,
+    notes=ScoreParams.notes,
     state_nbytes=state_nbytes,
     default_subspace=default_subspace,
     any_model=True,

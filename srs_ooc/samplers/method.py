@@ -126,7 +126,7 @@ def _no_positions(_: Params) -> bool:
     return False
 
 
-def _no_notes(_: Params, n_candidates: int) -> tuple[str, ...]:
+def _no_notes(_: Params, n_rows: int, n_candidates: int, n_copies: int) -> tuple[str, ...]:
     return ()
 
 
@@ -201,7 +201,8 @@ class Method:
         ``most_iterations(params, n_candidates, subspace_size)``: at how many iterations the
         method has ended by itself, and why; None if never.
     notes : callable
-        ``notes(params, n_candidates)``: sentences worth saying before such a run starts.
+        ``notes(params, n_rows, n_candidates, n_copies)``: sentences worth saying before such a run
+        starts; each feature has so many columns, its decoys included.
     any_model : bool
         Whether ``--model`` may be other than tree.
     fits : callable
@@ -227,7 +228,7 @@ class Method:
     judges_candidates: bool = False
     learner: Mapping[str, Any] = field(default_factory=dict)
     most_iterations: Callable[[Any, int, int], tuple[int, str] | None] = _no_end
-    notes: Callable[[Any, int], tuple[str, ...]] = _no_notes
+    notes: Callable[[Any, int, int, int], tuple[str, ...]] = _no_notes
     any_model: bool = False
     fits: Callable[[Any, int, int], Fits] = _one_fit
     criterion: Callable[[Any], str] = _held_out_loss

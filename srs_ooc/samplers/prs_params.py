@@ -156,7 +156,7 @@ class PrsParams(Params):
             f"it ends by itself, after {each:,} models for each time they are"
         )
 
-    def notes(self, n_candidates: int) -> tuple[str, ...]:
+    def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
         """Say so where importance weights would collapse."""
         if n_candidates <= COLLAPSE:
             return ()

@@ -188,7 +188,7 @@ class RaseParams(Params):
         """Features drawn in a round, on average: B1 B2 (D + 1) / 2."""
         return self.models * self.candidates * (self.max_size + 1) / 2
 
-    def notes(self, n_candidates: int) -> tuple[str, ...]:
+    def notes(self, n_rows: int, n_candidates: int, n_copies: int) -> tuple[str, ...]:
         """Say so where a round draws too few features to see them all."""
         if n_candidates <= self.coverage:
             return ()

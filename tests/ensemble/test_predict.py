@@ -59,6 +59,8 @@ def predicted(folder, data, out, *options, run="t.run"):
 
 def test_training_store_and_its_csv_and_another_store_of_it_agree_to_the_bit(folder, tmp_path):
     by_codes = predicted(folder, "t.zarr", tmp_path / "codes.csv")
+    assert by_codes[0].pop("n_training_rows") == TRAINED
+    by_codes[0]["n_training_rows"] = None  # rows of other tables are not compared
     assert predicted(folder, "train.csv", tmp_path / "csv.csv") == by_codes
     other = tmp_path / "other.zarr"
     options = ("--row-ids", "id", "--target", "group", "--code-dtype", "uint16")
@@ -71,6 +73,18 @@ def test_training_store_and_its_csv_and_another_store_of_it_agree_to_the_bit(fol
     assert report["n_rows"] == TRAINED
     assert report["n_trees"] == N_TREES
     assert report["accuracy"] > 0.95
+
+
+def test_scores_of_training_rows_are_said_to_be_such(folder, tmp_path):
+    said = srs_ooc("predict", "t.run", "t.zarr", tmp_path / "a.csv", cwd=folder).stdout
+    assert "all rows are those that the run was trained on" in said
+    said = srs_ooc("predict", "t.run", "test.csv", tmp_path / "b.csv", cwd=folder).stdout
+    assert "trained on" not in said
+    (tmp_path / "rows.txt").write_text("".join(f"r{i}\n" for i in range(50)))
+    some = ("--rows", tmp_path / "rows.txt", "--out", tmp_path / "some.run", "--iterations", 5)
+    srs_ooc("run", "t.zarr", "--save-trees", *some, cwd=folder)
+    said = srs_ooc("predict", tmp_path / "some.run", "t.zarr", tmp_path / "c.csv", cwd=folder)
+    assert f"50 of the {TRAINED} rows are those that the run was trained on" in said.stdout
 
 
 def test_it_is_what_the_reference_says(folder, tmp_path):

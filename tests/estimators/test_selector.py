@@ -1,6 +1,7 @@
 import csv
 import inspect
 import pickle
+import re
 import shutil
 import tempfile
 
@@ -374,3 +375,9 @@ def test_a_target_of_numbers_or_texts_is_found_out_as_by_ingest(tmp_path):
     found = SRSSelector(**FAST).fit(values, numbers)
     same(found, SRSSelector(**FAST, task="regression").fit(values, numbers))
     assert found.ranking_[[0, 1]].max() == 2
+
+
+def test_every_parameter_is_documented():
+    page = inspect.getdoc(SRSSelector).partition("Attributes\n")[0]
+    documented = set(re.findall(r"\w+", " ".join(re.findall(r"^(\S.*) : ", page, re.MULTILINE))))
+    assert set(SRSSelector().get_params()) <= documented

@@ -174,3 +174,10 @@ def test_the_cut_speaks_of_decoys_only_where_there_are_some():
     assert (
         "decoys" not in page_of("nothing").partition('id="figure-cut"')[2].partition("</figure")[0]
     )
+
+
+@pytest.mark.parametrize("kind", ["classes", "nothing"])
+def test_a_filter_by_q_value_is_there_only_where_features_have_some(kind):
+    ids = [attrs.get("id") for _, attrs in Reader(page_of(kind)).elements]
+    columns = [attrs.get("data-column") for _, attrs in Reader(page_of(kind)).elements]
+    assert ("limit" in ids) == ("q_value" in columns) == (kind == "classes")

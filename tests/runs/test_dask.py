@@ -2,6 +2,7 @@
 
 import logging
 import time
+from concurrent.futures import CancelledError
 from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
@@ -258,6 +259,19 @@ def test_dask_says_nothing_of_a_scheduler_that_is_gone_beside_our_message(caplog
         log.error("Traceback of a connection refused")
     assert ("refused" in caplog.text) == is_said
     assert log.level == level
+
+
+def test_a_scheduler_that_is_gone_is_told_of_without_a_task(store):
+    class Gone:
+        status = "running"
+
+        def submit(self, *_, key, **__):
+            raise CancelledError(key)
+
+    line = DaskLine(Gone(), Job("abc", NOWHERE, {}, None, np.zeros(3), False, None))
+    with pytest.raises(RunError, match="expected a scheduler that answers") as refused:
+        line.send(Order([Part(0, None)]))
+    assert "srs_ooc_grow" not in str(refused.value)
 
 
 def test_what_is_no_client_is_refused(store, tmp_path):

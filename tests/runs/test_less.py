@@ -13,6 +13,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options
+from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.store import Store
 
 N_FEATURES = 400
@@ -271,3 +272,34 @@ def test_the_smallest_cap_named_is_held_also_where_the_store_is_larger(tmp_path,
     table = ("scores", store, "--rank", 10, "--top", 3)
     cap = cap_named(*table)
     assert peak_kb(*table, "--memory-mb", cap) * 1024 / 1e6 < cap
+
+
+@pytest.mark.parametrize(
+    ("rank", "n_rows", "n_features", "n_copies", "said"),
+    [
+        (50, 100, 40, 1, "all 40 directions"),
+        (99, 100, 400, 1, "all 99 directions"),
+        (13, 100, 400, 8, "all 99 directions"),
+        (39, 100, 40, 1, None),
+        (98, 100, 400, 1, None),
+        (12, 100, 400, 8, None),
+    ],
+)
+def test_a_rank_at_which_scores_hardly_differ_is_said(rank, n_rows, n_features, n_copies, said):
+    notes = ScoreParams.settle({"rank": rank}, None).notes(n_rows, n_features, n_copies)
+    assert [said in note for note in notes] == ([] if said is None else [True])
+    assert all("equal" in note for note in notes) == (n_features < n_rows or not notes)
+    if said is not None:
+        smaller = int(notes[0].rsplit("such as ", 1)[1].rstrip("."))
+        less = ScoreParams.settle({"rank": smaller}, None)
+        assert less.notes(n_rows, n_features, n_copies) == ()
+
+
+def test_a_full_rank_is_said_by_runs_plans_and_scores(store, tmp_path):
+    asked = ("--method", "less", "--judge", "positive", "--rank", 59)
+    said = srs_ooc("run", store, "--out", tmp_path / "a.run", "--iterations", 2, *asked).stderr
+    plan = json_of("plan", store, *asked, "--json")
+    assert plan["notes"][0] in said
+    assert "--rank 59: leverage scores sum over all 59 directions" in said
+    assert "all 59 directions" in srs_ooc("scores", store, "--rank", 59, "--top", 1).stderr
+    assert "directions" not in srs_ooc("scores", store, "--rank", 5, "--top", 1).stderr

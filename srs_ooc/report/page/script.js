@@ -144,8 +144,9 @@
     const order = isText[view.sort] ? (left < right ? -1 : Number(left > right)) : left - right;
     return (view.descending ? -order : order) || a - b;
   }
+  const limitInput = byId("limit"); // there is none where features have no q-values
   function refresh() {
-    const wanted = byId("filter").value.toLowerCase(), limit = parseFloat(byId("limit").value);
+    const wanted = byId("filter").value.toLowerCase(), limit = parseFloat(limitInput?.value);
     view.rows = [...Array(total).keys()].filter((i) =>
       values.name[i].toLowerCase().includes(wanted)
       && (Number.isNaN(limit) || (values.q_value[i] !== null && values.q_value[i] <= limit)));
@@ -273,9 +274,8 @@
 
   headers();
   for (const part of document.querySelectorAll(".tools, .pages")) part.hidden = false;
-  byId("limit-label").hidden = !("q_value" in values);
   byId("filter").addEventListener("input", refresh);
-  byId("limit").addEventListener("input", refresh);
+  limitInput?.addEventListener("input", refresh);
   byId("copy").addEventListener("click", copy);
   byId("previous").addEventListener("click", () => turn(-1));
   byId("next").addEventListener("click", () => turn(1));

@@ -2,23 +2,30 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.runs.cluster.dask_line import DaskCluster
+from srs_ooc.runs.cluster.batches import BatchExecutor
+from srs_ooc.runs.cluster.dask_line import ORDERS_NBYTES, DaskCluster, DaskLine
+from srs_ooc.runs.cluster.line import AnyJob, Standing
+from srs_ooc.runs.cluster.orders import Job
 
 LOCAL = "local"
+CONNECT_SECONDS = 5
+"""How long to wait for a scheduler, at first and where the connection to it is lost."""
 _FORMS = "tcp://HOST:PORT, tls://HOST:PORT, or local:N for N processes of this machine"
 
 
 @contextmanager
 def dask_cluster(
     address: str | None, scheduler_file: Path | None, worker_memory_mb: int
-) -> Iterator[DaskCluster]:
+) -> Iterator["DaskCluster | LateCluster"]:
     """Yield the workers that ``--dask`` or ``--dask-scheduler-file`` name.
+
+    Those of this machine are started only once there is work for them.
 
     Raises
     ------
@@ -29,10 +36,52 @@ def dask_cluster(
         raise UsageError("expected --dask or --dask-scheduler-file, found both. Give one.")
     with ExitStack() as stack:
         if address is not None and address.split(":")[0] == LOCAL:
-            client = stack.enter_context(_local_client(_n_workers(address)))
+            _distributed()  # its libraries count as the program's own
+            local = _local_client(_n_workers(address))
+            yield LateCluster(lambda: stack.enter_context(local), worker_memory_mb)
         else:
             client = stack.enter_context(_client(address, scheduler_file))
-        yield DaskCluster(client, worker_memory_mb)
+            yield DaskCluster(client, worker_memory_mb)
+
+
+class LateCluster:
+    """Workers that are started when the first of them is needed, after all else was compared.
+
+    Parameters
+    ----------
+    start : callable
+        Starts them, and returns a client of theirs.
+    worker_memory_mb : int
+        What each worker process may grow by, in MB of 10**6 bytes.
+    """
+
+    orders_nbytes = ORDERS_NBYTES
+
+    def __init__(self, start: Callable[[], Any], worker_memory_mb: int) -> None:
+        self._start, self.worker_memory_mb = start, worker_memory_mb
+        self._started: DaskCluster | None = None
+
+    def _cluster(self) -> DaskCluster:
+        if self._started is None:
+            self._started = DaskCluster(self._start(), self.worker_memory_mb)
+        return self._started
+
+    @property
+    def client(self) -> Any:
+        """Their client."""
+        return self._cluster().client
+
+    def executor(self, job: Job, n_columns: int) -> BatchExecutor:
+        """Return what has iterations of ``job`` grown on the workers."""
+        return self._cluster().executor(job, n_columns)
+
+    def line(self, job: AnyJob) -> DaskLine:
+        """Return the way to workers who do parts of a job."""
+        return self._cluster().line(job)
+
+    def standing(self) -> Standing:
+        """Return how many workers there are; none before they were started."""
+        return Standing(0, 0, 0, 0) if self._started is None else self._started.standing()
 
 
 def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
@@ -84,11 +133,11 @@ def _client(address: str | None, scheduler_file: Path | None) -> Iterator[Any]:
         "scheduler_file": str(scheduler_file)
     }  # fmt: skip
     try:
-        client = distributed.Client(**where, set_as_default=False)
+        client = distributed.Client(**where, set_as_default=False, timeout=CONNECT_SECONDS)
     except (OSError, TimeoutError, ValueError) as error:
         raise UsageError(
             f"--dask: expected a Dask scheduler at {address or scheduler_file}, found none that "
-            f"answers ({str(error)[:200]}). Start it, or name another."
+            f"answers within {CONNECT_SECONDS} s ({str(error)[:200]}). Start it, or name another."
         ) from error
     with _at_least("distributed.batched", logging.WARNING):  # INFO: tracebacks of what is sent late
         try:
@@ -130,6 +179,8 @@ def _local_client(n_workers: int) -> Iterator[Any]:
         "distributed.worker.http.routes": [],
     }
     with (
+        # Of workers that take a while to end, once all is done; those of others keep their log.
+        _at_least("distributed.nanny", logging.ERROR),
         dask.config.set(no_pages),
         distributed.LocalCluster(
             n_workers=n_workers,

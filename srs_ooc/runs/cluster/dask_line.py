@@ -88,7 +88,7 @@ class DaskLine:
                 self._work, __version__, self._job, order, key=key, pure=False
             )
         except Exception as error:
-            raise gone(error) from error
+            raise gone() from error
         sent = SentByDask(self, future, len(order.parts))
         self.out.add(sent)
         return sent
@@ -117,7 +117,7 @@ class DaskLine:
             If the scheduler is gone, or there was no worker for WAIT_SECONDS.
         """
         if self._client.status not in ("running", "connecting"):
-            raise gone(f"the client is {self._client.status}")
+            raise gone()
         if self.n_threads():
             self._silent_since, self._warned = None, False
             return
@@ -188,7 +188,7 @@ class SentByDask:
         except SrsOocError:
             raise
         except Exception as error:
-            raise (failed if self._future.status == "error" else gone)(error) from error
+            raise (failed(error) if self._future.status == "error" else gone()) from error
         return reply
 
     def _wait(self) -> None:
@@ -209,11 +209,11 @@ class SentByDask:
             self._future.release()
 
 
-def gone(error: object) -> RunError:
-    """Return the error of a scheduler that is gone."""
+def gone() -> RunError:
+    """Return the error of a scheduler that is gone; what Dask says of it names its own tasks."""
     return RunError(
-        f"--dask: expected a scheduler that answers, found that it is gone "
-        f"({_line(error)}). {RESUME}"
+        "--dask: expected a scheduler that answers, found that it is gone, or that the connection "
+        f"to it is lost. Start it again, name another, or go on without. {RESUME}"
     )
 
 

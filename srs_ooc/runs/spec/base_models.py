@@ -95,9 +95,9 @@ def fits_of(spec: RunSpec, n_candidates: int) -> Fits:
     return spec.method.fits(spec.sampler, n_candidates, spec.subspace_size)
 
 
-def notes_of(spec: RunSpec, n_candidates: int) -> tuple[str, ...]:
+def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     """Return what is worth saying before a run starts."""
-    notes = spec.method.notes(spec.sampler, n_candidates)
+    notes = spec.method.notes(spec.sampler, n_rows, n_candidates, 1 + spec.decoys)
     if spec.model.is_tree or not spec.method.judges_candidates:
         return notes
     ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)

@@ -1,0 +1,153 @@
+"""The plan of a network: what it needs and takes, before it is begun."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.sizes import MB, ceil_div
+from srs_ooc.networks.files import PARQUET
+from srs_ooc.networks.pace import TRIAL_SECONDS, Pace, pace_of
+from srs_ooc.networks.request import NetworkRequest
+from srs_ooc.networks.task import NetworkTask, task_of
+from srs_ooc.runs.executors import ItemSource
+from srs_ooc.store.kinds import CONSTANT
+from srs_ooc.store.store import Store
+
+PLANNED_OUT = Path("edges.csv")
+"""The file of edges of a plan that names none."""
+WEIGHT_NBYTES = 24
+"""Bytes of a weight in a CSV file, with commas and the end of the line."""
+NAMES_READ = 256
+"""Names whose lengths stand for those of all."""
+EDGE_SECONDS, PAIR_SECONDS = 3e-6, 1e-8
+"""Published allowances: writing an edge, and looking at a pair each time edges are put in order."""
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """What is expected of a network.
+
+    Attributes
+    ----------
+    task : NetworkTask
+        The network.
+    n_constant : int
+        Targets without edges, as their values do not differ.
+    smallest_mb : int
+        The smallest cap that works.
+    pace : Pace
+        Time of the work on targets.
+    n_edges : int
+        Edges that are written at most.
+    weights_nbytes, edges_nbytes : int
+        On disk: the folder of what is done, and at most about the file of edges, as CSV.
+    """
+
+    task: NetworkTask
+    n_constant: int
+    smallest_mb: int
+    pace: Pace
+    n_edges: int
+    weights_nbytes: int
+    edges_nbytes: int
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs of a regulator and a target."""
+        return len(self.task.genes.regulators) * len(self.task.genes.targets)
+
+    @property
+    def leases(self) -> tuple[Lease, ...]:
+        """What of the cap is for what."""
+        return self.task.grant.leases
+
+    @property
+    def writing_seconds(self) -> float:
+        """Seconds of putting edges in order and writing them, at published rates."""
+        n_passes = ceil_div(max(1, self.n_edges), self.task.grant.n_edges)
+        return EDGE_SECONDS * self.n_edges + PAIR_SECONDS * self.n_pairs * n_passes
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all of it."""
+        return self.pace.seconds + self.writing_seconds
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the method has to say of such a network."""
+        return self.task.request.params.own.remarks(self.task.table)
+
+
+def make_network_plan(store: Store, request: NetworkRequest) -> NetworkPlan:
+    """Return the plan of a network; a second or so, longer where trees are slow. Writes nothing.
+
+    Raises
+    ------
+    UsageError, StoreError, BudgetError
+        If the network could not be begun as asked, or is for workers elsewhere.
+    """
+    if request.cluster is not None:
+        raise UsageError(
+            "--dask: expected a plan for this machine, found workers elsewhere, whose speed is not "
+            "measured. Leave it out: divide the seconds of one core by the threads of the workers."
+        )
+    with store.unchanged():
+        task = task_of(store, request)
+        n_targets = len(task.genes.targets)
+        with (
+            store.columns(mapped=task.grant.mapped) as columns,
+            task.valued(ItemSource(columns, task.rows)) as source,
+        ):
+            pace = pace_of(task, source, n_targets, TRIAL_SECONDS)
+        kinds = store.kinds()[task.genes.targets]
+        n_constant = int(np.count_nonzero(kinds == CONSTANT))
+        n_pairs = len(task.genes.regulators) * n_targets
+        n_itself = len(np.intersect1d(task.genes.regulators, task.genes.targets))
+        most = n_pairs - n_itself - n_constant * (len(task.genes.regulators) - 1)
+        n_edges = min(max(0, most), request.top or n_pairs)
+        weights = 8 * n_pairs + task.request.params.own.shared_nbytes(task.table)
+        edge_nbytes = WEIGHT_NBYTES + 2 * _name_nbytes(store)
+        smallest = task.smallest_cap_mb
+        return NetworkPlan(
+            task, n_constant, smallest, pace, n_edges, weights, round(n_edges * edge_nbytes)
+        )
+
+
+def _name_nbytes(store: Store) -> float:
+    """Return the mean bytes of some names, evenly spaced."""
+    step = ceil_div(len(store.names), NAMES_READ)
+    places = range(0, len(store.names), step)
+    return sum(len(store.names.encoded(i)) for i in places) / len(places)
+
+
+def network_plan_values(plan: NetworkPlan) -> dict[str, Any]:
+    """Return the plan as JSON-ready values: sizes in MB of 10^6 bytes, times in seconds."""
+    task, request, pace = plan.task, plan.task.request, plan.pace
+    return {
+        "notes": list(plan.notes),
+        "store": str(task.store.place),
+        **request.params.values(),
+        "n_rows": task.n_rows,
+        "n_regulators": len(task.genes.regulators),
+        "n_targets": len(task.genes.targets),
+        "n_constant": plan.n_constant,
+        "memory_mb": request.memory_mb,
+        "smallest_memory_mb": plan.smallest_mb,
+        "leases": [{"purpose": x.purpose, "mb": x.n_bytes / MB} for x in plan.leases],
+        "free_mb": task.grant.free_nbytes / MB,
+        "n_workers": task.grant.n_workers,
+        "mapped": task.grant.mapped,
+        "disk_mb": plan.weights_nbytes / MB,
+        "n_edges_at_most": plan.n_edges,
+        "edges_mb": None if request.out.suffix == PARQUET else plan.edges_nbytes / MB,
+        "total_seconds": plan.seconds,
+        "targets_seconds": pace.seconds,
+        "edges_seconds": plan.writing_seconds,
+        "measured": pace.measured,
+        "extrapolated": pace.extrapolated,
+        "shorter": pace.shorter,
+    }
