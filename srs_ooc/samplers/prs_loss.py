@@ -58,7 +58,8 @@ class Truth:
         if self.numbers is not None:
             numbers = predictions[:, 0].astype(np.float64) - self.mean
             return numbers.astype(np.float32)
-        return (predictions.argmax(1) == self.labels[rows]).astype(np.float32)
+        right: NDArray[np.bool_] = predictions.argmax(1) == self.labels[rows]
+        return right.astype(np.float32)
 
     def slopes(
         self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]
