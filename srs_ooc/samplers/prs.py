@@ -96,13 +96,13 @@ class ParametricRandomSubspace:
         self.phase, self.best_epoch, self.best_objective = GROWING, 0, np.inf
         self._first = self._n_grown = self.n_drawn = self.epoch = self._fold = 0
         self._first_deal = folds
-        self._begin_drawing()
+        self._begin_drawing(0)
 
-    def _begin_drawing(self) -> None:
+    def _begin_drawing(self, deal: int) -> None:
         """Draw subsets by alpha, and deal the rows: what one deal alone teaches would fit it."""
         shape = self._descent.n_models, self._capacity, self.n_folds
         self._subsets = BernoulliSubsets(self.alpha, derive(self._key, self.n_drawn), *shape)
-        self._folds = self._first_deal.dealt(self.n_drawn)
+        self._deal, self._folds = deal, self._first_deal.dealt(deal)
 
     @property
     def n_folds(self) -> int:
@@ -247,7 +247,7 @@ class ParametricRandomSubspace:
         self.alpha[:] = probabilities
         self._reweighing.forget()
         self._drawn[:] = True
-        self._begin_drawing()
+        self._begin_drawing(self.n_drawn)
 
     def _large(self) -> dict[str, Pages]:
         return {
@@ -268,6 +268,7 @@ class ParametricRandomSubspace:
         return {
             "phase": self.phase,
             "drawn": self.n_drawn,
+            "deal": self._deal,
             "begun": self._first,
             "grown": self._n_grown,
             "epoch": self.epoch,
@@ -295,4 +296,4 @@ class ParametricRandomSubspace:
             self.best_objective = float(facts["best_objective"])
         self._adam.first_power = float(facts["first_power"])
         self._adam.second_power = float(facts["second_power"])
-        self._begin_drawing()
+        self._begin_drawing(int(facts.get("deal", 0)))  # ledgers without it had one deal
