@@ -20,8 +20,8 @@ from srs_ooc.trees.tree import GrownTree, TreeLimits
 
 MORE_TREES = 1 << 32
 """Part of the words under which further trees on a subspace have their keys."""
-MOST_SPLITS = 128
-"""Splits of the rows whose training rows are kept."""
+MOST_SPLITS = 8
+"""Splits of the rows whose training rows are kept: samplers ask for many models of one in turn."""
 PROBE_FEATURE = 0xFFFFFFFF
 """The number that names an added column's random draws; no feature has it."""
 
