@@ -1,14 +1,10 @@
 """Criteria of models with normal densities: closed forms of means and second moments."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.learners.moments import SINGULAR, Places, Products, Sets, eliminated
 
-Batch = Callable[[Places], NDArray[np.float64]]
-"""``batch(places)``: the criterion of k sets of d columns, float64 (k,); infinite if singular."""
 LEAST_RESIDUAL = 1e-12
 """Least share of the target's variance that counts as left by a fit: below is rounding."""
 
@@ -34,7 +30,7 @@ class LinearRatio(_OfMoments):
 
     ``RIC(S) = -(m1 - m0)' C^-1 (m1 - m0) + c_n d``: both divergences are half the squared
     Mahalanobis distance of the means. C is the maximum-likelihood estimate, divided by n (Tian and
-    Feng 2021, section 2.3).
+    Feng 2021; c_n and degrees of freedom as in their package RaSEn).
 
     Parameters
     ----------

@@ -1,5 +1,7 @@
 """Extended BIC of logistic models: unpenalised maximum likelihood, of many sets of columns."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,14 +43,14 @@ class Logistic:
         each: float,
     ) -> None:
         found, codes = np.unique(labels, return_inverse=True)
-        self._truth: NDArray[np.float64] = np.eye(len(found))[codes]
+        self._truth: NDArray[np.float64] = np.eye(len(found))[:, codes]
         self._table, self._each = table, each * (len(found) - 1)
         self._products = Products(table, sets)
         self.largest = table.shape[1] - 2
 
     def n_cells(self, size: int) -> int:
         """Return the numbers of the largest table of a set: rows by columns, or the curvature."""
-        n_rows, n_classes = self._truth.shape
+        n_classes, n_rows = self._truth.shape
         n_free = (size + 1) * (n_classes - 1)
         return int(max(n_rows * max(size + 1, n_classes), n_free * n_free))
 
@@ -59,8 +61,8 @@ class Logistic:
         regular = np.flatnonzero((pivots > SINGULAR).all(axis=1))
         found = np.full(len(places), np.inf)
         if len(regular) > 0:
-            design = np.ones((len(regular), self._table.shape[1], places.shape[1] + 1))
-            design[:, :, 1:] = self._table[places[regular]].transpose(0, 2, 1)
+            design = np.ones((len(regular), places.shape[1] + 1, self._table.shape[1]))
+            design[:, 1:] = self._table[places[regular]]
             found[regular] = deviances(design, self._truth) + self._each * places.shape[1]
         return found
 
@@ -73,87 +75,91 @@ def deviances(design: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArra
 
     Parameters
     ----------
-    design : float64 (k, n_rows, c)
-        Columns of full rank, the first of ones.
-    truth : float64 (n_rows, n_classes)
+    design : float64 (k, c, n_rows)
+        Columns that do not determine one another, the first of ones.
+    truth : float64 (n_classes, n_rows)
         1 for the class of each row.
     """
-    shares = truth.mean(axis=0)
-    coefficients = np.zeros((len(design), design.shape[2], truth.shape[1] - 1))
-    coefficients[:, 0] = np.log(shares[1:] / shares[0])
-    deviance = _deviance(_log_shares(design, coefficients), truth)
-    going = np.arange(len(design))
+    shares = truth.mean(axis=1)
+    coefficients = np.zeros((len(design), len(truth) - 1, design.shape[1]))
+    coefficients[:, :, 0] = np.log(shares[1:] / shares[0])
+    deviance = np.empty(len(design))
+    state = _State(design, coefficients, *_said(design, coefficients, truth))
+    deviance[:], going = state.deviance, np.arange(len(design))
     for _ in range(MOST_STEPS):
-        going = going[deviance[going] > SEPARATED]
-        if len(going) == 0:
+        ahead = state.deviance > SEPARATED
+        if not ahead.any():
             break
-        own = design if len(going) == len(design) else design[going]
-        before = deviance[going]
-        coefficients[going], deviance[going] = _stepped(own, coefficients[going], before, truth)
-        fell = before - deviance[going]
-        going = going[fell > CONVERGED * (deviance[going] + 0.1)]
+        state, going = state.only(ahead), going[ahead]
+        before = state.deviance
+        state = _stepped(state, truth)
+        deviance[going] = state.deviance
+        ahead = before - state.deviance > CONVERGED * (state.deviance + 0.1)
+        state, going = state.only(ahead), going[ahead]
     return np.where(deviance > SEPARATED, deviance, 0.0)
 
 
-def _log_shares(
-    design: NDArray[np.float64], coefficients: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the log of the class shares of each row; float64 (k, n_rows, n_classes)."""
-    scores = np.zeros((*design.shape[:2], coefficients.shape[2] + 1))
-    scores[:, :, 1:] = design @ coefficients
-    scores -= scores.max(axis=2, keepdims=True)
-    scores -= np.log(np.exp(scores).sum(axis=2, keepdims=True))
-    return scores
+@dataclass(frozen=True)
+class _State:
+    """Where k fits stand: designs, coefficients (k, n_classes - 1, c), log shares, deviances."""
+
+    design: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    log_shares: NDArray[np.float64]
+    deviance: NDArray[np.float64]
+
+    def only(self, some: NDArray[np.bool_]) -> "_State":
+        if some.all():
+            return self
+        parts = self.design, self.coefficients, self.log_shares, self.deviance
+        return _State(*(part[some] for part in parts))
 
 
-def _deviance(log_shares: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
-    summed: NDArray[np.float64] = (log_shares * truth).sum(axis=(1, 2))
-    return -2.0 * summed
-
-
-def _stepped(
-    design: NDArray[np.float64],
-    coefficients: NDArray[np.float64],
-    before: NDArray[np.float64],
-    truth: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return coefficients after a step that does not raise the deviance, and the deviance."""
-    step = _newton_step(design, coefficients, truth)
-    after, deviance = coefficients + step, before.copy()
-    trying = np.arange(len(design))
-    for _ in range(_HALVINGS):
-        own = design if len(trying) == len(design) else design[trying]
-        found = _deviance(_log_shares(own, after[trying]), truth)
-        is_good = found <= before[trying]
-        deviance[trying[is_good]] = found[is_good]
-        trying = trying[~is_good]
-        if len(trying) == 0:
-            return after, deviance
-        step[trying] /= 2
-        after[trying] = coefficients[trying] + step[trying]
-    after[trying] = coefficients[trying]
-    return after, deviance
-
-
-def _newton_step(
+def _said(
     design: NDArray[np.float64], coefficients: NDArray[np.float64], truth: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return the Newton step of each; float64 (k, c, n_classes - 1)."""
-    shares = np.exp(_log_shares(design, coefficients))[:, :, 1:]
-    k, _, c = design.shape
-    n_free = shares.shape[2]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return logs of class shares, (k, n_classes, n_rows), and deviances, (k,)."""
+    scores = np.zeros((len(design), *truth.shape))
+    scores[:, 1:] = coefficients @ design
+    scores -= scores.max(axis=1, keepdims=True)
+    scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    return scores, -2.0 * np.einsum("kin,in->k", scores, truth)
+
+
+def _stepped(state: _State, truth: NDArray[np.float64]) -> _State:
+    """Return the fits after a step that does not raise a deviance."""
+    step = _newton_step(state, truth)
+    after = state.coefficients + step
+    log_shares, deviance = _said(state.design, after, truth)
+    for _ in range(_HALVINGS):
+        rose = np.flatnonzero(~(deviance <= state.deviance))
+        if len(rose) == 0:
+            break
+        step[rose] /= 2
+        after[rose] = state.coefficients[rose] + step[rose]
+        log_shares[rose], deviance[rose] = _said(state.design[rose], after[rose], truth)
+    rose = np.flatnonzero(~(deviance <= state.deviance))
+    after[rose], deviance[rose] = state.coefficients[rose], state.deviance[rose]
+    log_shares[rose] = state.log_shares[rose]
+    return _State(state.design, after, log_shares, deviance)
+
+
+def _newton_step(state: _State, truth: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the Newton step of each; float64 (k, n_classes - 1, c)."""
+    design, shares = state.design, np.exp(state.log_shares[:, 1:])
+    k, c, _ = design.shape
+    n_free = shares.shape[1]
     across = design.transpose(0, 2, 1)
-    gradient = across @ (truth[:, 1:] - shares)
+    gradient = (truth[1:] - shares) @ across
     curvature = np.empty((k, n_free, c, n_free, c))
     for a in range(n_free):
         for b in range(a + 1):
-            weights = shares[:, :, a] * (float(a == b) - shares[:, :, b])
-            curvature[:, a, :, b] = across @ (design * weights[:, :, None])
+            weights = shares[:, a] * (float(a == b) - shares[:, b])
+            curvature[:, a, :, b] = (design * weights[:, None]) @ across
             curvature[:, b, :, a] = curvature[:, a, :, b]
     square = curvature.reshape(k, n_free * c, n_free * c)
-    # Weights vanish as classes separate: a trace of the curvature itself keeps it regular.
+    # Weights vanish as classes separate: a share of the curvature itself keeps it regular.
     diagonal = np.einsum("kii->ki", square)
     diagonal += _RIDGE * diagonal.max(axis=1, keepdims=True) + np.finfo(float).tiny
-    right = gradient.transpose(0, 2, 1).reshape(k, n_free * c, 1)
-    step = np.linalg.solve(square, right).astype(np.float64, copy=False)
-    return step.reshape(k, n_free, c).transpose(0, 2, 1)
+    step = np.linalg.solve(square, gradient.reshape(k, n_free * c, 1))
+    return step.astype(np.float64, copy=False).reshape(k, n_free, c)

@@ -124,18 +124,23 @@ def _try(params: ModelParams, shape: TrialShape, before_nbytes: int) -> Trial:
 
 def _criterion_seconds(learner: EstimatorLearner, shape: TrialShape, block: Block) -> float:
     """Return the seconds of one criterion among as many as take a while, each size as likely."""
-    rows, features = np.arange(shape.n_rows, dtype=np.int32), np.arange(shape.n_columns)
-    criterion, count, seconds = Criterion(shape.criterion), 1, 0.0
+    count, seconds = 1, _seconds_of_criteria(learner, shape, block, 1)
     while seconds < _LONG_ENOUGH and count < _MOST_SETS:
         count *= 2
-        sizes = 1 + np.arange(count) % shape.n_columns
-        places = np.concatenate([features[:size] for size in sizes]).astype(np.int32)
-        split = RowSplit(rows, rows[:0])
-        parts = Candidates(places, np.cumsum([0, *sizes]), (split,), criterion)
-        begun = time.monotonic()
-        _fit(learner, shape, shape.n_columns, block, parts)
-        seconds = time.monotonic() - begun
+        seconds = _seconds_of_criteria(learner, shape, block, count)
     return seconds / count
+
+
+def _seconds_of_criteria(
+    learner: EstimatorLearner, shape: TrialShape, block: Block, count: int
+) -> float:
+    rows, sizes = np.arange(shape.n_rows, dtype=np.int32), 1 + np.arange(count) % shape.n_columns
+    places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
+    split, criterion = RowSplit(rows, rows[:0]), Criterion(shape.criterion)
+    parts = Candidates(places, np.cumsum([0, *sizes]), (split,), criterion)
+    begun = time.monotonic()
+    _fit(learner, shape, shape.n_columns, block, parts)
+    return time.monotonic() - begun
 
 
 def _fit(

@@ -208,10 +208,10 @@ def test_separated_classes_have_deviance_zero_and_fewer_columns_win():
     each = log(50) + log(400)
     assert found[:3].tolist() == pytest.approx([2 * each, each, 2 * each], abs=1e-9)
     assert found[0] == found[2]
-    partly = np.column_stack([np.ones(50), np.where(y == 1, 1.0, x[:, 0] > 0)])[None]
-    n = int((partly[0, :, 1] == 1).sum())  # among these 25 of class 1, none among the others
+    partly = np.stack([np.ones(50), np.where(y == 1, 1.0, x[:, 0] > 0)])[None]
+    n = int((partly[0, 1] == 1).sum())  # among these 25 of class 1, none among the others
     bound = -2 * (25 * log(25 / n) + (n - 25) * log(1 - 25 / n))
-    assert deviances(partly, np.eye(2)[y])[0] == pytest.approx(bound, abs=1e-6)
+    assert deviances(partly, np.eye(2)[:, y])[0] == pytest.approx(bound, abs=1e-6)
 
 
 def test_a_perfect_line_is_finite_and_fewer_columns_win():
