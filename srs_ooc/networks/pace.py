@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.durations import describe_seconds
+from srs_ooc.base.durations import LONG_SECONDS, describe_seconds
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.sizes import counted
 from srs_ooc.networks.desks import TargetDesk
@@ -27,8 +27,6 @@ TRIAL_SECONDS = 1.0
 """About how long a plan measures."""
 QUICK_SECONDS = 0.3
 """About how long a network measures before it begins."""
-LONG_SECONDS = 3600.0
-"""From here on what would be shorter is said with the time."""
 MOST_TRIED = 256
 """Targets that are tried at most, over again if there is time left."""
 FEW_TREES = 16

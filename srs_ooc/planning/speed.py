@@ -2,13 +2,16 @@
 
 import gc
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 
 import numpy as np
 
+from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.base.sizes import ceil_div
+from srs_ooc.learners.base import Columns
 from srs_ooc.learners.model_params import DEFAULT_FOLDS
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.planning.memory import MemoryPlan
@@ -19,6 +22,7 @@ from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.base_models import fits_of
 from srs_ooc.runs.spec.reading import LONG_READ_NBYTES
+from srs_ooc.samplers.method import Fits
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
@@ -32,6 +36,10 @@ READ_SECONDS = 5e-7
 """Published allowance for one read of a store that is not mapped, from a warm page cache."""
 BOOKKEEPING_SECONDS = 7e-8
 """Published allowance for drawing, tallying and judging one feature, in one thread."""
+ITERATION_SECONDS = 5e-4
+"""Published allowance for an iteration of the fewest features, in one thread."""
+JUDGED_CANDIDATES, JUDGED_SPLITS = 32, 5
+"""Made-up candidates that are judged together, and the folds of each."""
 COLD_READS_PER_SECOND = 30_000
 """Published allowance for random reads from a cold solid-state disk."""
 COLD_NBYTES_PER_SECOND = 5e8
@@ -145,24 +153,24 @@ def estimated_speed(
     n_columns = spec.n_columns
     n_rows = min(shape.n_rows, max(64, n_cells // 64))
     n_probed = min(n_columns, max(64, n_cells // n_rows))
-    growing = _seconds_of_a_tree(subject, n_rows, n_probed, seconds)
+    judges = spec.method.judges_candidates
+    timed = _seconds_of_candidates if judges else _seconds_of_a_tree
+    growing = timed(subject, n_rows, n_probed, seconds)
     # Where K < q a node looks at K candidates, however many columns there are.
     n_looked_at = spec.learner.max_features
     if n_looked_at == spec.subspace_size:
         n_looked_at = n_columns
-    growing *= max(1.0, n_looked_at / n_probed)
+    growing *= 1.0 if judges else max(1.0, n_looked_at / n_probed)
     growing *= shape.n_rows / n_rows * (log(shape.n_rows) / log(n_rows))  # rows times levels
     growing *= spec.learner.trees_per_subspace
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
     if not memory.mapped:
         paging += READ_SECONDS * n_reads(spec)
-    bookkeeping = BOOKKEEPING_SECONDS * n_columns
-    scaled = n_looked_at > n_probed or n_rows < shape.n_rows
+    bookkeeping = ITERATION_SECONDS + BOOKKEEPING_SECONDS * n_columns
     return Speed(
         max(bookkeeping, (growing + paging + bookkeeping) / memory.n_workers),
         False,
-        f"trees on {n_rows:,} rows of {n_probed:,} made-up columns"
-        + (f", scaled to {shape.n_rows:,} of {n_looked_at:,}" if scaled else "")
+        _trees_on(subject, n_rows, n_probed, n_looked_at)
         + f"; published rates for paging and bookkeeping; workers: {memory.n_workers}",
     )
 
@@ -174,7 +182,7 @@ def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
     if spec.method.judges_candidates:
-        n_models = fits_of(spec, subject.shape.n_candidates).n_models
+        n_models = _fits(subject).n_models
         seconds *= n_models
         how += f", times {n_models:,.0f} models an iteration, the most there can be"
     return Speed(
@@ -197,17 +205,81 @@ def _made_up_response(subject: Subject, n_rows: int) -> Response:
 
 def _seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
     """Return the mean seconds of a tree on random codes and labels."""
-    shape, spec = subject.shape, subject.spec
-    rows = TrainingRows.of(_made_up_response(subject, n_rows), spec.learner.impurity)
-    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
-    block = Block(n_columns, n_rows, shape.code_nbytes, tiled=learner.tiled)
+    spec = subject.spec
+    learner = TreeLearner(_made_up_rows(subject, n_rows), spec.limits, spec.subspace_size)
+    block = _made_up_block(subject, n_rows, n_columns, tiled=learner.tiled)
+    features = np.arange(n_columns, dtype=np.uint32)
+    return _mean_seconds(lambda number: learner.grow(block, features, number), seconds)
+
+
+def _trees_on(subject: Subject, n_rows: int, n_probed: int, n_looked_at: int) -> str:
+    """Say what was grown on what."""
+    all_rows = subject.shape.n_rows
+    if subject.spec.method.judges_candidates:
+        n_models, most = _fits(subject).n_models, _fits(subject).n_columns
+        scaled = "" if n_rows == all_rows else f", scaled to {all_rows:,} rows"
+        return (
+            f"trees on {n_rows:,} rows of up to {most:,} made-up columns, times {n_models:,.0f} an "
+            f"iteration, the most there can be{scaled}"
+        )
+    scaled = f", scaled to {all_rows:,} of {n_looked_at:,}"
+    is_scaled = n_looked_at > n_probed or n_rows < all_rows
+    return f"trees on {n_rows:,} rows of {n_probed:,} made-up columns{scaled if is_scaled else ''}"
+
+
+def _fits(subject: Subject) -> Fits:
+    return fits_of(subject.spec, subject.shape.n_candidates)
+
+
+def _seconds_of_candidates(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
+    """Return the seconds of the models of an iteration that judges candidates.
+
+    They are of all sizes up to the largest. How many are given up early depends on the table:
+    hardly any of these few are.
+    """
+    spec, fits = subject.spec, _fits(subject)
+    rows = _made_up_rows(subject, n_rows)
+    learner = TreeLearner(rows, spec.limits, spec.subspace_size, candidates=True)
+    most = min(fits.n_columns, n_columns)
+    n_columns = min(n_columns, JUDGED_CANDIDATES * most)  # about as many for each as there are
+    block = _made_up_block(subject, n_rows, n_columns, tiled=learner.tiled)
+    sizes = 1 + np.arange(JUDGED_CANDIDATES) * most // JUDGED_CANDIDATES
+    places = [i * (n_columns - size) // JUDGED_CANDIDATES + np.arange(size)
+              for i, size in enumerate(sizes.tolist())]  # fmt: skip
+    every = np.arange(n_rows, dtype=np.int32)
+    splits = tuple(
+        RowSplit(every[every % JUDGED_SPLITS != fold], every[every % JUDGED_SPLITS == fold])
+        for fold in range(JUDGED_SPLITS)
+    )
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    candidates = Candidates(np.concatenate(places).astype(np.int32), bounds, splits)
+    features = np.arange(n_columns, dtype=np.uint32)
+    subspace, columns = Subspace(features, candidates), Columns(features, features)
+    each = _mean_seconds(
+        lambda number: learner.fit(block, columns, Iteration(number, subspace, number)), seconds
+    )
+    return each * fits.n_models / (JUDGED_CANDIDATES * JUDGED_SPLITS)
+
+
+def _made_up_rows(subject: Subject, n_rows: int) -> TrainingRows:
+    response = _made_up_response(subject, n_rows)
+    return TrainingRows.of(response, subject.spec.learner.impurity)
+
+
+def _made_up_block(subject: Subject, n_rows: int, n_columns: int, *, tiled: bool) -> Block:
+    """Return a block of random codes."""
+    block = Block(n_columns, n_rows, subject.shape.code_nbytes, tiled=tiled)
     for start in range(0, len(block.codes), _PIECE):
         codes = block.codes[start : start + _PIECE]
         hashes = derive_array(start, np.arange(len(codes), dtype=np.uint32))
         codes[:] = scale_below(hashes, min(n_rows, 254))
-    features = np.arange(n_columns, dtype=np.uint32)
-    started, n_trees = time.monotonic(), 0
-    while n_trees == 0 or time.monotonic() - started < seconds:
-        learner.grow(block, features, n_trees)
-        n_trees += 1
-    return (time.monotonic() - started) / n_trees
+    return block
+
+
+def _mean_seconds(work: Callable[[int], object], seconds: float) -> float:
+    """Return the mean seconds of pieces of work, numbered from 0, done for about so long."""
+    started, n_done = time.monotonic(), 0
+    while n_done == 0 or time.monotonic() - started < seconds:
+        work(n_done)
+        n_done += 1
+    return (time.monotonic() - started) / n_done
