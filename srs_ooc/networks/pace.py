@@ -31,6 +31,8 @@ MOST_TRIED = 256
 """Targets that are tried at most, over again if there is time left."""
 FEW_TREES = 16
 _GROWTH = 4
+_ENOUGH = 5
+"""Networks that take no longer than the trial are measured for one in so many of their seconds."""
 Target = tuple[int, NDArray[np.float64]]
 
 
@@ -155,7 +157,8 @@ class _Trees:
         n_trees, found = 1, [first]
         while True:
             left = seconds - (perf_counter() - begun)
-            is_short = found[-1] * most / n_trees * n_batches < seconds
+            whole = found[-1] * most / n_trees * n_batches
+            is_short = whole < min(seconds, _ENOUGH * (seconds - left))
             if n_trees > min(1, most - 1) and (left <= found[-1] or is_short):
                 break
             if n_trees < most and (n_trees == 1 or found[-1] * _GROWTH < left):
