@@ -203,9 +203,10 @@ class Budget:
         parts = ", ".join(f"{lease.purpose} {lease.n_bytes / MB:.1f}" for lease in self.leases)
         needed = self.needed_nbytes
         most = max(needed, self.leases[0].n_bytes + self.other_nbytes)
+        more = f" at first ({parts}), and {ceil_div(most, MB)} MB later"
         raise BudgetError(
-            f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, "
-            f"which needs {ceil_div(needed, MB)} MB ({parts}). The smallest cap that works, "
-            f"{NAMED_NBYTES // MB} MB for differences between starts included, is "
+            f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the work, which needs "
+            f"{ceil_div(needed, MB)} MB{more if most > needed else f' ({parts})'}. The smallest "
+            f"cap that works, {NAMED_NBYTES // MB} MB for differences between starts included, is "
             f"--memory-mb {cap_to_name(most)}."
         )

@@ -1,6 +1,8 @@
 """Durations as people read them."""
 
 _UNITS = (("years", 365.25 * 86400), ("days", 86400.0), ("h", 3600.0), ("min", 60.0))
+LONG_SECONDS = 3600.0
+"""From here on what work will take is said before it begins, with what there is to be done."""
 _FEWEST = 2
 """Of a unit there are at least so many, or the next smaller one is taken."""
 

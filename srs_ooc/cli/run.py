@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
+from srs_ooc.base.durations import LONG_SECONDS, describe_seconds
 from srs_ooc.base.places import Place, Url
 from srs_ooc.base.sizes import counted
 from srs_ooc.cli.cluster import with_cluster
@@ -113,14 +114,8 @@ def run_command(
     run = asked_run_path(opened.place, out, fresh=fresh)
     is_new = not run.exists()
     ledger = open_or_create(opened, run, request, planned_run)
-    if is_new and iterations is None:
-        planned = ledger.meta("planned")
-        say(
-            f"--iterations not given: {planned['iterations']:,} ({planned['reason']}). "
-            "`srs-ooc plan` says more; `srs-ooc resume RUN --iterations TOTAL` goes on.",
-            err=True,
-        )
     if is_new:
+        _say_planned(ledger, iterations)
         _say_notes(ledger, opened, is_given=identity.get("draw_block") is not None)
         if fresh or isinstance(opened.place, Url):
             say(f"a run of its own: {run}", err=True)
@@ -156,6 +151,25 @@ def resume_command(
         cluster=cluster,
     )
     _work(ledger, find_store(ledger, cache=cache), request, shows)
+
+
+def _say_planned(ledger: Ledger, iterations: int | None) -> None:
+    """Say how many iterations a new run has, and where it is long, about how long they take."""
+    planned = ledger.meta("planned")
+    if iterations is None:
+        say(
+            f"--iterations not given: {planned['iterations']:,} ({planned['reason']}). "
+            "`srs-ooc plan` says more; `srs-ooc resume RUN --iterations TOTAL` goes on.",
+            err=True,
+        )
+    seconds = (iterations or planned["iterations"]) * planned["seconds_per_iteration"]
+    if seconds >= LONG_SECONDS:
+        say(
+            f"about {describe_seconds(seconds)} by a quick ESTIMATE, from made-up columns; "
+            "`srs-ooc plan STORE` with the same options measures. What is done is kept: Ctrl-C "
+            "ends it.",
+            err=True,
+        )
 
 
 def _say_notes(ledger: Ledger, store: Store, *, is_given: bool) -> None:

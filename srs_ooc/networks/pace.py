@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.durations import describe_seconds
+from srs_ooc.base.durations import LONG_SECONDS, describe_seconds
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.sizes import counted
 from srs_ooc.networks.desks import TargetDesk
@@ -27,12 +27,12 @@ TRIAL_SECONDS = 1.0
 """About how long a plan measures."""
 QUICK_SECONDS = 0.3
 """About how long a network measures before it begins."""
-LONG_SECONDS = 3600.0
-"""From here on what would be shorter is said with the time."""
 MOST_TRIED = 256
 """Targets that are tried at most, over again if there is time left."""
 FEW_TREES = 16
 _GROWTH = 4
+_ENOUGH = 5
+"""Networks that take no longer than the trial are measured for one in so many of their seconds."""
 Target = tuple[int, NDArray[np.float64]]
 
 
@@ -157,7 +157,8 @@ class _Trees:
         n_trees, found = 1, [first]
         while True:
             left = seconds - (perf_counter() - begun)
-            is_short = found[-1] * most / n_trees * n_batches < seconds
+            whole = found[-1] * most / n_trees * n_batches
+            is_short = whole < min(seconds, _ENOUGH * (seconds - left))
             if n_trees > min(1, most - 1) and (left <= found[-1] or is_short):
                 break
             if n_trees < most and (n_trees == 1 or found[-1] * _GROWTH < left):

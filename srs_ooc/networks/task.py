@@ -106,8 +106,10 @@ def task_of(store: Store, request: NetworkRequest) -> NetworkTask:
     sizes = named.n_regulators(store), named.n_targets(store)
     orders = None if request.cluster is None else request.cluster.orders_nbytes
     own, cap_nbytes = request.params.own, request.memory_mb * MB
+    requests = Lease("requests under way", store.reading_nbytes)
     working = work_leases(store.manifest, *sizes, own, n_rows, n_values, orders)
-    check_stages(cap_nbytes, [reading, working])
+    stages = [reading, [requests, *working] if store.reading_nbytes else working]
+    check_stages(cap_nbytes, stages)
     spare = Budget.of(cap_nbytes, reading).free_nbytes
     rows = resolve(store, files, spare).rows
     genes = find_genes(store, named, spare)
@@ -124,8 +126,7 @@ def task_of(store: Store, request: NetworkRequest) -> NetworkTask:
         store.reading_nbytes,
         orders,
     )
-    requests = Lease("requests under way", store.reading_nbytes)
-    smallest = smallest_cap([reading, [requests, *working]])
+    smallest = smallest_cap(stages)
     return NetworkTask(store, request, rows, genes, n_values, granted, smallest)
 
 

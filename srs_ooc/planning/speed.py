@@ -5,23 +5,16 @@ import time
 from dataclasses import dataclass
 from math import log
 
-import numpy as np
-
-from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.base.sizes import ceil_div
 from srs_ooc.learners.model_params import DEFAULT_FOLDS
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.planning.made_up import fits, seconds_of_a_tree, seconds_of_candidates
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.memory import trial_of
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.spec.base_models import fits_of
 from srs_ooc.runs.spec.reading import LONG_READ_NBYTES
-from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
 
 PROBE_SECONDS = 0.3
 LONGEST_SECONDS = 1.0
@@ -34,6 +27,8 @@ READ_SECONDS = 5e-7
 """Published allowance for one read of a store that is not mapped, from a warm page cache."""
 BOOKKEEPING_SECONDS = 7e-8
 """Published allowance for drawing, tallying and judging one feature, in one thread."""
+ITERATION_SECONDS = 5e-4
+"""Published allowance for an iteration of the fewest features, in one thread."""
 COLD_READS_PER_SECOND = 30_000
 """Published allowance for random reads from a cold solid-state disk."""
 COLD_NBYTES_PER_SECOND = 5e8
@@ -42,7 +37,6 @@ REQUESTS_PER_SECOND = 500
 """Published allowance for range requests to a server: 16 at a time, of 32 ms each."""
 REQUEST_NBYTES_PER_SECOND = 6e7
 """Published allowance for the bytes they bring."""
-_PIECE = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -97,10 +91,10 @@ def measured_speed(subject: Subject) -> Speed:
     del resources
     gc.collect()  # an engine and its speculation refer to each other; their arrays must go now
     how, each = f"{n_timed} real iterations of this run on the store", seconds / n_timed
-    fits = fits_of(subject.spec, subject.shape.n_candidates)
-    if fits.n_criteria:  # the first iterations judge; others fit what was chosen
+    asked = fits(subject)
+    if asked.n_criteria:  # the first iterations judge; others fit what was chosen
         fitting = trial_of(subject.spec, subject.shape).seconds / DEFAULT_FOLDS / n_workers
-        each += fits.n_models * (fitting - each)
+        each += asked.n_models * (fitting - each)
         how += ", and its model on one made-up subspace"
     return Speed(each, True, how)
 
@@ -113,7 +107,7 @@ def is_measurable(subject: Subject) -> bool:
     spec = subject.spec
     if spec.model.is_tree or not spec.method.judges_candidates:
         return True
-    n_criteria = fits_of(spec, subject.shape.n_candidates).n_criteria
+    n_criteria = fits(subject).n_criteria
     if not n_criteria:
         return False
     return n_criteria * trial_of(spec, subject.shape).criterion_seconds < LONGEST_SECONDS
@@ -168,24 +162,24 @@ def estimated_speed(
     n_columns = spec.n_columns
     n_rows = min(shape.n_rows, max(64, n_cells // 64))
     n_probed = min(n_columns, max(64, n_cells // n_rows))
-    growing = _seconds_of_a_tree(subject, n_rows, n_probed, seconds)
+    judges = spec.method.judges_candidates
+    timed = seconds_of_candidates if judges else seconds_of_a_tree
+    growing = timed(subject, n_rows, n_probed, seconds)
     # Where K < q a node looks at K candidates, however many columns there are.
     n_looked_at = spec.learner.max_features
     if n_looked_at == spec.subspace_size:
         n_looked_at = n_columns
-    growing *= max(1.0, n_looked_at / n_probed)
+    growing *= 1.0 if judges else max(1.0, n_looked_at / n_probed)
     growing *= shape.n_rows / n_rows * (log(shape.n_rows) / log(n_rows))  # rows times levels
     growing *= spec.learner.trees_per_subspace
     paging = n_columns * shape.n_rows * shape.code_nbytes / PAGING_NBYTES_PER_SECOND
     if not memory.mapped:
         paging += READ_SECONDS * n_reads(spec)
-    bookkeeping = BOOKKEEPING_SECONDS * n_columns
-    scaled = n_looked_at > n_probed or n_rows < shape.n_rows
+    bookkeeping = ITERATION_SECONDS + BOOKKEEPING_SECONDS * n_columns
     return Speed(
         max(bookkeeping, (growing + paging + bookkeeping) / memory.n_workers),
         False,
-        f"trees on {n_rows:,} rows of {n_probed:,} made-up columns"
-        + (f", scaled to {shape.n_rows:,} of {n_looked_at:,}" if scaled else "")
+        _trees_on(subject, n_rows, n_probed, n_looked_at)
         + f"; published rates for paging and bookkeeping; workers: {memory.n_workers}",
     )
 
@@ -196,14 +190,14 @@ def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
     seconds, how = trial_of(spec, subject.shape).seconds, "made-up subspace"
     if spec.model.model_folds is None:
         seconds /= DEFAULT_FOLDS  # one model for a subspace
-    fits = fits_of(spec, subject.shape.n_candidates)
-    if fits.n_criteria:
-        seconds *= fits.n_models
-        seconds += fits.n_criteria * trial_of(spec, subject.shape).criterion_seconds
-        how += f", and {fits.n_criteria:,.0f} subspaces an iteration by its criterion"
+    asked = fits(subject)
+    if asked.n_criteria:
+        seconds *= asked.n_models
+        seconds += asked.n_criteria * trial_of(spec, subject.shape).criterion_seconds
+        how += f", and {asked.n_criteria:,.0f} subspaces an iteration by its criterion"
     elif spec.method.judges_candidates:
-        seconds *= fits.n_models
-        how += f", times {fits.n_models:,.0f} models an iteration, the most there can be"
+        seconds *= asked.n_models
+        how += f", times {asked.n_models:,.0f} models an iteration, the most there can be"
     return Speed(
         seconds / memory.n_workers,
         False,
@@ -211,30 +205,16 @@ def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
     )
 
 
-def _made_up_response(subject: Subject, n_rows: int) -> Response:
-    """Return classes in the proportions of the subject's, or targets all different."""
-    shape = subject.shape
-    places = np.arange(n_rows) * (shape.n_rows / n_rows)
-    weights = np.ones(n_rows)
-    if shape.is_regression:
-        return Response.targets(places, weights if shape.n_channels > 1 else None)
-    labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
-    return Response.classes(labels, shape.n_classes, weights if shape.n_channels else None)
-
-
-def _seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
-    """Return the mean seconds of a tree on random codes and labels."""
-    shape, spec = subject.shape, subject.spec
-    rows = TrainingRows.of(_made_up_response(subject, n_rows), spec.learner.impurity)
-    learner = TreeLearner(rows, spec.limits, spec.subspace_size)
-    block = Block(n_columns, n_rows, shape.code_nbytes, tiled=learner.tiled)
-    for start in range(0, len(block.codes), _PIECE):
-        codes = block.codes[start : start + _PIECE]
-        hashes = derive_array(start, np.arange(len(codes), dtype=np.uint32))
-        codes[:] = scale_below(hashes, min(n_rows, 254))
-    features = np.arange(n_columns, dtype=np.uint32)
-    started, n_trees = time.monotonic(), 0
-    while n_trees == 0 or time.monotonic() - started < seconds:
-        learner.grow(block, features, n_trees)
-        n_trees += 1
-    return (time.monotonic() - started) / n_trees
+def _trees_on(subject: Subject, n_rows: int, n_probed: int, n_looked_at: int) -> str:
+    """Say what was grown on what."""
+    all_rows = subject.shape.n_rows
+    if subject.spec.method.judges_candidates:
+        n_models, most = fits(subject).n_models, fits(subject).n_columns
+        scaled = "" if n_rows == all_rows else f", scaled to {all_rows:,} rows"
+        return (
+            f"trees on {n_rows:,} rows of up to {most:,} made-up columns, times {n_models:,.0f} an "
+            f"iteration, the most there can be{scaled}"
+        )
+    scaled = f", scaled to {all_rows:,} of {n_looked_at:,}"
+    is_scaled = n_looked_at > n_probed or n_rows < all_rows
+    return f"trees on {n_rows:,} rows of {n_probed:,} made-up columns{scaled if is_scaled else ''}"

@@ -102,18 +102,20 @@ def check_stages(cap_nbytes: int, stages: list[list[Lease]]) -> None:
     Raises
     ------
     BudgetError
-        If it cannot; the cap that is named holds all of them.
+        If it cannot, with all that the largest of them needs.
     """
-    needed = [sum(lease.n_bytes for lease in stage) for stage in stages]
-    for stage in stages:
-        budget = Budget(cap_nbytes, other_nbytes=max(needed))
-        budget.leases += stage
-        budget.check()
+    Budget.of(cap_nbytes, largest_stage(stages)).check()
+
+
+def largest_stage(stages: list[list[Lease]]) -> list[Lease]:
+    """Return the stage that needs the most, which a refusal is about."""
+    return max(stages, key=lambda stage: sum(lease.n_bytes for lease in stage))
 
 
 def smallest_cap(stages: list[list[Lease]]) -> int:
     """Return the smallest cap, in MB, that holds each of some stages, which follow each other."""
-    return cap_to_name(process_nbytes() + max(sum(x.n_bytes for x in stage) for stage in stages))
+    leases = largest_stage(stages)
+    return cap_to_name(process_nbytes() + sum(lease.n_bytes for lease in leases))
 
 
 def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:

@@ -1,17 +1,20 @@
 """Plans: memory by the run's own formulas, T from the table alone, and what is advised."""
 
+import re
 from dataclasses import replace
 
 import pytest
+from click.testing import CliRunner
 from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.sizes import MB
+from srs_ooc.cli import cli
 from srs_ooc.paper_theory.settings import Setting
 from srs_ooc.paper_theory.times import expected_time
-from srs_ooc.planning import speed
+from srs_ooc.planning import made_up, speed
 from srs_ooc.planning.degrees import degree_times
 from srs_ooc.planning.iterations import MAX_ITERATIONS, MIN_ITERATIONS, recommended_iterations
 from srs_ooc.planning.memory import memory_plan
@@ -222,3 +225,28 @@ def test_the_values_are_json_ready():
     values = json.loads(json.dumps(plan_values(make_plan(subject(), Options()))))
     assert values["iterations"] == int(values["advice"][0]["value"])
     assert sum(lease["mb"] for lease in values["leases"]) + values["free_mb"] == pytest.approx(1000)
+
+
+def test_an_iteration_that_judges_candidates_is_timed_by_them(monkeypatch):
+    judged = []
+
+    def second(work, _):
+        judged.append(work(0))
+        return 1.0
+
+    monkeypatch.setattr(speed, "_mean_seconds", second)
+    planned = subject(n_features=500, method="rase", judge="none", candidates=40, max_size=6)
+    found = speed.estimated_speed(planned, memory_plan(planned))
+    assert len(judged[0].losses) == made_up.JUDGED_CANDIDATES
+    n_models = planned.spec.method.fits(planned.spec.sampler, 500, planned.spec.subspace_size)
+    of_all = n_models.n_models / (made_up.JUDGED_CANDIDATES * made_up.JUDGED_SPLITS)
+    assert found.seconds == pytest.approx(of_all, rel=0.05)
+    assert "an iteration, the most there can be" in found.how
+
+
+@pytest.mark.parametrize(("iterations", "is_said"), [(10**9, True), (10, False)])
+def test_a_run_that_will_take_long_says_so_as_it_begins(tmp_path, monkeypatch, iterations, is_said):
+    store = make_store(tmp_path / "t.zarr", *noise_table(40, 30))
+    monkeypatch.setattr("srs_ooc.cli.run._work", lambda *_: None)
+    said = CliRunner().invoke(cli, ["run", str(store), "--iterations", str(iterations)]).output
+    assert bool(re.search(r"about [\d.,]+ (h|days|years) by a quick ESTIMATE", said)) == is_said

@@ -1,9 +1,16 @@
 """Law 10: the peak of the whole process stays under the cap, measured from outside."""
 
+import re
+
 import numpy as np
 import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
 from stores import make_store
+
+from srs_ooc.base.budget import Budget, Lease
+from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.sizes import MB
+from srs_ooc.runs.memory import check_stages, smallest_cap
 
 SHAPES = {  # rows, features, options
     "wide": (40, 200_000, ("--judge", "probe", "--q", 2000, "--iterations", 60)),
@@ -168,3 +175,27 @@ def test_memory_grows_by_at_most_32_bytes_a_feature(stores, tmp_path):
             peaks[n_features] = 1024 * peak_kb("run", store, "--out", run, *options, *more)
         mapped_nbytes = 20 * few  # the smaller store fits the cap and is mapped
         assert peaks[many] - peaks[few] + mapped_nbytes < 32 * (many - few)
+
+
+@pytest.mark.parametrize("sizes", [(5, 90), (90, 5), (200, 90)])
+def test_a_refusal_has_the_numbers_of_the_stage_that_needs_most(sizes):
+    stages = [[Lease("some", MB), Lease(f"stage {n}", n * MB)] for n in sizes]
+    with pytest.raises(BudgetError) as refused:
+        check_stages(60 * MB, stages)
+    said = str(refused.value)
+    needed = int(re.search(r"which needs (\d+) MB \(", said)[1])
+    parts = [float(x) for x in re.findall(r" (\d+\.\d)[,)]", said)]
+    assert f"stage {max(sizes)} {max(sizes)}.0" in said
+    assert needed == pytest.approx(sum(parts), abs=1.0)
+    smallest = int(said.rsplit("--memory-mb ", 1)[1].rstrip("."))
+    assert smallest == smallest_cap(stages) == pytest.approx(needed + 4, abs=1)
+    check_stages(smallest * MB, stages)
+
+
+def test_a_refusal_says_what_is_needed_later_where_that_is_more():
+    budget = Budget(60 * MB, 56 * MB, other_nbytes=100 * MB)
+    budget.grant("now", 10 * MB)
+    with pytest.raises(
+        BudgetError, match=r"needs 66 MB at first \(.*\), and 156 MB later.* 160\.$"
+    ):
+        budget.check()
