@@ -234,7 +234,7 @@ def test_an_iteration_that_judges_candidates_is_timed_by_them(monkeypatch):
         judged.append(work(0))
         return 1.0
 
-    monkeypatch.setattr(speed, "_mean_seconds", second)
+    monkeypatch.setattr(made_up, "_mean_seconds", second)
     planned = subject(n_features=500, method="rase", judge="none", candidates=40, max_size=6)
     found = speed.estimated_speed(planned, memory_plan(planned))
     assert len(judged[0].losses) == made_up.JUDGED_CANDIDATES
