@@ -7,7 +7,11 @@ def test_the_last_ones_made_are_kept_and_others_made_again():
     recent, made = Recent(2), []
 
     def get(key):
-        return recent.get(key, lambda: made.append(key) or [key])
+        def make():
+            made.append(key)
+            return [key]
+
+        return recent.get(key, make)
 
     first = get("a")
     assert get("a") is first
