@@ -24,7 +24,7 @@ class NeighbourRatio:
     def __init__(self, table: NDArray[np.float64], labels: NDArray[np.integer], sets: Sets) -> None:
         self._own: list[NDArray[np.float64]] = [table[:, labels == k] for k in (0, 1)]
         self._shares = [rows.shape[1] / table.shape[1] for rows in self._own]
-        self._n_rows = table.shape[1]
+        self._n_rows: int = table.shape[1]
         self._penalty = ratio_penalty(self._n_rows)
         self._products = Products(table, sets)
         self.largest = self._n_rows - 2 if min(rows.shape[1] for rows in self._own) > 1 else 0

@@ -342,9 +342,14 @@ def test_the_model_is_part_of_the_identity_and_predicts_nothing_afterwards(check
         ranked(checkerboard, trees, model="knn", iterations=5)
 
 
-def test_a_cap_too_small_for_a_candidate_is_refused(checkerboard, tmp_path):
-    with pytest.raises(BudgetError, match="memory_mb="):
-        ranked(checkerboard, tmp_path / "x.run", **RIC, memory_mb=1)
+def test_a_cap_too_small_for_a_candidate_is_refused_with_the_smallest_that_works(
+    checkerboard, tmp_path
+):
+    given = RIC | {"max_size": 12, "models": 2, "rounds": 2}
+    with pytest.raises(BudgetError, match="a block of 12 columns") as caught:
+        ranked(checkerboard, tmp_path / "x.run", **given, memory_mb=1)
+    cap = int(str(caught.value).rpartition("memory_mb=")[2].rstrip(". "))
+    assert ranked(checkerboard, tmp_path / "x.run", **given, memory_mb=cap)
 
 
 def test_a_cap_too_small_is_refused_with_the_smallest_that_works(
