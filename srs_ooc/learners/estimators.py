@@ -114,7 +114,8 @@ class EstimatorLearner:
     ) -> Outcome:
         model, rest = self._fitted(table, split.fitted, split.predicted, key)
         said = model.predict(rest)
-        loss = float(self.target.losses(said, split.predicted).mean())
+        losses = self.target.losses(said, split.predicted)
+        loss = float(losses.mean()) if len(losses) > 0 else 0.0
         return Outcome(
             features,
             np.zeros(len(features), np.int64),

@@ -122,7 +122,7 @@ class FittedModel:
 
     def predict(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return class shares, or one number, of each row; float64 (n_held, n_classes)."""
-        if self._estimator is None:
+        if self._estimator is None or len(columns) == 0:  # which libraries refuse
             return self._target.constant(self._fitted, len(columns))
         try:
             with unchecked():

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.learners.gaussian_criteria import ratio_penalty
-from srs_ooc.learners.moments import LEAST_CELLS, Places, Sets
+from srs_ooc.learners.moments import LEAST_CELLS, SINGULAR, Places, Products, Sets, eliminated
 
 
 class NeighbourRatio:
@@ -24,16 +24,23 @@ class NeighbourRatio:
     def __init__(self, table: NDArray[np.float64], labels: NDArray[np.integer], sets: Sets) -> None:
         self._own: list[NDArray[np.float64]] = [table[:, labels == k] for k in (0, 1)]
         self._shares = [rows.shape[1] / table.shape[1] for rows in self._own]
-        self._penalty = ratio_penalty(table.shape[1])
-        self.largest = table.shape[0] if min(rows.shape[1] for rows in self._own) > 1 else 0
+        self._n_rows: int = table.shape[1]
+        self._penalty = ratio_penalty(self._n_rows)
+        self._products = Products(table, sets)
+        self.largest = self._n_rows - 2 if min(rows.shape[1] for rows in self._own) > 1 else 0
 
     def n_cells(self, size: int) -> int:
-        """Return the numbers of a set's columns; one set is looked at at a time."""
-        return size
+        """Return the numbers of the largest table that a set of so many columns takes."""
+        return self._n_rows * (size + 1)
 
     def __call__(self, places: Places) -> NDArray[np.float64]:
         """Return the criterion of k sets; float64 (k,)."""
-        return np.array([self._of(own) for own in places])
+        # The estimate counts columns: one that adds no distance of its own would add divergence.
+        pivots, _ = eliminated(self._products.of(places), np.zeros(places.shape), 0.0)
+        found = np.full(len(places), np.inf)
+        for i in np.flatnonzero((pivots > SINGULAR).all(axis=1)).tolist():
+            found[i] = self._of(places[i])
+        return found
 
     def _of(self, columns: NDArray[np.integer]) -> float:
         rows = [np.ascontiguousarray(own[columns].T) for own in self._own]

@@ -149,6 +149,10 @@ class Fits:
     n_criteria: float = 0.0
 
 
+def _one_feature(_: Params) -> int:
+    return 1
+
+
 def _held_out_loss(_: Params) -> str:
     return ""
 
@@ -181,6 +185,9 @@ class Method:
     default_subspace : callable or None
         ``default_subspace(params, n_candidates)``: q where it is not given, unless the cap holds
         less; None for 5% of the features.
+    least_subspace : callable
+        ``least_subspace(params)``: the least q with which the method works; a cap that cannot hold
+        it is refused with the one that can.
     check : callable
         ``check(params, n_rows, n_candidates, subspace_size)`` raises ``UsageError`` if the method
         cannot work on such a table with such a q.
@@ -221,6 +228,7 @@ class Method:
     score: Callable[[Any, ScoreGround], ColumnScore | None] | None = None
     state_nbytes: Callable[[Any, int, int], int] = _no_state
     default_subspace: Callable[[Any, int], int] | None = None
+    least_subspace: Callable[[Any], int] = _one_feature
     check: Callable[[Any, int, int, int], None] = _fits
     splits_rows: bool = False
     ensemble: Callable[[Any, Mapping[str, Any]], Ensemble | None] | None = None

@@ -291,8 +291,9 @@ class ParametricRandomSubspace:
         self.phase, self.n_drawn = str(facts["phase"]), int(facts["drawn"])
         self._first, self._n_grown = int(facts["begun"]), int(facts["grown"])
         self.epoch, self._fold = int(facts["epoch"]), int(facts["fold"])
-        self.best_epoch = int(facts["best_epoch"])
-        if self.best_epoch:
+        # An older ledger has no deal; its objective was of all K T models, no bound for that of T.
+        if facts["best_epoch"] and ("deal" in facts or self.phase == FINAL):
+            self.best_epoch = int(facts["best_epoch"])
             self.best_objective = float(facts["best_objective"])
         self._adam.first_power = float(facts["first_power"])
         self._adam.second_power = float(facts["second_power"])

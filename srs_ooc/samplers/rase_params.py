@@ -249,6 +249,7 @@ RASE = Method(
     ranks_by=RandomSubspaceEnsemble.name,
     state_nbytes=RaseParams.state_nbytes,
     default_subspace=RaseParams.default_subspace,
+    least_subspace=lambda params: int(params.max_size),
     check=RaseParams.check,
     splits_rows=True,
     ensemble=_ensemble,

@@ -51,8 +51,13 @@ class Search:
 
 
 def batch_size(n_subspaces: int, largest: int, n_features: int, capacity: int) -> int:
-    """Return how many of so many subspaces, of at most ``largest`` features, fit an iteration."""
-    return n_subspaces if capacity >= n_features else min(n_subspaces, capacity // largest)
+    """Return how many of so many subspaces, of at most ``largest`` features, fit an iteration.
+
+    At least 1: a cap too small for one is refused elsewhere, with a number that this enters.
+    """
+    if capacity >= n_features:
+        return n_subspaces
+    return max(1, min(n_subspaces, capacity // largest))
 
 
 def eta(subspaces: list[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:

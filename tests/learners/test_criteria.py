@@ -174,7 +174,7 @@ def test_the_true_subspace_is_best():
     assert best(EBIC, "linear", x, line + rng.standard_normal(300), 1) == [0, 1]
 
 
-@pytest.mark.parametrize("model", ["lda", "qda", "linear"])
+@pytest.mark.parametrize("model", ["lda", "qda", "linear", "knn"])
 def test_what_cannot_be_computed_is_infinite(model):
     rng = np.random.default_rng(4)
     x, y = rng.standard_normal((24, 16)), np.arange(24) % 2

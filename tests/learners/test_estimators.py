@@ -134,6 +134,14 @@ def test_classes_absent_from_the_rows_fitted_on_get_no_share():
     assert one.predict(columns).tolist() == [[1, 0, 0]] * 4
 
 
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_model_asked_of_no_rows_predicts_none(regression):
+    target = Target(ROWS / 30.0, 1) if regression else Target(ROWS % 2, 2)
+    maker = EstimatorMaker("knn", {}, is_regression=regression)
+    fitted = FittedModel(maker, target, np.arange(30.0)[:, None], ROWS, 0)
+    assert fitted.predict(np.zeros((0, 1))).shape == (0, target.n_classes)
+
+
 @pytest.mark.parametrize(
     ("name", "params", "regression", "says"),
     [

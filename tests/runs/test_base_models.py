@@ -129,11 +129,12 @@ RIC = {name: value for name, value in RASE.items() if name != "folds"} | {
     "given",
     [
         {},
+        {"validation_share": "0"},
         {"model": "qda"},
         {"model": "knn", "candidates": 10},
         {"criterion": "ebic", "model": "linear", "ebic_gamma": "0.5"},
     ],
-    ids=["lda", "qda", "knn", "linear"],
+    ids=["lda", "none held out", "qda", "knn", "linear"],
 )
 def test_information_criteria_find_a_sum_on_any_number_of_threads_and_after_interruptions(
     slope, tmp_path, given
@@ -339,6 +340,16 @@ def test_the_model_is_part_of_the_identity_and_predicts_nothing_afterwards(check
     ranked(checkerboard, trees, model="tree", judge="probe", iterations=5)
     with pytest.raises(RunError, match="model tree"):
         ranked(checkerboard, trees, model="knn", iterations=5)
+
+
+def test_a_cap_too_small_for_a_candidate_is_refused_with_the_smallest_that_works(
+    checkerboard, tmp_path
+):
+    given = RIC | {"max_size": 12, "models": 2, "rounds": 2}
+    with pytest.raises(BudgetError, match="a block of 12 columns") as caught:
+        ranked(checkerboard, tmp_path / "x.run", **given, memory_mb=1)
+    cap = int(str(caught.value).rpartition("memory_mb=")[2].rstrip(". "))
+    assert ranked(checkerboard, tmp_path / "x.run", **given, memory_mb=cap)
 
 
 def test_a_cap_too_small_is_refused_with_the_smallest_that_works(

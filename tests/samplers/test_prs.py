@@ -93,6 +93,25 @@ def test_taken_up_after_any_step_it_ends_with_the_same_bits(regression):
         assert Copy(again).bits() == Copy(whole).bits()
 
 
+@pytest.mark.parametrize("phase", ["learning", FINAL])
+def test_the_objective_of_an_older_ledger_bounds_no_epoch_to_come(phase):
+    """It was of the models of all folds together: lower than that of as many as are kept."""
+    whole = sampler_of(n_epochs=6)
+    copy = next(
+        copy for copy in (Copy(whole) for _ in states(whole))
+        if copy.facts["phase"] == phase and copy.facts["epoch"] > 1
+    )  # fmt: skip
+    del copy.facts["deal"]
+    copy.facts["best_objective"] = -1.0
+    again = sampler_of(n_epochs=6)
+    again.restore(copy)
+    assert again.best_epoch == (copy.facts["best_epoch"] if phase == FINAL else 0)
+    for _ in states(again):
+        pass
+    assert (again.best_objective == -1.0) == (phase == FINAL)
+    assert again.best_epoch > 0
+
+
 def test_what_changed_since_a_commit_is_marked():
     """A ledger that writes only marked pages has the whole state."""
     sampler = sampler_of(n_epochs=3)

@@ -87,7 +87,9 @@ def settle(
         shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees
     )
     default = _default_size(method, sampler, judging, model, shape.n_candidates)
-    size = _settle_subspace(sizes["subspace_size"], shape, largest, default)
+    if sizes["subspace_size"] is None and largest < (least := method.least_subspace(sampler)):
+        largest, default = 0, least  # the budget refuses, with the numbers of the least
+    size = _settle_subspace(sizes["subspace_size"], shape.n_candidates, largest, default)
     sampler = _with_draw_block(sampler, given, shape, size if largest else None, cap_nbytes)
     if largest:
         method.check(sampler, shape.n_rows, shape.n_candidates, size)
@@ -264,13 +266,9 @@ def _default_subspace(_: Params, n_candidates: int) -> int:
     return max(ceil(n_candidates / 20), min(100, n_candidates))
 
 
-def _settle_subspace(
-    asked: str | int | None, shape: TrainingShape, largest: int, default: int
-) -> int:
-    p = shape.n_candidates
+def _settle_subspace(asked: str | int | None, p: int, largest: int, default: int) -> int:
     if asked is None:
-        # With a cap too small for anything the budget refuses, with its numbers.
-        return max(1, min(default, p, largest))
+        return min(default, p, largest or p)
     text = str(asked)
     if text == "max":
         return max(1, largest)
