@@ -21,6 +21,10 @@ class Recent(Generic[Key, Value]):
         self._most, self._lock = most, Lock()
         self._kept: dict[Key, Value] = {}
 
+    def __len__(self) -> int:
+        """Return how many values are kept."""
+        return len(self._kept)
+
     def get(self, key: Key, make: Callable[[], Value]) -> Value:
         """Return what was made for a key, or make it now; of two made at once one is kept."""
         found = self._kept.get(key)

@@ -22,3 +22,4 @@ def test_the_last_ones_made_are_kept_and_others_made_again():
     assert made == ["a", "b", "c"]
     assert get("a") is not first
     assert made == ["a", "b", "c", "a"]
+    assert len(recent) == 2
