@@ -92,17 +92,17 @@ class ParametricRandomSubspace:
             np.ones(n_pages(n_features), np.bool_) for _ in range(3)
         )
         self._penalty: float | NDArray[np.float64] = descent.sparsity
-        self._smoothness = smoothness
+        self._first_deal, self._smoothness = folds, smoothness
         self.phase, self.best_epoch, self.best_objective = GROWING, 0, np.inf
         self._first = self._n_grown = self.n_drawn = self.epoch = self._fold = 0
-        self._first_deal = folds
         self._begin_drawing(0)
 
     def _begin_drawing(self, deal: int) -> None:
         """Draw subsets by alpha, and deal the rows: what one deal alone teaches would fit it."""
+        self._deal = deal
         shape = self._descent.n_models, self._capacity, self.n_folds
         self._subsets = BernoulliSubsets(self.alpha, derive(self._key, self.n_drawn), *shape)
-        self._deal, self._folds = deal, self._first_deal.dealt(deal)
+        self._folds = self._first_deal.dealt(deal) if deal else self._first_deal
 
     @property
     def n_folds(self) -> int:
