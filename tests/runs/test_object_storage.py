@@ -1,15 +1,18 @@
-"""Real servers of object storage on the loopback address: S3's protocol and Azure's.
+"""Real servers of object storage on the loopback address: S3's protocol, Google's and Azure's.
 
-S3 is moto's server, of `pip install 'moto[server]'`; Azure's is Azurite, the command `azurite-blob`
-of `npm install azurite`, with `pip install azure-storage-blob` to make a container. Slow, as the
-servers take seconds to start; the same code is tried against a smaller web server in every run of
-the tests.
+S3 is moto's server, of `pip install 'moto[server]'`. Google's requests in XML have the form of
+S3's but for who signs them, so moto answers those, too, once it is given a signature of its own.
+Azure's is Azurite, the command `azurite-blob` of `npm install azurite`, with
+`pip install azure-storage-blob` to make a container. Slow, as the servers take seconds to start;
+the same code is tried against a smaller web server in every run of the tests.
 """
 
 import base64
+import json
 import shutil
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -40,6 +43,32 @@ def s3(monkeypatch):
     boto3.client("s3", endpoint_url=url).create_bucket(Bucket="tables")
     yield "s3://tables/folder"
     server.stop()
+
+
+def gs(monkeypatch):
+    moto_server, boto3 = pytest.importorskip("moto.server"), pytest.importorskip("boto3")
+    serving = pytest.importorskip("werkzeug.serving")
+    signed = (
+        "AWS4-HMAC-SHA256 Credential=id/20200101/us-east-1/s3/aws4_request, "
+        "SignedHeaders=host, Signature=none"
+    )
+    answer = moto_server.DomainDispatcherApplication(moto_server.create_backend_app)
+    server = serving.make_server(
+        "127.0.0.1", 0, lambda asked, start: answer(asked | {"HTTP_AUTHORIZATION": signed}, start),
+        threaded=True,
+    )  # fmt: skip
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    account = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+    account |= {"gcs_base_url": url, "disable_oauth": True}
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps(account))
+    names = {"aws_access_key_id": "id", "aws_secret_access_key": "key", "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=url, **names).create_bucket(Bucket="more")
+    yield "gs://more/folder"  # moto's buckets are those of the process
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 def free_port():
@@ -78,7 +107,7 @@ def wait_for(port):
     raise AssertionError("the server did not start")
 
 
-@pytest.fixture(params=[s3, az], ids=["s3", "az"])
+@pytest.fixture(params=[s3, gs, az], ids=["s3", "gs", "az"])
 def bucket(request, monkeypatch, tmp_path):
     monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     yield from request.param(monkeypatch)
