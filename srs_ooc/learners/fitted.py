@@ -146,6 +146,6 @@ class FittedModel:
 def _refused(model: str, what: str, error: Exception) -> UsageError:
     return UsageError(
         f"--model {model}: expected an estimator that can be {what} on numbers, found that it "
-        f"cannot: {type(error).__name__}: {str(error)[:300]}. Change --model-params, "
+        f"cannot: {type(error).__name__}: {str(error)[:300].rstrip('.')}. Change --model-params, "
         "--model-folds or --subspace-size, or choose another model."
     )

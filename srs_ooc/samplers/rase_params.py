@@ -92,10 +92,11 @@ class RaseParams(Params):
         """Settle the options; D follows from the rows that are not held out by share."""
         named = {"validation_share": "0"} if "validation" in given else {}
         params = super().settle(dict(given) | named, table)
-        if params.is_information and "folds" in given:
+        if not params.has_folds and "folds" in given:
+            by = "of one split" if params.criterion == VALIDATION else "of all training rows"
             raise UsageError(
                 f"--folds: expected with --criterion cv or oob, found {params.criterion}, which is "
-                "computed of all training rows. Leave it out."
+                f"computed {by}. Leave it out."
             )
         if params.criterion != EBIC and "ebic_gamma" in given:
             raise UsageError(
@@ -128,6 +129,11 @@ class RaseParams(Params):
             max_size=params.max_size or max(1, largest),
             folds=0 if params.is_information else params.folds,
         )
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether subspaces are judged by folds, or by as many samples of the rows."""
+        return self.criterion in (CROSS_VALIDATION, OUT_OF_BAG)
 
     @property
     def is_information(self) -> bool:

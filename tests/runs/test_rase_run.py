@@ -86,10 +86,10 @@ def test_a_run_ends_by_itself_and_ranks_by_share_of_kept_subspaces(store, tmp_pa
     assert srs_ooc("resume", run).stdout == done.stdout
 
 
-@pytest.mark.parametrize("criterion", ["oob", "validation"])
-def test_other_criteria_find_the_relevant_features_too(store, tmp_path, criterion):
+@pytest.mark.parametrize("given", [{"criterion": "oob"}, {"criterion": "validation", "folds": None}])
+def test_other_criteria_find_the_relevant_features_too(store, tmp_path, given):
     run = tmp_path / "a.run"
-    work(store, run, criterion=criterion, vote_cutoff="training")
+    work(store, run, vote_cutoff="training", **given)
     records = json_of("features", run, "--json")
     assert records[0]["name"] in {"f0", "f1"}
 

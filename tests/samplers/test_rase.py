@@ -27,7 +27,7 @@ TABLE = SimpleNamespace(n_rows=60, n_candidates=400, n_classes=2)
 
 def settled(table=TABLE, **given):
     options = SMALL | given
-    if options.get("criterion") in ("ric", "ebic") and "folds" not in given:
+    if options.get("criterion") in ("validation", "ric", "ebic") and "folds" not in given:
         del options["folds"]
     return RaseParams.settle(options, table)
 
@@ -177,6 +177,7 @@ def test_votes_of_a_regression_are_means():
     [
         ({"criterion": "aic"}, "--criterion"),
         ({"criterion": "ric", "folds": 10}, "--folds: expected with --criterion cv or oob"),
+        ({"criterion": "validation", "folds": 5}, "--folds: expected with .* of one split"),
         ({"criterion": "ric", "ebic_gamma": "0.5"}, "--ebic-gamma: expected with"),
         ({"criterion": "ebic", "ebic_gamma": "1.5"}, "--ebic-gamma"),
         ({"floor": "0"}, "--floor"),
