@@ -5,12 +5,12 @@
 FOLDER holds ``NAME.csv.gz``, the class in the column ``target``. As in the paper: five folds; of
 the rows that are not in a fold, four fifths are learnt from and one fifth is held out; the penalty
 is that of 1e-4 to 1e-1 whose ensemble errs least on the rows held out (of equal ones the one with
-the lower loss there, then the larger penalty). Unlike the paper, PRS sees only the features that an
-SRS run (``--judge probe``) on the rows learnt from ranks first, as its steps are short beyond a
-thousand features (docs/methods/prs.md, Many features). ``--screen 0`` leaves that out.
+the lower loss there, then the larger penalty). Unlike the paper, PRS learns on the features that a
+screen on the rows learnt from ranks first (``--screen``), as its steps are short beyond a thousand
+features (docs/methods/prs.md, Many features). ``--screen 0`` leaves that out.
 
-Accuracies are those of the run's saved trees. Beside them, on the same folds and features, a forest
-of scikit-learn of 500 trees. Seconds are of the processor. Needs scikit-learn and pandas.
+Accuracies are those of the run's saved trees. Beside them, on the same folds and all features, a
+forest of scikit-learn of 500 trees. Seconds are of the processor. Needs scikit-learn and pandas.
 """
 
 import argparse
@@ -33,7 +33,6 @@ PUBLISHED = {  # mean and deviation over five folds: PRS with trees, a forest, f
     "tox_171": ((0.75, 0.05), (0.71, 0.06), 173),
 }
 PENALTIES = ("0.0001", "0.001", "0.01", "0.1")
-SCREEN_TREES = 2000
 
 
 def ids(rows: Any) -> list[str]:
@@ -50,16 +49,6 @@ class Table:
         self.target = self.values.pop("target").astype(str).to_numpy()
         srs_ooc.ingest(source, self.store)
 
-    def screened(self, learnt: Any, n_first: int, fold: int) -> list[str]:
-        """Return the first features of a ranking that saw the rows learnt from only."""
-        if n_first == 0:
-            return [str(name) for name in self.values.columns]
-        run = srs_ooc.run(
-            self.store, out=self.folder / f"screen-{fold}.run", judge="probe", rows=ids(learnt),
-            iterations=SCREEN_TREES,
-        )  # fmt: skip
-        return [str(record["name"]) for record in run.features("records")[:n_first]]
-
     def right(self, run: srs_ooc.Result, rows: Any) -> tuple[float, float]:
         """Return the accuracy and the log-loss of a run's saved trees."""
         said = run.predict(self.values.iloc[rows])
@@ -74,13 +63,11 @@ def one_fold(
 ) -> dict[str, float]:
     """Return what PRS and a forest come to on the rows of one fold."""
     begun = time.process_time()
-    names = table.screened(learnt, given.screen, fold)
-    others = sorted(set(map(str, table.values.columns)) - set(names))
     runs: list[tuple[float, float, float, str, srs_ooc.Result]] = []
     for penalty in PENALTIES:
         run = srs_ooc.run(
             table.store, out=table.folder / f"{fold}-{penalty}.run", method="prs", sparsity=penalty,
-            rows=ids([*learnt, *held]), validation_rows=ids(held), exclude=others or None,
+            rows=ids([*learnt, *held]), validation_rows=ids(held), screen=given.screen or None,
             epochs=given.epochs, patience=given.patience, save_trees=True,
         )  # fmt: skip
         accuracy, loss = table.right(run, held)
@@ -89,10 +76,10 @@ def one_fold(
     seconds = time.process_time() - begun
     forest = RandomForestClassifier(500, random_state=fold, n_jobs=1)
     both = np.sort([*learnt, *held])
-    forest.fit(table.values.iloc[both][names], table.target[both])
+    forest.fit(table.values.iloc[both], table.target[both])
     found = {
         "prs": table.right(best, test)[0],
-        "forest": float(forest.score(table.values.iloc[test][names], table.target[test])),
+        "forest": float(forest.score(table.values.iloc[test], table.target[test])),
         "features": float(sum(record["score"] for record in best.features("records"))),
         "models": float(sum(one[-1].status.iterations for one in runs)),
         "seconds": seconds,

@@ -30,8 +30,8 @@ from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.executors import ItemSource, fit_iteration
 from srs_ooc.samplers.folds import make_folds
 from srs_ooc.samplers.prs import ParametricRandomSubspace
+from srs_ooc.samplers.prs_descent_params import SPREADS
 from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.prs_params import SPREADS
 from srs_ooc.samplers.prs_steps import Descent
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response

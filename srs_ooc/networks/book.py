@@ -18,6 +18,8 @@ SHARD_NBYTES = 2 * MB
 """Weights of so many targets are written together as about so many bytes take."""
 COPIES = 5
 """Copies of a shard that are there at once while it is written or read."""
+UNUSED = frozenset({"grid", "smoothness"})
+"""Options that earlier versions took, wrote down, and did nothing with."""
 JOINT = "joint"
 """Under which the ledger keeps where the work on all targets together stands."""
 
@@ -155,7 +157,8 @@ def _check_same(ledger: Ledger, identity: dict[str, Any]) -> None:
             "another folder with --run."
         )
     kept = ledger.meta(NETWORK)
-    differ = [name for name in sorted(kept | identity) if kept.get(name) != identity.get(name)]
+    names = sorted((kept | identity).keys() - UNUSED)
+    differ = [name for name in names if kept.get(name) != identity.get(name)]
     if differ:
         said = ", ".join(
             f"{name.replace('_', '-')} {kept.get(name)} (asked for: {identity.get(name)})"

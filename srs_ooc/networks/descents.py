@@ -73,7 +73,7 @@ def sampler_of(
     """Return the sampler of a target; ``rows`` as :func:`standardised` gives them."""
     folds = _folds(rows, params, derive(key, Purpose.FOLDS))
     return kind(
-        params.descent(n_regulators),
+        params.descent(n_regulators, params.room(n_regulators)),
         folds,
         Truth.of(rows.response, folds.training),
         n_regulators,

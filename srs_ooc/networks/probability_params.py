@@ -11,8 +11,7 @@ from srs_ooc.base.shares import exact_share
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
-from srs_ooc.samplers.prs_params import FEATURE_NBYTES, SPREADS, PrsParams, largest_mean
-from srs_ooc.samplers.prs_steps import Descent
+from srs_ooc.samplers.prs_descent_params import FEATURE_NBYTES, SPREADS, DescentParams
 from srs_ooc.trees.block import block_nbytes
 from srs_ooc.trees.grow import record_nbytes, scratch_nbytes
 from srs_ooc.trees.tree import TreeLimits
@@ -24,7 +23,7 @@ ROW_NBYTES = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProbabilityParams(PrsParams, EdgeParams):
+class ProbabilityParams(DescentParams, EdgeParams):
     """Parametric Random Subspace as in Section 3.4 of its paper; trees are whole, splits best."""
 
     models: int = option(
@@ -70,19 +69,6 @@ class ProbabilityParams(PrsParams, EdgeParams):
         mean = 4 * float(self.inclusion) * n_regulators
         return min(n_regulators, max(LEAST_ROOM, ceil(mean + SPREADS * sqrt(mean))))
 
-    def descent(self, n_regulators: int) -> Descent:
-        """Return how the probabilities of one target are learnt."""
-        return Descent(
-            self.models,
-            float(self.inclusion),
-            self.epochs,
-            self.epochs if self.patience is None else self.patience,
-            float(self.learning_rate),
-            float(self.effective_share),
-            float(self.sparsity),
-            largest_mean(self.room(n_regulators), n_regulators),
-        )
-
     def check_table(self, table: EdgeTable) -> None:
         """Check that the first subsets fit, and that each fold has rows."""
         self.check(table.n_rows, table.n_regulators, self.room(table.n_regulators))
@@ -120,7 +106,7 @@ class ProbabilityParams(PrsParams, EdgeParams):
 
     def remarks(self, table: EdgeTable) -> tuple[str, ...]:
         """Say where importance weights would collapse, and what all targets keep."""
-        notes = self.notes(table.n_rows, table.n_regulators)
+        notes = self.slow_steps(table.n_regulators, "Name fewer regulators with --regulators.")
         if not self.is_joint:
             return notes
         state = self.shared_nbytes(table) / MB

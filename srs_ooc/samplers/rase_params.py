@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import exp, isqrt
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Number, Params, Share, Whole, option
+from srs_ooc.base.params import Choice, Number, Share, Whole, option
 from srs_ooc.base.shares import exact_share
-from srs_ooc.samplers.base import Sampler
+from srs_ooc.base.sizes import ceil_div
+from srs_ooc.samplers.base import IMPORTANCE, Sampler
 from srs_ooc.samplers.ensemble import Ensemble
 from srs_ooc.samplers.held_out_options import (
     folds_for,
@@ -29,6 +31,7 @@ from srs_ooc.samplers.rase_search import (
     batch_size,
 )
 from srs_ooc.samplers.rase_votes import HALF, TRAINING, Votes
+from srs_ooc.samplers.screened import Screened, ScreenParams
 
 FEATURE_NBYTES = 8
 """Bytes for each feature, beyond those that every run may keep (law 11): its eta."""
@@ -38,7 +41,7 @@ CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaseParams(Params):
+class RaseParams(ScreenParams):
     """Options of Random Subspace Ensemble; defaults are those of the PRS paper."""
 
     models: int = models_option()
@@ -123,7 +126,7 @@ class RaseParams(Params):
                 "--vote-cutoff training: expected two classes, found "
                 f"{'a regression' if table.n_classes == 1 else table.n_classes}. Leave it out."
             )
-        largest = min(table.n_candidates, isqrt(params.n_training(table.n_rows)))
+        largest = min(params.n_learnt(table.n_candidates), isqrt(params.n_training(table.n_rows)))
         return replace(
             params,
             max_size=params.max_size or max(1, largest),
@@ -146,7 +149,8 @@ class RaseParams(Params):
 
     def default_subspace(self, n_candidates: int) -> int:
         """Return room for all subspaces of a model at once."""
-        return min(n_candidates, self.candidates * self.max_size)
+        room = min(self.n_learnt(n_candidates), self.candidates * self.max_size)
+        return max(room, self.screen_size(n_candidates))
 
     def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
         """Check that a subspace fits q, and that each fold has rows."""
@@ -167,27 +171,32 @@ class RaseParams(Params):
         members = min(self.candidates, 100_000) * self.max_size
         kept = 3 * 8 * self.models * self.max_size
         rows = n_rows * (64 + 40 * self.folds)
-        return FEATURE_NBYTES * n_features + MEMBER_NBYTES * members + kept + rows
+        own = FEATURE_NBYTES * self.n_learnt(n_features) + MEMBER_NBYTES * members + kept + rows
+        return own + self.screen_nbytes(n_features)
 
     def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
         """Return the iterations of all rounds."""
-        batch = batch_size(self.candidates, self.max_size, n_candidates, subspace_size)
-        each = self.models * (-(-self.candidates // batch) + 1)
-        return each * self.rounds, (
-            f"{self.rounds} rounds of {self.models:,} models, each the best of "
+        each = self.models * (self._n_batches(n_candidates, subspace_size) + 1)
+        n_first = self.n_screen_trees(n_candidates, subspace_size)
+        first = f"{n_first:,} trees of the screen, then " if n_first else ""
+        return n_first + each * self.rounds, (
+            f"{first}{self.rounds} rounds of {self.models:,} models, each the best of "
             f"{self.candidates:,} subspaces; it ends by itself"
         )
 
     def fits(self, n_candidates: int, subspace_size: int) -> Fits:
         """Return the models of an iteration, were no subspace given up, and its criteria."""
-        batch = batch_size(self.candidates, self.max_size, n_candidates, subspace_size)
-        n_batches = -(-self.candidates // batch)
+        n_batches = self._n_batches(n_candidates, subspace_size)
         if self.is_information:
             n_each = n_batches + 1
             return Fits(1 / n_each, self.max_size, self.candidates / n_each)
         n_splits = 1 if self.criterion == VALIDATION else self.folds
         n_models = (self.candidates * n_splits + 1) / (n_batches + 1)
         return Fits(n_models, self.max_size)
+
+    def _n_batches(self, n_candidates: int, subspace_size: int) -> int:
+        sizes = self.candidates, self.max_size, self.n_learnt(n_candidates)
+        return ceil_div(self.candidates, batch_size(*sizes, subspace_size))
 
     @property
     def coverage(self) -> float:
@@ -196,21 +205,30 @@ class RaseParams(Params):
 
     def notes(self, n_rows: int, n_candidates: int, n_copies: int) -> tuple[str, ...]:
         """Say so where a round draws too few features to see them all."""
-        if n_candidates <= self.coverage:
+        if (n_learnt := self.n_learnt(n_candidates)) <= self.coverage:
             return ()
-        unseen = exp(-self.coverage / n_candidates)
+        unseen = exp(-self.coverage / n_learnt)
         return (
             f"--method rase: a round draws about {self.coverage:,.0f} features, fewer than the "
-            f"{n_candidates:,} there are: about {unseen:.0%} of them are never seen in the first "
+            f"{n_learnt:,} there are: about {unseen:.0%} of them are never seen in the first "
             "round, and later rounds draw mostly what it kept. Raise --models, --candidates or "
-            "--max-size, or screen first by another method and name the rest with --exclude.",
+            "--max-size, or learn on fewer, such as --screen 1000.",
         )
+
+
+class ScreenedRase(Screened):
+    """The features that a screen ranks first, and then the best small subspaces of them."""
+
+    name: ClassVar[str] = RandomSubspaceEnsemble.name
+    needs: ClassVar[frozenset[str]] = RandomSubspaceEnsemble.needs | {IMPORTANCE}
 
 
 def _make(params: RaseParams, ground: Ground) -> Sampler:
     response = ground.response
     assert response is not None, "a run has a response"
     folds = folds_for(ground, max(2, params.folds), params.validation_share)
+    if params.screens(ground.n_candidates):
+        return ScreenedRase(params, ground, folds.training, partial(_make, params))
     return RandomSubspaceEnsemble(
         Search(
             params.models,
@@ -240,7 +258,7 @@ def _make(params: RaseParams, ground: Ground) -> Sampler:
 
 def _ensemble(params: RaseParams, facts: Mapping[str, Any]) -> Ensemble | None:
     """Return that the kept subspaces of the best round predict, as they voted."""
-    if not facts["losses"]:
+    if not facts.get("losses"):
         return None
     first = int(facts["best_round"]) * params.models
     return Ensemble(first, params.models, votes=True, cutoff=float(facts["cutoff"]))

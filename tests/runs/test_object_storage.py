@@ -60,8 +60,8 @@ def gs(monkeypatch):
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     url = f"http://127.0.0.1:{server.server_port}"
-    account = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
-    account |= {"gcs_base_url": url, "disable_oauth": True}
+    account = {"gcs_base_url": url, "disable_oauth": True}
+    account |= dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps(account))
     names = {"aws_access_key_id": "id", "aws_secret_access_key": "key", "region_name": "us-east-1"}
     boto3.client("s3", endpoint_url=url, **names).create_bucket(Bucket="more")

@@ -86,7 +86,9 @@ def test_a_run_ends_by_itself_and_ranks_by_share_of_kept_subspaces(store, tmp_pa
     assert srs_ooc("resume", run).stdout == done.stdout
 
 
-@pytest.mark.parametrize("given", [{"criterion": "oob"}, {"criterion": "validation", "folds": None}])
+@pytest.mark.parametrize(
+    "given", [{"criterion": "oob"}, {"criterion": "validation", "folds": None}]
+)
 def test_other_criteria_find_the_relevant_features_too(store, tmp_path, given):
     run = tmp_path / "a.run"
     work(store, run, vote_cutoff="training", **given)

@@ -1,0 +1,240 @@
+"""A screen before a method: it learns on the features that random subspaces rank first."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.params import Params, Whole, option
+from srs_ooc.base.records import Outcome, RowSplit, Step, Subspace
+from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.state import Pages, Saved, State, n_pages, touch
+from srs_ooc.evidence.ranking import largest, mean_importance
+from srs_ooc.samplers.base import Sampler
+from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.samplers.method import Ground
+
+PARTS = 20
+"""A subspace of the screen is one in so many of the features: 5%, as of a run by default."""
+SCORE_NBYTES = 12
+"""Bytes a feature: its score, and its place where some are excluded."""
+_NONE = np.zeros(0, np.uint32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScreenParams(Params):
+    """Options of a screen; without one all features are learnt on."""
+
+    screen: int | None = option(
+        Whole(1),
+        "Learn on N features only: those that trees on random subspaces rank first. These trees "
+        "are grown on the rows that are not held out.",
+        default_text="no screen: all features",
+        metavar="N",
+    )
+    screen_draws: int = option(
+        Whole(1, 100_000),
+        "With --screen: in how many subspaces each feature is, on average.",
+        default=100,
+        metavar="N",
+    )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options; only trees tell what a feature of a subspace is worth."""
+        params = super().settle(given, table)
+        if params.screen is None and "screen_draws" in given:
+            raise UsageError(
+                "--screen-draws: expected with --screen, found none. Leave it out, or say how many "
+                "features are learnt on."
+            )
+        if params.screen is not None and given.get("model", "tree") != "tree":
+            raise UsageError(
+                f"--screen: expected with --model tree, found {given['model']}. Rank the features "
+                "by another run, and leave out those at the end with --exclude."
+            )
+        return params
+
+    def screens(self, n_candidates: int) -> bool:
+        """Return whether some of the features that may be drawn are left out."""
+        return self.screen is not None and self.screen < n_candidates
+
+    def n_learnt(self, n_candidates: int) -> int:
+        """Return how many features the method learns on."""
+        return n_candidates if self.screen is None else min(self.screen, n_candidates)
+
+    def screen_size(self, n_candidates: int) -> int:
+        """Return the features of a subspace of the screen, unless q is less; 0 without one."""
+        return ceil_div(n_candidates, PARTS) if self.screens(n_candidates) else 0
+
+    def screen_nbytes(self, n_features: int) -> int:
+        """Return the bytes that a screen takes besides: a score each, and the ranking's pieces."""
+        return SCORE_NBYTES * n_features if self.screen is not None else 0
+
+    def n_screen_trees(self, n_candidates: int, subspace_size: int) -> int:
+        """Return the trees of the screen; 0 without one."""
+        size = min(subspace_size, self.screen_size(n_candidates))
+        return ceil_div(self.screen_draws * n_candidates, size) if size else 0
+
+
+class Screened:
+    """Grows trees on random subspaces, then has a method learn on the features they rank first.
+
+    The method knows nothing of it: its features are numbered from 0, and its iterations count from
+    the end of the screen. Features are ranked by their mean importance in the subspaces that held
+    them; ties are broken by a hash.
+
+    Parameters
+    ----------
+    params : ScreenParams
+        How many features are learnt on, and how many trees rank them.
+    ground : Ground
+        What the method would be made for, were there no screen.
+    rows : int32 (n,)
+        Rows that trees are grown on, ascending: none that is held out.
+    make : callable
+        ``make(ground) -> Sampler``, the method's on the features chosen.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]]
+
+    def __init__(
+        self,
+        params: ScreenParams,
+        ground: Ground,
+        rows: NDArray[np.int32],
+        make: Callable[[Ground], Sampler],
+    ) -> None:
+        p, q = ground.n_candidates, ground.subspace_size
+        self._ground, self._make = ground, make
+        self._count, self._n_trees = params.n_learnt(p), params.n_screen_trees(p, q)
+        self._split = RowSplit(rows, rows[:0])
+        self._drawing = Drawing(p, min(q, params.screen_size(p)), "0", ground.candidates)
+        self._score = np.zeros(ground.n_items)
+        self._scored = np.ones(n_pages(ground.n_items), np.bool_)
+        self._n_grown = 0
+        self._chosen: NDArray[np.uint32] = _NONE
+        self._method: Sampler | None = None
+
+    def _begin(self, chosen: NDArray[np.uint32]) -> Sampler:
+        count = len(chosen)
+        ground = replace(
+            self._ground,
+            n_items=count,
+            n_candidates=count,
+            candidates=None,
+            subspace_size=min(self._ground.subspace_size, count),
+        )
+        self._chosen, self._method = chosen, self._make(ground)
+        return self._method
+
+    @property
+    def capacity(self) -> int:
+        """The most features of a subspace, of the screen and after."""
+        return self._ground.subspace_size
+
+    @property
+    def n_kept(self) -> int:
+        """None is kept on the way."""
+        return 0
+
+    def propose(self, iteration: int, key: int) -> Subspace:
+        """Return a random subspace, or what the method proposes."""
+        if self._method is None:
+            return Subspace(self._drawing.draw(_NONE, key), split=self._split, in_ensemble=False)
+        subspace = self._method.propose(iteration - self._n_trees, key)
+        return replace(subspace, features=self._chosen[subspace.features])
+
+    def version(self, iteration: int) -> int:
+        """Return the method's, which is 0 or more; before there is one, -1."""
+        return -1 if self._method is None else self._method.version(iteration - self._n_trees)
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Count a tree of the screen, whose last one begins the method; or hand the outcome on."""
+        if self._method is not None:
+            places = np.searchsorted(self._chosen, outcome.features).astype(np.uint32)
+            own = replace(outcome, features=places)
+            self._method.absorb(iteration - self._n_trees, own)
+            return
+        self._n_grown += 1
+        if self._n_grown == self._n_trees:
+            self._begin(best_of(self._ground, self._count))
+
+    def step(self) -> bool:
+        """Learn a little, where the method does."""
+        return self._method is not None and self._method.step()
+
+    def done(self, iteration: int) -> bool:
+        """Return whether the method has ended."""
+        return self._method is not None and self._method.done(iteration - self._n_trees)
+
+    def progress(self) -> Step | None:
+        """Return the trees of the screen, or where the method stands."""
+        if self._method is not None:
+            return self._method.progress()
+        return Step("screen", self._n_grown, self._n_trees, unit="trees")
+
+    def state(self) -> State:
+        """Return how far the screen is; then what was chosen, and what the method learnt."""
+        pages = {"score": Pages(self._score, self._scored)}
+        facts = {"screened": self._n_grown}
+        if self._method is None:
+            return State(pages, facts=facts)
+        own = self._method.state()
+        if (score := own.pages["score"]).changed.any():
+            self._score[self._chosen] = score.array
+            touch(self._scored, self._chosen)
+        others = {_renamed(name): found for name, found in own.pages.items()}
+        arrays = {**own.arrays, "chosen": self._chosen}
+        return State(others | pages, arrays, facts | (own.facts or {}))
+
+    def restore(self, saved: Saved) -> None:
+        """Take up the screen, or the method's work, where it was committed."""
+        if saved.facts is None:
+            return
+        self._n_grown = int(saved.facts["screened"])
+        saved.fill("score", self._score)
+        self._scored[:] = False
+        if "chosen" in saved.arrays:
+            self._begin(saved.arrays["chosen"].astype(np.uint32)).restore(_OfMethod(saved))
+
+
+def best_of(ground: Ground, count: int) -> NDArray[np.uint32]:
+    """Return the features that may be drawn of the largest mean importance, ascending."""
+    offered, tally = ground.candidates, ground.tally
+    if offered is None:
+        offered = np.arange(ground.n_items, dtype=np.uint32)
+    places = largest(
+        lambda piece: mean_importance(tally, offered[piece]), len(offered), count, ground.key
+    )
+    return np.sort(offered[places])
+
+
+def _renamed(name: str) -> str:
+    """Return the name of the method's array: ``score`` is that of all features."""
+    return "score_of_chosen" if name == "score" else name
+
+
+class _OfMethod:
+    """What of a committed state is the method's own."""
+
+    def __init__(self, saved: Saved) -> None:
+        self._saved = saved
+
+    @property
+    def facts(self) -> Any:
+        return self._saved.facts
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return self._saved.arrays
+
+    def length(self, name: str) -> int:
+        return self._saved.length(_renamed(name))
+
+    def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
+        self._saved.fill(_renamed(name), out, first_page)

@@ -1,0 +1,85 @@
+"""Runs whose method learns on what a screen ranks first: resumed, on other threads, predicting."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from command import error_of, json_of, srs_ooc
+from in_process import state_of_part, work_on_run
+from stores import make_store, noise_table
+
+from srs_ooc.ensemble.predict import predict
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.spec import Options
+
+P, N_FIRST, N_TREES = 200, 12, 600
+SMALL: dict[str, dict[str, Any]] = {
+    "prs": {"models": 8, "folds": 3, "epochs": 4, "inclusion": "0.2", "learning_rate": "0.01"},
+    "rase": {"models": 5, "candidates": 10, "rounds": 2, "folds": 2, "max_size": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    values, labels = noise_table(90, P, n_relevant=2)
+    return make_store(tmp_path_factory.mktemp("screened") / "t.zarr", values, labels)
+
+
+def work(store, run, method, *, threads=1, watch=lambda _: True, **given):
+    options = Options(method=method, screen=N_FIRST, screen_draws=30, **SMALL[method], **given)
+    request = Request(options, threads=threads, iterations=10**6, save_trees=True)
+    work_on_run(store, run, request, watch)
+
+
+def bits_of(saved):
+    score = np.zeros(saved.length("score"))
+    saved.fill("score", score)
+    return [score.tobytes(), *(array.tobytes() for array in saved.arrays.values())]
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_stopped_within_the_screen_and_after_it_ends_with_the_same_bits(store, tmp_path, method):
+    whole, parts = tmp_path / "whole.run", tmp_path / "parts.run"
+    work(store, whole, method)
+    iteration, facts, bits = state_of_part(whole, method, bits_of)
+    assert facts["screened"] == N_TREES
+    for stop in (1, 250, N_TREES - 1, N_TREES, N_TREES + 3, iteration - 1):
+        calls = 0
+
+        def going(step, stop=stop):
+            nonlocal calls
+            calls += 1
+            return step.done < stop if step.unit == "trees" else calls < 4
+
+        work(store, parts, method, watch=going, threads=1 + stop % 2)
+    work(store, parts, method, threads=2)
+    assert state_of_part(parts, method, bits_of) == (iteration, facts, bits)
+    said = [predict(run, store, run / "said.csv") for run in (whole, parts)]
+    assert said[0] == said[1]
+    assert (whole / "said.csv").read_bytes() == (parts / "said.csv").read_bytes()
+
+
+@pytest.mark.parametrize("method", SMALL)
+def test_what_is_screened_out_has_no_score_and_what_is_excluded_is_never_drawn(
+    store, tmp_path, method
+):
+    run, excluded = tmp_path / "a.run", [f"f{j}" for j in range(5, P, 9)]
+    (tmp_path / "out.txt").write_text("\n".join(excluded) + "\n")
+    small = [
+        word for name, value in SMALL[method].items()
+        for word in (f"--{name.replace('_', '-')}", value)
+    ]  # fmt: skip
+    words = "run", store, "--out", run, "--method", method, *small
+    screen = "--screen", N_FIRST, "--screen-draws", 30
+    done = srs_ooc(*words, *screen, "--exclude", tmp_path / "out.txt").stdout
+    assert f"All features ranked by {method}" in done
+    records = json_of("features", run, "--json")
+    drawn = {record["name"] for record in records if record["n_drawn"]}
+    assert drawn.isdisjoint(excluded)
+    assert len(drawn) == P - len(excluded)
+    scored = {record["name"] for record in records if record["score"]}
+    assert 2 <= len(scored) <= N_FIRST
+    if method == "prs":
+        assert {record["name"] for record in records[:2]} == {"f0", "f1"}
+    words = "run", store, "--out", run, "--method", method, "--screen", 9
+    assert f"screen {N_FIRST} (asked for: 9)" in error_of(*words)
