@@ -7,8 +7,9 @@ The paper's figures are means of ten files of each problem; FOLDER holds three (
 Appendix D.3: 100 trees, the features of a node (forest) or the depth (boosting) chosen on the
 validation rows, ranked by impurity. A difference from their published figures is one of the files.
 
-For ``linear`` also what each relevant feature weighs, in percent of the largest: coefficients of a
-logistic regression on the relevant features and all rows. Needs scikit-learn.
+For ``linear`` also how well a model of the right form ranks: logistic regression on the training
+rows; and what each relevant feature weighs, in percent of the largest: its coefficients on the
+relevant features alone and all rows. Needs scikit-learn.
 """
 
 import argparse
@@ -65,26 +66,32 @@ def found(model: Any, data: Any, is_relevant: NDArray[np.bool_]) -> tuple[float,
     return float(model.score(data["X_test"], data["y_test"])), float(ranking)
 
 
-def weights(data: Any, relevant: list[int]) -> str:
-    """Return what each relevant feature weighs among them, in percent of the largest."""
+def of_right_form(data: Any, is_relevant: NDArray[np.bool_]) -> str:
+    """Return how well logistic regression ranks, and what each relevant feature weighs, as words.
+
+    Weights are in percent of the largest.
+    """
     parts = ("train", "valid", "test")
-    x = np.concatenate([data[f"X_{part}"] for part in parts])[:, relevant]
+    x = np.concatenate([data[f"X_{part}"] for part in parts])[:, is_relevant]
     y = np.concatenate([data[f"y_{part}"] for part in parts])
-    sizes = np.abs(LogisticRegression(C=100.0).fit(x, y).coef_[0])
-    return ", weights " + " ".join(f"{100 * size / sizes.max():.0f}" for size in sorted(sizes))
+    sizes = np.sort(np.abs(LogisticRegression(C=100.0).fit(x, y).coef_[0]))
+    model = LogisticRegression(C=0.1, max_iter=1000).fit(data["X_train"], data["y_train"])
+    ranking = average_precision_score(is_relevant, np.abs(model.coef_[0]))
+    weights = " ".join(f"{size:.0f}" for size in 100 * sizes / sizes.max())
+    return f", logistic regression {ranking:.2f}, weights {weights}"
 
 
 def of_file(path: Path, n_seeds: int) -> NDArray[np.float64]:
     """Return the means over seeds of a file's figures, (forest and boosting, score and ranking)."""
-    data, relevant = dict(np.load(path)), relevant_of(path)
+    data = dict(np.load(path))
     p, of_classes = data["X_train"].shape[1], len(np.unique(data["y_train"])) == 2
-    is_relevant = np.isin(np.arange(p), relevant)
+    is_relevant = np.isin(np.arange(p), relevant_of(path))
     figures = []
     for seed in range(n_seeds):
         tried = forests(p, seed, of_classes=of_classes), boostings(seed, of_classes=of_classes)
         figures.append([found(chosen(models, data), data, is_relevant) for models in tried])
     means: NDArray[np.float64] = np.mean(figures, 0)
-    more = weights(data, relevant) if path.stem.startswith("linear") else ""
+    more = of_right_form(data, is_relevant) if path.stem.startswith("linear") else ""
     print(f"  {path.stem}: {as_text(means)}{more}", flush=True)
     return means
 
