@@ -6,7 +6,7 @@ Imports little and allocates little: it works in the process of the run, under i
 from srs_ooc.base.sizes import MB
 from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.planning.memory import memory_plan
-from srs_ooc.planning.speed import estimated_speed
+from srs_ooc.planning.parts import speed_of
 from srs_ooc.planning.subject import Subject, class_counts_of
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Planned, Request
@@ -30,5 +30,6 @@ def planned_run(
         spec, shape, class_counts_of(store, inputs), memory_mb * MB, request.threads, store, inputs
     )
     iterations, reason = recommended_iterations(subject)
-    speed = estimated_speed(subject, memory_plan(subject), QUICK_SECONDS, QUICK_CELLS)
+    quick = QUICK_SECONDS, QUICK_CELLS
+    speed = speed_of(subject, memory_plan(subject), *quick, may_measure=False)
     return Planned(iterations, speed.seconds, reason)

@@ -11,14 +11,12 @@ from srs_ooc.planning.degrees import DegreeTime, degree_times
 from srs_ooc.planning.draws import DrawTimes
 from srs_ooc.planning.iterations import recommended_iterations, times_to_draw
 from srs_ooc.planning.memory import MemoryPlan, memory_plan
+from srs_ooc.planning.parts import speed_of
 from srs_ooc.planning.power import Power, power_of
 from srs_ooc.planning.speed import (
     Speed,
     cold_seconds,
-    estimated_speed,
     fetching_seconds,
-    is_measurable,
-    measured_speed,
     n_reads,
 )
 from srs_ooc.planning.subject import Subject
@@ -117,12 +115,11 @@ def make_plan(subject: Subject, options: Options) -> Plan:
     """
     memory = memory_plan(subject)
     spec, shape = subject.spec, subject.shape
-    measures = subject.store is not None and is_measurable(subject)
     read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
     return Plan(
         subject,
         memory,
-        measured_speed(subject) if measures else estimated_speed(subject, memory),
+        speed_of(subject, memory),
         None if spec.method.splits_rows else times_to_draw(subject),
         _degrees(subject),
         power_of(_groups(subject), shape.n_candidates),

@@ -160,6 +160,8 @@ def estimated_speed(
     if not spec.model.is_tree:
         return _tried_speed(subject, memory)
     n_columns = spec.n_columns
+    if spec.method.mean_columns is not None:
+        n_columns = min(n_columns, spec.method.mean_columns(spec.sampler, shape.n_candidates))
     n_rows = min(shape.n_rows, max(64, n_cells // 64))
     n_probed = min(n_columns, max(64, n_cells // n_rows))
     judges = spec.method.judges_candidates

@@ -214,6 +214,8 @@ class Method:
         Whether ``--model`` may be other than tree.
     fits : callable
         ``fits(params, n_candidates, subspace_size)``: the :class:`Fits` of an iteration.
+    mean_columns : callable or None
+        ``mean_columns(params, n_candidates)``: the features of a model on average; None for q.
     criterion : callable
         ``criterion(params)``: what candidates are judged by; not every model has each.
     ranks_by : str
@@ -239,6 +241,7 @@ class Method:
     notes: Callable[[Any, int, int, int], tuple[str, ...]] = _no_notes
     any_model: bool = False
     fits: Callable[[Any, int, int], Fits] = _one_fit
+    mean_columns: Callable[[Any, int], int] | None = None
     criterion: Callable[[Any], str] = _held_out_loss
     ranks_by: str = ""
 

@@ -89,6 +89,10 @@ class PrsParams(ScreenParams, DescentParams):
         own = each * n_learnt + votes + members + 64 * n_rows * self.folds
         return own + self.screen_nbytes(n_features)
 
+    def mean_columns(self, n_candidates: int) -> int:
+        """Return the mean size of a subset at first; later ones are smaller."""
+        return max(1, ceil(float(self.inclusion) * self.n_learnt(n_candidates)))
+
     def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
         """Return the models there are at most: those of all epochs."""
         each = self.models * self.folds
@@ -159,6 +163,7 @@ PRS = Method(
     splits_rows=True,
     needs_positions=lambda params: params.grid is not None,
     ensemble=_ensemble,
+    mean_columns=PrsParams.mean_columns,
     most_iterations=PrsParams.most_iterations,
     notes=PrsParams.notes,
 )

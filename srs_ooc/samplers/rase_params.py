@@ -159,6 +159,11 @@ class RaseParams(ScreenParams):
                 f"--max-size: expected at most {subspace_size} (the features paged in at a time), "
                 f"found {self.max_size}. Raise --subspace-size or --memory-mb, or lower it."
             )
+        if self.max_size > (n_learnt := self.n_learnt(n_candidates)):
+            raise UsageError(
+                f"--max-size: expected at most {n_learnt} (the features learnt on), found "
+                f"{self.max_size}. Raise --screen, or lower it."
+            )
         n_training = self.n_training(n_rows)
         if self.criterion == CROSS_VALIDATION and n_training < 2 * self.folds:
             raise UsageError(

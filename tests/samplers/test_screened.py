@@ -140,6 +140,13 @@ def test_what_does_not_fit_is_refused_by_name(name, given, says):
         METHODS[name][1].settle(METHODS[name][2] | given, TABLE)
 
 
+def test_a_search_behind_a_screen_has_no_larger_subspaces_than_that():
+    given = METHODS["rase"][2] | {"screen": 5}
+    assert RaseParams.settle(given, TABLE).max_size == 5
+    with pytest.raises(UsageError, match="--max-size: expected at most 5 "):
+        RaseParams.settle(given | {"max_size": 6}, TABLE).check(N_ROWS, P, Q)
+
+
 def test_a_grid_has_no_screen():
     with pytest.raises(UsageError, match="--screen: expected without --grid"):
         PrsParams.settle({"screen": 20, "grid": "20x20"}, TABLE)

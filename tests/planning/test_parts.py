@@ -1,0 +1,56 @@
+"""The speed of runs that begin with a screen: of both parts, each for as long as it lasts."""
+
+import pytest
+
+from srs_ooc.planning import parts
+from srs_ooc.planning.memory import memory_plan
+from srs_ooc.planning.parts import parts_of, speed_of
+from srs_ooc.planning.speed import Speed
+from srs_ooc.planning.subject import Numbers, subject_asked
+from srs_ooc.runs.request import Request
+from srs_ooc.runs.spec import Options
+
+P, N_FIRST = 20_000, 300
+
+
+def planned(method, **options):
+    options = Options(method=method, models=10, folds=2, **options)
+    return subject_asked(None, Numbers(200, P), Request(options, memory_mb=1000))
+
+
+@pytest.mark.parametrize("method", ["prs", "rase"])
+def test_a_run_behind_a_screen_is_that_and_a_run_on_what_it_lets_through(method):
+    subject = planned(method, screen=N_FIRST)
+    found = parts_of(subject)
+    assert (found.screen.shape.n_candidates, found.screen.spec.subspace_size) == (P, P // 20)
+    assert found.n_trees == 2000
+    rest = found.rest.spec
+    assert found.rest.shape.n_candidates == N_FIRST
+    alone = subject_asked(
+        None,
+        Numbers(200, N_FIRST),
+        Request(
+            Options(method=method, models=10, folds=2, subspace_size=str(N_FIRST)), memory_mb=1000
+        ),
+    ).spec
+    assert (rest.sampler, rest.learner, rest.run) == (alone.sampler, alone.learner, alone.run)
+    assert parts_of(planned(method)) is None
+
+
+def test_the_seconds_are_those_of_both_parts(monkeypatch):
+    def estimated(subject, *_):
+        is_screen = subject.spec.run.method == "rs"
+        return Speed(5.0 if is_screen else 0.25, False, "a try")
+
+    monkeypatch.setattr(parts, "estimated_speed", estimated)
+    subject = planned("prs", screen=N_FIRST, epochs=50)
+    spec = subject.spec
+    n_all = spec.method.most_iterations(spec.sampler, P, spec.subspace_size)[0]
+    found = speed_of(subject, memory_plan(subject))
+    assert found.seconds * n_all == pytest.approx(2000 * 5.0 + (n_all - 2000) * 0.25)
+    assert "2,000 trees of the screen of 5 s each" in found.how
+
+
+def test_models_on_few_features_are_estimated_on_as_many():
+    found = speed_of(planned("prs", inclusion="0.002"), memory_plan(planned("prs")), 0.0, 100_000)
+    assert "of 40 made-up columns" in found.how
