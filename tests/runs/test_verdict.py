@@ -218,7 +218,7 @@ def test_why_says_why(concluded):
     records = json_of("features", run, "--json")
     assert "is in: place" in srs_ooc("features", run, "--why", records[0]["name"]).stdout
     out = [r["name"] for r in records if not r["selected"] and r["q_value"] is not None][:20]
-    said = [srs_ooc("features", run, "--why", name).stdout for name in out]
+    said = (srs_ooc("features", run, "--why", name).stdout for name in out)
     assert any("is out: it is at place" in line for line in said)
     assert "expected the name of a feature" in error_of("features", run, "--why", "nobody")
 
