@@ -6,6 +6,8 @@ namespace nb = nanobind;
 void bind_trees(nb::module_ &module);
 void bind_draw(nb::module_ &module);
 void bind_gather(nb::module_ &module);
+void bind_read_ahead(nb::module_ &module);
+void bind_probe(nb::module_ &module);
 void bind_parse(nb::module_ &module);
 void bind_code(nb::module_ &module);
 void bind_forest(nb::module_ &module);
@@ -20,6 +22,8 @@ NB_MODULE(_native, module) {
     bind_trees(module);
     bind_draw(module);
     bind_gather(module);
+    bind_read_ahead(module);
+    bind_probe(module);
     bind_parse(module);
     bind_code(module);
     bind_forest(module);
