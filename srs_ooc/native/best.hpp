@@ -109,7 +109,7 @@ template <typename Code> struct BestScan {
         if (any == 0) return;
         for (int64_t i = 0; i < cells; ++i) scan.scratch.counts[i] += counts[i];
         for (int64_t i = 0; i < cells * scan.job.n_channels; ++i) scan.scratch.sums[i] += numbers[i];
-        scan.score_counted(found);
+        TileScores<Code>{scan}.score_counted(found);
         for (int l = 0; l < TILE; ++l) {
             found[l] = here[l] ? found[l] : -1;
             line[l] = static_cast<Code>(code);

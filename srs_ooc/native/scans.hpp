@@ -70,7 +70,7 @@ template <typename Code> struct CandidateScans {
         if (job.best) return try_best(scan, lines, low, high, hashes, categories, wanted, columns, first, best);
         alignas(64) int32_t bits[TILE];
         Drawn<Code> drawn;
-        scan.draw(lines, low, high, hashes, categories, columns, first, drawn);
+        TileDraw<Code>{scan}.draw(lines, low, high, hashes, categories, columns, first, drawn);
         scan.score(lines, drawn, bits);
         for (int l = 0; wanted && l < TILE; ++l) bits[l] = wanted[l] ? bits[l] : -1;
         scan.offer_lanes(bits, hashes, drawn, columns, first, best);
@@ -252,7 +252,7 @@ template <typename Code> struct CandidateScans {
             how = see_mapped(scan, node, column, hash, low, high);
         Code threshold = static_cast<Code>(low + ((uint64_t(hash >> 8) * (high - low)) >> 24));
         if (job.values) // with missing values there is one place more
-            threshold = static_cast<Code>(scan.value_threshold(column, hash, how, low, high - (how != PLAIN), threshold));
+            threshold = static_cast<Code>(TileDraw<Code>{scan}.value_threshold(column, hash, how, low, high - (how != PLAIN), threshold));
         const int64_t n_left = column_left(scan, node, threshold);
         const int32_t bits = criterion.score_bits(scan.facts, scan.scratch.left, n_left);
         if (bits >= 0 && bits >= best.score_bits)
@@ -293,7 +293,7 @@ template <typename Code> struct CandidateScans {
         return CodeValues{job.values, job.n_values - 1}.cut(split.column, HALFWAY, low, next - shift) + shift;
     }
 
-    // As TileScan::draw_mapped: change column_codes and their range to what the split sees.
+    // As TileDraw::draw_mapped: change column_codes and their range to what the split sees.
     int32_t see_mapped(const Scan &scan, const Node &node, int64_t column, uint32_t hash, uint32_t &low, uint32_t &high) const {
         const bool is_category = categorical && categorical[column];
         const CategoryMap<Code> map(scan.category_key(feature_hashes[column]));
