@@ -33,7 +33,13 @@ namespace {
 #include "candidates.hpp"
 #include "byte_copies.hpp"
 #include "recorder.hpp"
-#include "scans.hpp"
+#include "tree_data.hpp"
+#include "searched_node.hpp"
+#include "lane_search.hpp"
+#include "tiled_search.hpp"
+#include "column_search.hpp"
+#include "drawn_search.hpp"
+#include "node_search.hpp"
 #include "carver.hpp"
 // Subtrees small enough to be left to whichever thread is free.
 struct Tasks {
@@ -43,8 +49,8 @@ struct Tasks {
     int64_t n = 0, next = 0;
 };
 
-template <typename Code> struct Grower : CandidateScans<Code> {
-    using Base = CandidateScans<Code>;
+template <typename Code> struct Grower : TreeData<Code> {
+    using Base = TreeData<Code>;
     using Base::categorical, Base::criterion, Base::draw, Base::feature_hashes, Base::job, Base::node_lines, Base::numbers,
         Base::real, Base::rows, Base::width;
     Tasks tasks{};                    // of the first thread
@@ -138,7 +144,7 @@ template <typename Code> struct Grower : CandidateScans<Code> {
         const bool limited = job.max_depth >= 0 && node.depth >= job.max_depth;
         const bool pure = job.impurity == VARIANCE ? equal_targets(node) : f.n_present < 2;
         if (pure || limited || node.n < 2 * job.min_samples_leaf) return Split{};
-        return this->search(node, f);
+        return NodeSearch<Code>{*this}.search(node, f);
     }
 
     // Write the children's numbers into two stack slots.
