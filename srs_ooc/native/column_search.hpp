@@ -8,10 +8,13 @@ template <typename Code> struct ColumnSearch {
     SRS_INLINE bool try_column(int64_t column, Split &best) const {
         const TreeData<Code> &tree = here.tree;
         const TileScan<Code> &scan = here.scan;
+        const ColumnCodes<Code> codes = tree.column(column);
         const int32_t *r = tree.rows + here.node.start;
-        uint32_t low = tree.code(column, r[0]), high = low;
-        for (int64_t i = 0; i < here.node.n; ++i) {
-            const uint32_t x = tree.column_codes[i] = tree.code(column, r[i]);
+        const int64_t n = here.node.n;
+        Code *copied = tree.column_codes; // named here: a byte written may be part of anything, which would be read again
+        uint32_t low = codes[r[0]], high = low;
+        for (int64_t i = 0; i < n; ++i) {
+            const uint32_t x = copied[i] = codes[r[i]];
             low = x < low ? x : low;
             high = x > high ? x : high;
         }

@@ -33,7 +33,8 @@ template <typename Code> struct DrawnSearch {
         const NodeLines<Code> lines{tree.node_lines};
         here.scan.range(lines, low, high);
         for (int64_t l = 0; l < TILE; ++l) used[l] = l < n;
-        LaneSearch<Code>{here, here.scan, low, high, hashes, any ? categories : nullptr, used, columns, 0}.search(lines, best);
+        const LaneSearch<Code> lanes{here, here.scan, low, high, hashes, any ? categories : nullptr, used, columns, 0};
+        lanes.search(lines, best);
         int64_t n_varying = 0;
         for (int64_t l = 0; l < n; ++l) n_varying += low[l] != high[l];
         return n_varying;
@@ -75,12 +76,9 @@ template <typename Code> struct DrawnSearch {
             if (tree.by_bytes && copies.is_faster(here.node.n)) return copies.copy(r, here.node.n, columns, n, lines);
         }
 #endif
-        const Code *codes = static_cast<const Code *>(job.codes), *from[TILE];
+        const Code *from[TILE];
         const int64_t stride = job.tiled ? TILE : 1;
-        for (int64_t l = 0; l < n; ++l) {
-            const int64_t column = columns[l];
-            from[l] = codes + (job.tiled ? column / TILE * TILE * job.n_rows + column % TILE : column * job.n_rows);
-        }
+        for (int64_t l = 0; l < n; ++l) from[l] = tree.column(columns[l]).codes;
         for (int64_t i = 0; i < here.node.n; ++i) {
             const int64_t at = r[i] * stride;
             for (int64_t l = 0; l < n; ++l) lines[i * TILE + l] = from[l][at];

@@ -1,7 +1,7 @@
 // A node of a tree that is asked about other rows as it grows, and those rows.
 // Included by subsets.cpp and sorted_trees.cpp, inside their namespaces.
 
-constexpr uint32_t TIE_FACTOR = 0x9E3779B1u; // as in best.hpp
+constexpr uint32_t TIE_FACTOR = 0x9E3779B1u; // as in tile_best.hpp
 
 struct Node {
     int32_t start, n, held, n_held, depth; // its rows, those to predict

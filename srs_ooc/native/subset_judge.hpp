@@ -48,7 +48,8 @@ template <typename Code> struct SubsetJudge {
         for (int64_t number = 0; number < job.n_splits; ++number) {
             split_losses[number] = most_to_lose(number);
             int64_t at = number;
-            for (; at > 0 && split_losses[split_turns[at - 1]] < split_losses[number]; --at) split_turns[at] = split_turns[at - 1];
+            for (; at > 0 && split_losses[split_turns[at - 1]] < split_losses[number]; --at)
+                split_turns[at] = split_turns[at - 1];
             split_turns[at] = number;
         }
     }

@@ -47,9 +47,9 @@ template <typename Code> struct TiledSearch {
             scan.range(lines, low, high);
             const bool is_padded = first + TILE > tree.job.n_columns;
             const uint8_t *wanted = is_padded ? tree.real + first : nullptr;
-            LaneSearch<Code>{here, scan, low, high, tree.feature_hashes + first, tree.categories_of_tile(first), wanted, nullptr,
-                             first}
-                .search(lines, best);
+            const uint8_t *categories = tree.categories_of_tile(first);
+            const LaneSearch<Code> lanes{here, scan, low, high, tree.feature_hashes + first, categories, wanted, nullptr, first};
+            lanes.search(lines, best);
         }
         return best;
     }
@@ -68,9 +68,9 @@ template <typename Code> struct TiledSearch {
             uint8_t any = 0;
             for (int l = 0; l < TILE; ++l) any |= tree.chosen[first + l];
             if (!any) continue;
-            LaneSearch<Code>{here, scan, tree.lows + first, tree.highs + first, tree.feature_hashes + first,
-                             tree.categories_of_tile(first), tree.chosen + first, nullptr, first}
-                .search(tree.block_lines(first, here.node), best);
+            const LaneSearch<Code> lanes{here, scan, tree.lows + first, tree.highs + first, tree.feature_hashes + first,
+                                         tree.categories_of_tile(first), tree.chosen + first, nullptr, first};
+            lanes.search(tree.block_lines(first, here.node), best);
         }
         return best;
     }
