@@ -1,6 +1,7 @@
 // Python bindings that fill a block with columns of the store, mapped or read.
 #include "arrays.hpp"
 #include "bus_guard.hpp"
+#include "checks.hpp"
 #include "chunk_columns.hpp"
 #include "gather_fill.hpp"
 
@@ -9,14 +10,12 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using srs::GatherRequest, srs::TILE, srs::Vector;
+using srs::GatherRequest, srs::Vector;
 
 namespace {
 
 void check(const GatherRequest &request, const Vector<const int32_t> &families, int64_t out_nbytes, int64_t n_chunks) {
-    const int64_t columns = request.tiled ? (request.n_items + TILE - 1) / TILE * TILE : request.n_items;
-    if (out_nbytes < columns * request.n_kept * request.code_nbytes)
-        throw std::invalid_argument("the block is smaller than its rows times its columns");
+    srs::check_block(out_nbytes, request.n_items, request.n_kept, request.code_nbytes, request.tiled);
     if (request.n_features < 1 || (request.n_features - 1) / request.chunk_features >= n_chunks)
         throw std::invalid_argument("feature " + std::to_string(request.n_features - 1) + " is beyond the last chunk");
     for (int64_t i = 0; i < request.n_items; ++i)
@@ -57,7 +56,8 @@ template <typename Code> void fill_mapped(const GatherRequest &request, const ui
     const int64_t chunk_nbytes = request.chunk_features * request.n_rows * request.code_nbytes;
     std::string which = "a chunk file";
     for (size_t i = 0; i < n_chunks; ++i)
-        if (srs::bus_guard.address - addresses[i] < static_cast<uint64_t>(chunk_nbytes)) which = "chunk file " + std::to_string(i);
+        if (srs::bus_guard.address - addresses[i] < static_cast<uint64_t>(chunk_nbytes))
+            which = "chunk file " + std::to_string(i);
     throw std::runtime_error(which + ": expected " + std::to_string(chunk_nbytes) +
                              " bytes, found that it was cut short, or cannot be read");
 }

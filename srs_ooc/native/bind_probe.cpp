@@ -1,5 +1,6 @@
 // Python binding that makes the probe: a column of a block, copied with its rows permuted.
 #include "arrays.hpp"
+#include "checks.hpp"
 #include "hash.hpp"
 #include "trees.hpp"
 
@@ -26,7 +27,7 @@ template <typename Code> void shuffle_column(const Code *from, Code *to, int64_t
 
 void copy_shuffled(Vector<uint8_t> block, int64_t n_columns, int64_t n_rows, int64_t code_nbytes, bool tiled,
                    int64_t source, int64_t target, uint64_t key) {
-    const int64_t columns = tiled ? (n_columns + TILE - 1) / TILE * TILE : n_columns;
+    const int64_t columns = srs::columns_with_padding(n_columns, tiled);
     if (source < 0 || target < 0 || source >= n_columns || target >= n_columns ||
         static_cast<int64_t>(block.size()) < columns * n_rows * code_nbytes)
         throw std::invalid_argument("no such column in the block");

@@ -39,7 +39,9 @@ inline int64_t family_of_tile(const GatherRequest &request, int64_t first, int64
     return request.family(first);
 }
 
-inline int64_t tile_size(const GatherRequest &request, int64_t first) { return std::min<int64_t>(request.n_items - first, TILE); }
+inline int64_t tile_size(const GatherRequest &request, int64_t first) {
+    return std::min<int64_t>(request.n_items - first, TILE);
+}
 
 // Whether decoys are copied before they are laid out.
 inline bool copies_decoys(const GatherRequest &request, int64_t family) { return family < 0 || (family > 0 && !request.tiled); }

@@ -13,6 +13,7 @@ void bind_code(nb::module_ &module);
 void bind_forest(nb::module_ &module);
 void bind_tests(nb::module_ &module);
 void bind_subsets(nb::module_ &module);
+void bind_subset_draws(nb::module_ &module);
 void bind_sorted(nb::module_ &module);
 void bind_elementary(nb::module_ &module);
 void bind_sensitivity(nb::module_ &module);
@@ -29,6 +30,7 @@ NB_MODULE(_native, module) {
     bind_forest(module);
     bind_tests(module);
     bind_subsets(module);
+    bind_subset_draws(module);
     bind_sorted(module);
     bind_elementary(module);
     bind_sensitivity(module);

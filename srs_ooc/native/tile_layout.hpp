@@ -17,8 +17,12 @@ typedef uint16_t Shorts __attribute__((vector_size(16), aligned(1), may_alias));
 #define SRS_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, decltype(a){__VA_ARGS__})
 #endif
 
-inline Bytes low_halves(Bytes a, Bytes b) { return SRS_SHUFFLE(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23); }
-inline Bytes high_halves(Bytes a, Bytes b) { return SRS_SHUFFLE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31); }
+inline Bytes low_halves(Bytes a, Bytes b) {
+    return SRS_SHUFFLE(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+inline Bytes high_halves(Bytes a, Bytes b) {
+    return SRS_SHUFFLE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
 inline Shorts low_halves(Shorts a, Shorts b) { return SRS_SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11); }
 inline Shorts high_halves(Shorts a, Shorts b) { return SRS_SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15); }
 
