@@ -1,22 +1,19 @@
 // Binding of the column coder; what each argument means is told in store/coding.py.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+#include "arrays.hpp"
+#include "code_columns.hpp"
+#include "long_column.hpp"
+
 #include <nanobind/stl/pair.h>
 
 #include <cfloat>
 #include <cmath>
 #include <utility>
 
-#include "code_columns.hpp"
-#include "long_column.hpp"
-
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Matrix, srs::Vector;
 
 namespace {
-
-template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 struct Found { // what coding finds of each column
     Vector<std::uint32_t> n_missing;

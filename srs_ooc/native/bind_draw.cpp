@@ -1,9 +1,7 @@
 // Drawing distinct features, singly or in blocks of neighbours, and the hashes themselves for the tests: twins of
 // srs_ooc/trees/reference.py, srs_ooc/samplers/distinct_reference.py and srs_ooc/base/seeds.py.
+#include "arrays.hpp"
 #include "hash.hpp"
-
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -11,10 +9,9 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Vector;
 
 namespace {
-
-template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Members of 0 .. bound - 1 met so far: open addressing, at most half full.
 class Seen {

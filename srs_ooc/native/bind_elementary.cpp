@@ -1,6 +1,5 @@
 // Logarithms and powers of arrays, of sums, products and quotients alone. Twin: srs_ooc/base/elementary.py.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+#include "arrays.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -8,10 +7,9 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Vector;
 
 namespace {
-
-template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr double LN2_HIGH = 0.6931471805598903, LN2_LOW = 5.497923018708371e-14, INV_LN2 = 1.4426950408889634;
 constexpr double SQRT_HALF = 0.7071067811865476, LARGEST_POWER = 700.0;

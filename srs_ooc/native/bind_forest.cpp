@@ -1,10 +1,9 @@
 // Saved trees: from bytes to arrays, and rows walked down them. Twin: trees/forest_reference.py.
 #define SRS_INLINE inline
+#include "arrays.hpp"
+#include "checks.hpp"
 #include "hash.hpp"
 #include "tree_bytes.hpp"
-
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,14 +11,12 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Matrix, srs::Vector;
 
 namespace {
 
 using srs::mix32;
 #include "categories.hpp"
-
-template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 constexpr uint64_t PROBE = 0xFFFFFFFF;
 constexpr int64_t LEAF = -1, PROBE_SPLIT = -2;
@@ -154,8 +151,7 @@ void add_shares(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<c
     nb::gil_scoped_release released;
     for (int64_t i = 0; i < n_nodes; ++i)
         if (slot(i) >= n_slots) throw std::invalid_argument("a tree uses a column that the panel does not have");
-    for (size_t i = 0; i < pair_class.size(); ++i)
-        if (pair_class(i) < 0 || pair_class(i) >= n_classes) throw std::invalid_argument("a tree names no such class");
+    srs::check_below(pair_class, n_classes, "a tree names no such class");
     if (n_panel_rows > static_cast<int64_t>(panel.shape(1))) throw std::invalid_argument("the panel has too few rows");
     const Walk walk{slot.data(), n_rows.data(), pair_count.data(), code.data(), right.data(), how.data(), pair_class.data(),
                     hash.data(), threshold.data(), panel.data(), static_cast<int64_t>(panel.shape(1)), n_classes, code_nbytes};
@@ -174,10 +170,8 @@ void predict_block(Vector<const uint8_t> data, bool regression, Vector<const uin
     const int64_t n_room = static_cast<int64_t>(codes.size()) / code_nbytes / std::max<int64_t>(n_rows, 1);
     const int64_t n_classes = static_cast<int64_t>(shares.shape(1));
     if (static_cast<int64_t>(shares.shape(0)) != n || n_columns > n_room) throw std::invalid_argument("no room");
-    for (int64_t i = 0; i < n; ++i)
-        if (rows(i) < 0 || rows(i) >= n_rows) throw std::invalid_argument("no such row");
-    for (const int32_t k : trees.pair_class)
-        if (k < 0 || k >= n_classes) throw std::invalid_argument("a tree names no such class");
+    srs::check_below(rows, n_rows, "no such row");
+    srs::check_below(trees.pair_class, n_classes, "a tree names no such class");
     std::vector<int64_t> slot(trees.feature.size()), columns; // a row of the panel for each column that is split on
     std::vector<int64_t> place(static_cast<size_t>(n_columns), -1);
     for (size_t i = 0; i < slot.size(); ++i) {

@@ -1,7 +1,5 @@
 // Bindings of the CSV tokenizer; what each call means is told in ingestion/parse.py.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
+#include "arrays.hpp"
 #include "csv_table.hpp"
 
 #ifdef __GLIBC__
@@ -13,10 +11,10 @@ using namespace nb::literals;
 
 namespace {
 
-using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Slots = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Ends = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Panel = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Bytes = srs::Vector<const std::uint8_t>;
+using Slots = srs::Vector<const std::int32_t>;
+using Ends = srs::Vector<const std::uint64_t>;
+using Panel = srs::Matrix<double>;
 
 template <class T> nb::bytes raw(const std::vector<T> &items) {
     return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));

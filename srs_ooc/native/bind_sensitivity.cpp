@@ -1,11 +1,10 @@
 // What trees would say of rows if one feature had another value: all features on a row's paths in
 // one walk. Twin: trees/sensitivity_reference.py.
 #define SRS_INLINE inline
+#include "arrays.hpp"
+#include "checks.hpp"
 #include "hash.hpp"
 #include "trees.hpp"
-
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,14 +14,12 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Matrix, srs::Vector;
 
 namespace {
 
 using srs::mix32;
 #include "categories.hpp"
-
-template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 constexpr int64_t PROBE_SPLIT = -2;
 constexpr double UNITS = 68719476736.0; // 2^36, of changes of loss
@@ -150,8 +147,7 @@ void add_effects(Vector<const int32_t> root, Vector<const int64_t> slot, Vector<
     nb::gil_scoped_release released;
     for (int64_t i = 0; i < n_nodes; ++i)
         if (slot(i) >= n_slots) throw std::invalid_argument("a tree uses a column that the panel does not have");
-    for (size_t i = 0; i < pair_class.size(); ++i)
-        if (pair_class(i) < 0 || pair_class(i) >= n_outputs) throw std::invalid_argument("a tree names no such class");
+    srs::check_below(pair_class, n_outputs, "a tree names no such class");
     const bool fits = static_cast<int64_t>(codes.shape(1)) == n * code_nbytes && altered.shape(0) == codes.shape(0) &&
                       altered.shape(1) == codes.shape(1) && static_cast<int64_t>(effects.shape(0)) == n &&
                       static_cast<int64_t>(effects.shape(1)) == n_slots * n_outputs;
@@ -185,8 +181,7 @@ void tally_classes(Matrix<const int64_t> base, Matrix<const int64_t> effects, Ve
         static_cast<int64_t>(n_votes.size()) != n || static_cast<int64_t>(truth.size()) != n || tally.shape(1) != 3)
         throw std::invalid_argument("arrays of other shapes");
     const std::vector<int64_t> none(static_cast<size_t>(n_outputs), 0);
-    for (int64_t r = 0; r < n; ++r)
-        if (truth(r) < 0 || truth(r) >= n_outputs) throw std::invalid_argument("no such class");
+    srs::check_below(truth, n_outputs, "no such class");
     in_threads(n_slots, n_threads, [&](int64_t first, int64_t last) {
         for (int64_t r = 0; r < n; ++r) {
             if (n_votes(r) == 0) continue;

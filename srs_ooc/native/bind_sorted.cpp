@@ -1,46 +1,29 @@
 // Python binding of sorted_trees.cpp. Twin: trees/sorted_trees.py.
+#include "arrays.hpp"
+#include "checks.hpp"
 #include "isa.hpp"
+#include "scratch.hpp"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <memory>
-#include <new>
 #include <stdexcept>
 #include <string>
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Matrix, srs::Vector;
 
 namespace {
 
-template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-struct AlignedDelete {
-    void operator()(void *p) const { ::operator delete(p, std::align_val_t(64)); }
-};
-
-void check_rows(const Vector<const int32_t> &rows, int64_t n_rows) {
-    for (size_t i = 0; i < rows.size(); ++i)
-        if (rows(i) < 0 || rows(i) >= n_rows) throw std::invalid_argument("no such row");
-}
-
 void check(const srs::SortedJob &job, int64_t codes, int64_t values, size_t labels, size_t targets, size_t importance,
            size_t shares_rows, size_t shares_classes) {
-    const int64_t padded = job.tiled ? (job.n_columns + srs::TILE - 1) / srs::TILE * srs::TILE : job.n_columns;
-    if (job.n_rows < 1 || job.n_rows > srs::MOST_SORTED_ROWS || (job.code_nbytes != 1 && job.code_nbytes != 2) ||
-        job.n_columns < 1 || codes < padded * job.n_rows * job.code_nbytes)
-        throw std::invalid_argument("the block is smaller than its rows times its columns, or has too many rows");
+    srs::check_small_block(codes, job.n_columns, job.n_rows, srs::MOST_SORTED_ROWS, job.code_nbytes, job.tiled);
     if (job.n_fitted < 1 || job.n_fitted > srs::MOST_SORTED_ROWS || job.n_predicted > srs::MOST_SORTED_ROWS)
         throw std::invalid_argument("expected 1 to 32,768 rows to fit on");
     if (values != 0 && (job.n_values < 1 || values < job.n_columns * job.n_values))
         throw std::invalid_argument("expected the values of every column");
-    if (static_cast<int64_t>(labels) != job.n_rows || job.n_classes < 1 || job.n_classes > srs::MOST_SORTED_CLASSES ||
-        (targets != 0 && (static_cast<int64_t>(targets) != job.n_rows || job.n_classes != 1)))
-        throw std::invalid_argument("expected a class, or a target, for each row");
+    srs::check_response(labels, targets, job.n_rows, job.n_classes, srs::MOST_SORTED_CLASSES);
     if (static_cast<int64_t>(importance) != job.n_columns || static_cast<int64_t>(shares_rows) != job.n_predicted ||
         static_cast<int64_t>(shares_classes) != job.n_classes)
         throw std::invalid_argument("expected room for what is found");
@@ -78,11 +61,10 @@ bool grow_sorted(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64
     check(job, static_cast<int64_t>(codes.size()), static_cast<int64_t>(values.size()), labels.size(), targets.size(),
           importance.size(), shares.shape(0), shares.shape(1));
     nb::gil_scoped_release released;
-    check_rows(fitted, n_rows);
-    check_rows(predicted, n_rows);
-    for (size_t i = 0; i < labels.size(); ++i)
-        if (labels(i) < 0 || labels(i) >= n_classes) throw std::invalid_argument("no such class");
-    std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.sorted_scratch_nbytes(job), std::align_val_t(64)));
+    srs::check_below(fitted, n_rows, "no such row");
+    srs::check_below(predicted, n_rows, "no such row");
+    srs::check_below(labels, n_classes, "no such class");
+    const srs::Scratch scratch = srs::take_scratch(isa.sorted_scratch_nbytes(job));
     job.scratch = scratch.get();
     isa.grow_sorted(job);
     return job.complete;

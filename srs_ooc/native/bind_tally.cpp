@@ -1,16 +1,14 @@
 // What is known of each feature: adding the outcome of an iteration, and the probe's test. Twins: NumPy, in the tests.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+#include "arrays.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Vector;
 
 namespace {
-
-template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr std::size_t AHEAD = 16; // features whose sums are asked for before they are needed: most are in no cache
 

@@ -1,16 +1,12 @@
 // Binding of the rank tests; what each argument means is told in evidence/rank_tests.py.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
+#include "arrays.hpp"
 #include "rank_columns.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Matrix, srs::Vector;
 
 namespace {
-
-template <class T> using Matrix = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class Code>
 void rank_tests(Matrix<const Code> columns, std::size_t n_codes, Vector<const std::int32_t> rows,

@@ -1,107 +1,32 @@
 // Python binding of the tree kernel: picks the instruction set, owns the scratch memory, drops the GIL.
+#include "arrays.hpp"
+#include "bootstrap.hpp"
+#include "checks.hpp"
 #include "hash.hpp"
 #include "isa.hpp"
+#include "scratch.hpp"
+#include "thread_team.hpp"
 #include "tree_bytes.hpp"
 #include "trees.hpp"
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <memory>
-#include <mutex>
-#include <new>
 #include <numeric>
 #include <stdexcept>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <vector>
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Vector;
 
 namespace {
 
-template <typename T> using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// Threads that run the parts of one piece of work after another; started when first needed.
-class Threads {
-  public:
-    explicit Threads(int n) : n_(n) {}
-    ~Threads() {
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            stopping_ = true;
-        }
-        begin_.notify_all();
-        for (std::thread &thread : threads_) thread.join();
-    }
-    static void share(void *self, void (*work)(void *, int), void *context) {
-        static_cast<Threads *>(self)->run(work, context);
-    }
-
-  private:
-    void run(void (*work)(void *, int), void *context) {
-        start();
-        const int n_started = static_cast<int>(threads_.size());
-        {
-            std::lock_guard<std::mutex> lock(mutex_);
-            work_ = work;
-            context_ = context;
-            waiting_ = n_started;
-            ++turn_;
-        }
-        begin_.notify_all();
-        work(context, 0);
-        for (int part = n_started + 1; part < n_; ++part) work(context, part);
-        std::unique_lock<std::mutex> lock(mutex_);
-        done_.wait(lock, [this] { return waiting_ == 0; });
-    }
-    void start() { // parts of threads that cannot be had are run by the caller
-        if (started_) return;
-        started_ = true;
-        threads_.reserve(static_cast<size_t>(n_));
-        try {
-            for (int part = 1; part < n_; ++part) threads_.emplace_back([this, part] { serve(part); });
-        } catch (const std::system_error &) {
-        }
-    }
-    void serve(int part) {
-        for (int64_t seen = 0;;) {
-            std::unique_lock<std::mutex> lock(mutex_);
-            begin_.wait(lock, [&] { return stopping_ || turn_ != seen; });
-            if (stopping_) return;
-            seen = turn_;
-            lock.unlock();
-            work_(context_, part);
-            lock.lock();
-            if (--waiting_ == 0) done_.notify_one();
-        }
-    }
-    const int n_;
-    int waiting_ = 0;
-    int64_t turn_ = 0;
-    bool stopping_ = false, started_ = false;
-    void (*work_)(void *, int) = nullptr;
-    void *context_ = nullptr;
-    std::mutex mutex_;
-    std::condition_variable begin_, done_;
-    std::vector<std::thread> threads_;
-};
-
-struct AlignedDelete {
-    void operator()(void *p) const { ::operator delete(p, std::align_val_t(64)); }
-};
-
 void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances, int64_t n_categorical, int64_t n_stats,
            int64_t n_numbers, int64_t n_values) {
-    const int64_t columns = job.tiled ? (job.n_columns + srs::TILE - 1) / srs::TILE * srs::TILE : job.n_columns;
-    if (codes_nbytes < columns * job.n_rows * job.code_nbytes)
-        throw std::invalid_argument("the block is smaller than its rows times its columns");
+    srs::check_block(codes_nbytes, job.n_columns, job.n_rows, job.code_nbytes, job.tiled);
     if (n_importances < job.n_columns) throw std::invalid_argument("importance is shorter than the number of columns");
     if (n_categorical != 0 && n_categorical != job.n_columns)
         throw std::invalid_argument("expected a kind for each column, or none");
@@ -112,73 +37,11 @@ void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances,
         throw std::invalid_argument("a regression needs targets");
     if (job.impurity == srs::ENTROPY && job.n_channels != 0)
         throw std::invalid_argument("entropy is counted without weights");
-    if (job.values && (job.n_values < 1 || n_values < columns * job.n_values))
+    if (job.values && (job.n_values < 1 || n_values < srs::columns_with_padding(job.n_columns, job.tiled) * job.n_values))
         throw std::invalid_argument("expected values of the codes of each column of the block");
     if (reinterpret_cast<uintptr_t>(job.codes) % 64 != 0 && job.tiled)
         throw std::invalid_argument("a tiled block must be aligned to 64 bytes");
 }
-
-// Rows drawn with replacement, and their numbers at the root: the twin of TrainingRows.resampled.
-// A row that was drawn more than once comes once, with its times for a weight, where rows have no
-// weights of their own: splits and importances are the same numbers, and there are fewer rows.
-struct Sample {
-    static constexpr uint64_t BOOTSTRAP = 22; // base/seeds.py
-    static constexpr int64_t MOST_TIMES = 16; // trees/response.py: bits of a weight times a target
-    std::vector<int32_t> times, rows, channels;
-    std::vector<int64_t> stats;
-
-    void draw(srs::GrowJob &job, const srs::GrowJob &all, uint64_t key) {
-        const int64_t n = all.n_root_rows;
-        const uint64_t drawing = srs::derive(key, BOOTSTRAP);
-        times.assign(static_cast<size_t>(n), 0);
-        for (int64_t i = 0; i < n; ++i) {
-            const uint64_t hash = srs::derive(drawing, static_cast<uint64_t>(i));
-            ++times[srs::scale_below(hash, static_cast<uint64_t>(n))];
-        }
-        const int64_t most = *std::max_element(times.begin(), times.end());
-        if (all.n_channels == 1 && all.min_samples_leaf == 1 && most <= MOST_TIMES) weigh(job, all, most);
-        else repeat(job, all);
-        job.rows = rows.data();
-        job.n_root_rows = static_cast<int64_t>(rows.size());
-        job.root_stats = stats.data();
-    }
-
-  private:
-    void weigh(srs::GrowJob &job, const srs::GrowJob &all, int64_t most) {
-        channels.resize(static_cast<size_t>(2 * all.n_rows));
-        rows.clear();
-        stats.assign(3, 0);
-        for (int64_t i = 0; i < all.n_root_rows; ++i) {
-            const int32_t count = times[static_cast<size_t>(i)], row = all.rows[i];
-            if (count == 0) continue;
-            const int32_t sum = count * all.channels[row];
-            channels[static_cast<size_t>(row)] = count;
-            channels[static_cast<size_t>(all.n_rows + row)] = sum;
-            rows.push_back(row);
-            stats[1] += count;
-            stats[2] += sum;
-        }
-        stats[0] = static_cast<int64_t>(rows.size());
-        job.channels = channels.data();
-        job.n_channels = 2;
-        job.flush = std::max<int64_t>(1, all.flush / most);
-    }
-
-    void repeat(srs::GrowJob &job, const srs::GrowJob &all) {
-        rows.clear();
-        stats.assign(static_cast<size_t>(1 + all.n_channels), 0);
-        stats[0] = all.n_root_rows;
-        for (int64_t i = 0; i < all.n_root_rows; ++i) {
-            const int64_t count = times[static_cast<size_t>(i)];
-            for (int64_t c = 0; c < all.n_channels; ++c)
-                stats[static_cast<size_t>(1 + c)] += count * all.channels[c * all.n_rows + all.rows[i]];
-            rows.insert(rows.end(), static_cast<size_t>(count), all.rows[i]);
-        }
-        job.channels = all.channels;
-        job.n_channels = all.n_channels;
-        job.flush = all.flush;
-    }
-};
 
 // Grow trees one after the other, their importances in one sum; their sizes are added up, too.
 void grow_trees(const srs::Isa &isa, srs::GrowJob &job, int64_t first_tree, int64_t n_trees, bool bootstrap) {
@@ -186,7 +49,7 @@ void grow_trees(const srs::Isa &isa, srs::GrowJob &job, int64_t first_tree, int6
     const uint64_t first_key = job.tree_key;
     const srs::GrowJob all = job;
     int64_t n_leaves = 0, depth = 0;
-    Sample sample;
+    srs::BootstrapSample sample;
     for (int64_t tree = first_tree; tree < first_tree + n_trees; ++tree) {
         job.tree_key = tree == 0 ? first_key : srs::derive(first_key, MORE_TREES | static_cast<uint64_t>(tree));
         if (bootstrap) sample.draw(job, all, job.tree_key);
@@ -198,14 +61,41 @@ void grow_trees(const srs::Isa &isa, srs::GrowJob &job, int64_t first_tree, int6
     job.depth = depth;
 }
 
+// Columns by ascending feature, which names their random numbers.
+std::vector<int32_t> order_of(const uint32_t *features, int64_t n_columns) {
+    std::vector<int32_t> order(static_cast<size_t>(n_columns));
+    std::iota(order.begin(), order.end(), 0);
+    const auto before = [&](int32_t a, int32_t b) { return features[a] < features[b]; };
+    if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
+    return order;
+}
+
+// Give a job its memory and threads, and do it; return the tree's bytes where it is to be recorded.
+std::string grow_in_memory(const srs::Isa &isa, srs::GrowJob &job, int64_t record_leaves, int64_t first_tree, int64_t n_trees,
+                           bool bootstrap) {
+    const std::vector<int32_t> order = order_of(job.features, job.n_columns);
+    job.order = order.data();
+    srs::GrowJob largest = job;
+    if (bootstrap) largest.n_channels = srs::MAX_CHANNELS;
+    const srs::Scratch scratch = srs::take_scratch(isa.scratch_nbytes(largest));
+    job.scratch = scratch.get();
+    srs::ThreadTeam threads(job.n_threads);
+    job.threads = &threads;
+    srs::RecordMemory memory(record_leaves, job.n_root_rows, job.n_classes);
+    job.record = record_leaves > 0 ? &memory.record : nullptr;
+    grow_trees(isa, job, first_tree, n_trees, bootstrap);
+    std::string bytes;
+    if (job.record) srs::encode_tree(memory.record, job.features, job.impurity == srs::VARIANCE, bytes);
+    return bytes;
+}
+
 nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t n_rows, Vector<const double> values,
-               int64_t n_values, Vector<const uint32_t> features,
-               Vector<const uint8_t> categorical, Vector<const int32_t> rows, Vector<const int64_t> root_stats,
-               int64_t n_classes, Vector<const int32_t> channels, int64_t flush, double root_scale, uint64_t tree_key,
-               int64_t max_features, int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, bool best,
-               int impurity,
-               Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name, int64_t record_leaves, int n_threads,
-               int64_t first_tree, int64_t n_trees, bool bootstrap) {
+               int64_t n_values, Vector<const uint32_t> features, Vector<const uint8_t> categorical,
+               Vector<const int32_t> rows, Vector<const int64_t> root_stats, int64_t n_classes,
+               Vector<const int32_t> channels, int64_t flush, double root_scale, uint64_t tree_key, int64_t max_features,
+               int64_t max_depth, int64_t min_samples_leaf, int64_t min_decrease, bool best, int impurity,
+               Vector<const int64_t> xlogx, Vector<int64_t> importance, const std::string &isa_name,
+               int64_t record_leaves, int n_threads, int64_t first_tree, int64_t n_trees, bool bootstrap) {
     const srs::Isa &isa = srs::find_isa(isa_name);
     srs::GrowJob job{};
     job.codes = codes.data();
@@ -236,36 +126,23 @@ nb::tuple grow(Vector<const uint8_t> codes, int code_nbytes, bool tiled, int64_t
     job.xlogx = xlogx.data();
     job.importance = importance.data();
     job.n_threads = std::clamp(n_threads, 1, srs::MAX_THREADS);
-    job.share = &Threads::share;
+    job.share = &srs::ThreadTeam::share;
     check(job, static_cast<int64_t>(codes.size()), static_cast<int64_t>(importance.size()),
           static_cast<int64_t>(categorical.size()), static_cast<int64_t>(root_stats.size()),
           static_cast<int64_t>(channels.size()), static_cast<int64_t>(values.size()));
     if (n_trees < 1 || (n_trees > 1 && record_leaves > 0)) throw std::invalid_argument("one tree can be recorded at a time");
     if (bootstrap && n_classes != 1) throw std::invalid_argument("rows of one class are drawn here");
-    std::vector<int32_t> order(features.size());
-    std::string bytes;
+    std::string record;
     {
         nb::gil_scoped_release released;
-        std::iota(order.begin(), order.end(), 0);
-        const auto before = [&](int32_t a, int32_t b) { return job.features[a] < job.features[b]; };
-        if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
-        job.order = order.data();
-        srs::GrowJob largest = job;
-        if (bootstrap) largest.n_channels = srs::MAX_CHANNELS;
-        std::unique_ptr<void, AlignedDelete> scratch(::operator new(isa.scratch_nbytes(largest), std::align_val_t(64)));
-        job.scratch = scratch.get();
-        Threads threads(job.n_threads);
-        job.threads = &threads;
-        srs::RecordMemory memory(record_leaves, job.n_root_rows, job.n_classes);
-        job.record = record_leaves > 0 ? &memory.record : nullptr;
-        grow_trees(isa, job, first_tree, n_trees, bootstrap);
-        if (job.record) srs::encode_tree(memory.record, job.features, job.impurity == srs::VARIANCE, bytes);
+        record = grow_in_memory(isa, job, record_leaves, first_tree, n_trees, bootstrap);
     }
-    nb::object record = job.record ? nb::object(nb::bytes(bytes.data(), bytes.size())) : nb::none();
-    return nb::make_tuple(job.n_nodes, job.n_leaves, job.depth, record);
+    nb::object saved = record_leaves > 0 ? nb::object(nb::bytes(record.data(), record.size())) : nb::none();
+    return nb::make_tuple(job.n_nodes, job.n_leaves, job.depth, saved);
 }
 
-size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels, int code_nbytes, bool best, int n_threads) {
+size_t scratch_nbytes(int64_t n_root_rows, int64_t n_columns, int64_t n_classes, int64_t n_channels,
+                      int code_nbytes, bool best, int n_threads) {
     srs::GrowJob job{};
     job.n_root_rows = n_root_rows;
     job.n_columns = n_columns;

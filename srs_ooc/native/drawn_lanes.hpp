@@ -22,7 +22,7 @@ struct DrawnLanes {
             Wide::U own_hashes;
             __builtin_memcpy(&own_hashes, hashes + at, sizeof own_hashes);
             const Wide::I from = line(low + at), to = line(high + at);
-            const Wide::U draws = mixed(own_hashes, scan.threshold_key) >> 8; // as TileScan::draw_thresholds
+            const Wide::U draws = mixed(own_hashes, scan.threshold_key) >> 8; // as TileDraw::draw_thresholds
             const Wide::I threshold = from + (Wide::I)((draws * (Wide::U)(to - from)) >> 24);
             Wide::I good = *reinterpret_cast<Wide::I *>(allowed);
             Wide::F square, sides;

@@ -1,5 +1,5 @@
 // What a candidate split is worth: integers decide, floats only rank.
-// Included by trees.cpp only, inside its namespace: every clone has its own copy.
+// Included by trees.cpp and sorted_trees.cpp, inside their namespaces: every clone has its own copy.
 
 // A node, and the classes that have rows in it; a regression's rows are all of one class.
 struct Facts {

@@ -33,7 +33,7 @@ template <typename Code, typename Kind> struct SortedTree {
     SortedColumns<Code> columns;
     PlaceScores<Kind> scored;
     // Scratch.
-    uint16_t *held, *held_spare; // [n_predicted] places among the predicted rows
+    HeldRows held;
     uint32_t *hashes;  // [n_columns]
     Node *stack;       // [n_fitted + 1]: each row of the tree is in one node that waits
 
@@ -44,8 +44,7 @@ template <typename Code, typename Kind> struct SortedTree {
         Carver carver{base};
         columns.carve(carver);
         scored.carve(carver, job);
-        held = carver.take<uint16_t>(job.n_predicted);
-        held_spare = carver.take<uint16_t>(job.n_predicted);
+        held.carve(carver, job.n_predicted);
         hashes = carver.take<uint32_t>(job.n_columns);
         stack = carver.take<Node>(job.n_fitted + 1);
         return carver.used;
@@ -138,7 +137,7 @@ template <typename Code, typename Kind> struct SortedTree {
             for (int64_t k = 0; k < scored.n_classes; ++k) own[k] = static_cast<double>(scored.totals[k]) / n;
         }
         for (int32_t i = node.held; i < node.held + node.n_held; ++i)
-            for (int64_t k = 0; k < scored.n_classes; ++k) job.shares[held[i] * scored.n_classes + k] = own[k];
+            for (int64_t k = 0; k < scored.n_classes; ++k) job.shares[held.places[i] * scored.n_classes + k] = own[k];
     }
 
     uint32_t threshold_of(const Node &node, const Found &split) const {
@@ -154,17 +153,7 @@ template <typename Code, typename Kind> struct SortedTree {
         if (node.n_held == 0) return 0;
         const Code *own = columns.column(split.column);
         const uint32_t threshold = threshold_of(node, split);
-        int32_t n_left = 0, n_right = 0;
-        for (int32_t i = node.held; i < node.held + node.n_held; ++i) {
-            const uint16_t place = held[i];
-            const bool goes_left = own[job.predicted[place]] <= threshold;
-            held[node.held + n_left] = place;
-            held_spare[n_right] = place;
-            n_left += goes_left;
-            n_right += !goes_left;
-        }
-        for (int32_t i = 0; i < n_right; ++i) held[node.held + n_left + i] = held_spare[i];
-        return n_left;
+        return held.part(node, [&](uint16_t place) { return own[job.predicted[place]] <= threshold; });
     }
 
     // Note what a split is worth; `total`: of the rows that go left.
@@ -208,7 +197,7 @@ template <typename Code, typename Kind> struct SortedTree {
             hashes[j] = static_cast<uint32_t>(derive(job.tree_key, job.features[j]) >> 32);
         }
         for (int64_t i = 0; TWO && i < job.n_rows; ++i) scored.is_second[i] = static_cast<uint8_t>(scored.says[i]);
-        for (int64_t i = 0; i < job.n_predicted; ++i) held[i] = static_cast<uint16_t>(i);
+        held.take_all(job.n_predicted);
         const auto n = static_cast<int32_t>(job.n_fitted);
         Node root{0, n, 0, static_cast<int32_t>(job.n_predicted), 0, job.tree_key, 0};
         root.total = total_of(columns.orders, n);

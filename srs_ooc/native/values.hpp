@@ -1,5 +1,5 @@
 // Thresholds uniform between the values of codes. Twin: srs_ooc/trees/reference_splits.py.
-// Included by trees.cpp only, inside its namespace: every clone has its own copy.
+// Included by trees.cpp and sorted_trees.cpp, inside their namespaces: every clone has its own copy.
 
 // Where a hash lies between two values, operation by operation as the twin.
 SRS_INLINE double between(uint32_t hash, double low, double high) {

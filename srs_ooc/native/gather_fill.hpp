@@ -1,0 +1,98 @@
+// Filling a block from columns, tile by tile or column by column: rows left out, decoys permuted.
+#pragma once
+#include "gather_request.hpp"
+#include "tile_layout.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace srs {
+
+// Copy the kept rows of each column into `kept`, and point `columns` there.
+template <typename Code>
+void keep_rows(const GatherRequest &request, int64_t n, const Code **columns, std::vector<Code> &kept) {
+    for (int64_t i = 0; i < n; ++i) {
+        Code *target = kept.data() + i * request.n_kept;
+        for (int64_t r = 0; r < request.n_kept; ++r) target[r] = columns[i][request.rows[r]];
+        columns[i] = target;
+    }
+}
+
+// Copy the decoys of a tile that also holds other columns, rows permuted, and point `columns` there.
+template <typename Code>
+void permute_decoys(const GatherRequest &request, int64_t first, int64_t n, const Code **columns, std::vector<Code> &permuted) {
+    for (int64_t i = 0; i < n; ++i) {
+        const int64_t family = request.family(first + i);
+        if (family == 0) continue;
+        const int32_t *partners = request.partners(family);
+        Code *target = permuted.data() + i * request.n_kept;
+        for (int64_t r = 0; r < request.n_kept; ++r) target[r] = columns[i][partners[r]];
+        columns[i] = target;
+    }
+}
+
+// The family of all items of a tile, or -1 where they are of several: items of a family are mostly together.
+inline int64_t family_of_tile(const GatherRequest &request, int64_t first, int64_t n) {
+    for (int64_t i = 1; i < n; ++i)
+        if (request.family(first + i) != request.family(first)) return -1;
+    return request.family(first);
+}
+
+inline int64_t tile_size(const GatherRequest &request, int64_t first) {
+    return std::min<int64_t>(request.n_items - first, TILE);
+}
+
+// Whether decoys are copied before they are laid out.
+inline bool copies_decoys(const GatherRequest &request, int64_t family) { return family < 0 || (family > 0 && !request.tiled); }
+
+// Room of a gather, made before it: no memory is taken while mapped files are read.
+template <typename Code> struct GatherRoom {
+    explicit GatherRoom(const GatherRequest &request)
+        : kept(request.rows ? static_cast<size_t>(TILE * request.n_kept) : 0),
+          empty(request.tiled ? static_cast<size_t>(request.n_kept) : 0) {
+        bool any = false;
+        for (int64_t first = 0; first < request.n_items && !any; first += TILE)
+            any = copies_decoys(request, family_of_tile(request, first, tile_size(request, first)));
+        permuted.resize(any ? static_cast<size_t>(TILE * request.n_kept) : 0);
+    }
+    std::vector<Code> kept, permuted;
+    const std::vector<Code> empty;
+};
+
+template <typename Code, typename Source> void fill(const GatherRequest &request, Source &source, GatherRoom<Code> &room) {
+    const Code *columns[2][TILE];
+    auto *out = reinterpret_cast<Code *>(request.out);
+    const auto load = [&](int64_t first, const Code **target) {
+        const int64_t n = tile_size(request, first);
+        source.load(first, n, reinterpret_cast<const uint8_t **>(target));
+        for (int64_t i = n; i < TILE; ++i) target[i] = room.empty.data();
+        return n;
+    };
+    const bool ahead = Source::in_place && !request.rows;
+    if (request.n_items > 0) load(0, columns[0]);
+    for (int64_t first = 0, turn = 0; first < request.n_items; first += TILE, turn ^= 1) {
+        const Code **now = columns[turn], **next = columns[turn ^ 1];
+        const int64_t n = tile_size(request, first);
+        const bool more = first + TILE < request.n_items;
+        if (first > 0 && !ahead) load(first, now);
+        if (more && ahead) load(first + TILE, next);
+        if (request.rows) keep_rows(request, n, now, room.kept);
+        int64_t family = family_of_tile(request, first, n);
+        if (copies_decoys(request, family)) {
+            permute_decoys(request, first, n, now, room.permuted);
+            family = 0;
+        }
+        Code *target = out + first * request.n_kept;
+        if (!request.tiled) {
+            for (int64_t i = 0; i < n; ++i)
+                std::memcpy(target + i * request.n_kept, now[i], static_cast<size_t>(request.n_kept) * sizeof(Code));
+        } else if (family > 0) { // an involution: where a row comes from is where it goes
+            fill_tile<Code>(now, more && ahead ? next : nullptr, request.n_kept, target, Swapped{request.partners(family)});
+        } else {
+            fill_tile<Code>(now, more && ahead ? next : nullptr, request.n_kept, target, InOrder{});
+        }
+    }
+}
+
+} // namespace srs
