@@ -1,11 +1,11 @@
 """What a learner must pass."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
-from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit, Subspace
+from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, key_of, scale_below
 from srs_ooc.learners.base import Columns, Learner
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, SENSITIVITY
@@ -27,6 +27,7 @@ def check_learner(
     n_codes: int = 16,
     tiled: bool = False,
     n_features: int = 1000,
+    criteria: tuple[Criterion, ...] = (),
 ) -> None:
     """Check that a learner keeps to the contract of :class:`srs_ooc.learners.base.Learner`.
 
@@ -44,6 +45,8 @@ def check_learner(
         The layout of a block that it takes.
     n_features : int
         Features of the store that the columns are drawn from.
+    criteria : tuple of Criterion
+        Those by which it judges candidates in place of held-out losses.
 
     Raises
     ------
@@ -58,6 +61,7 @@ def check_learner(
         subspaces.append(Subspace(features, split=_split(n_rows)))
     if LOSS in learner.provides:
         subspaces.append(Subspace(features, _candidates(n_rows, n_columns)))
+    subspaces += [Subspace(features, _by(criterion, n_rows, n_columns)) for criterion in criteria]
     iterations = [
         Iteration(number, subspaces[number % len(subspaces)], key_of(3, number))
         for number in range(2 * len(subspaces))
@@ -99,12 +103,19 @@ def _candidates(n_rows: int, n_columns: int) -> Candidates:
     return Candidates(places, np.concatenate([[0], np.cumsum(sizes)]), (split, other))
 
 
+def _by(criterion: Criterion, n_rows: int, n_columns: int) -> Candidates:
+    """Return the same columns, judged by a criterion of two thirds of the rows."""
+    judged, fitted = _candidates(n_rows, n_columns), _split(n_rows).fitted
+    return replace(judged, splits=(RowSplit(fitted, fitted[:0]),), criterion=criterion)
+
+
 def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> None:
     features, split = subspace.features, subspace.split
     assert np.array_equal(outcome.features, features), "features: others than were asked for"
     absent = {PREDICTIONS} if split is None else set()
     absent |= {LOSS} if subspace.candidates is None else set()
-    promised = learner.provides - absent
+    is_by_criterion = subspace.candidates is not None and subspace.candidates.criterion is not None
+    promised = (learner.provides - absent) | ({LOSS} if is_by_criterion else set())
     for what in promised:
         found = getattr(outcome, _FIELDS[what])
         assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"

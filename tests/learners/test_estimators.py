@@ -8,7 +8,7 @@ import pytest
 from sklearn import get_config
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit, Subspace
+from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.evidence.model_scores import ModelScores
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.decoding import DecodedBlock
@@ -17,6 +17,7 @@ from srs_ooc.learners.fitted import FittedModel, Target
 from srs_ooc.learners.import_paths import make_estimator
 from srs_ooc.learners.makers import EstimatorMaker
 from srs_ooc.learners.model_params import TREE_MODEL, JsonObject
+from srs_ooc.samplers.base import LOSS
 from srs_ooc.testing import check_learner
 from srs_ooc.trees.block import Block
 
@@ -39,6 +40,34 @@ def test_it_keeps_to_the_contract_of_learners(name, n_classes, importance):
     values = ROWS % n_classes if n_classes > 1 else np.sin(ROWS)
     learner = EstimatorLearner(chosen, Target(values, n_classes), ROWS % 3)
     check_learner(learner, N_ROWS, n_columns=5)
+
+
+@pytest.mark.parametrize(
+    ("name", "criterion", "n_classes"),
+    [
+        ("lda", Criterion("ric"), 2),
+        ("knn", Criterion("ric"), 2),
+        ("linear", Criterion("ebic", 0.5, 1000), 3),
+        ("linear", Criterion("ebic", 0.5, 1000), 1),
+    ],
+)
+def test_it_keeps_to_the_contract_where_a_criterion_judges(name, criterion, n_classes):
+    values = ROWS % n_classes if n_classes > 1 else np.sin(ROWS)
+    learner = EstimatorLearner(model(model=name), Target(values, n_classes), ROWS % 3)
+    check_learner(learner, N_ROWS, n_columns=5, criteria=(criterion,))
+
+
+def test_a_learner_that_knows_no_criterion_breaks_the_contract_of_one():
+    learner = EstimatorLearner(model(model="knn"), Target(ROWS % 2, 2), ROWS % 3)
+
+    class Deaf:
+        provides = learner.provides - {LOSS}
+
+        def fit(self, block, columns, iteration):
+            return replace(learner.fit(block, columns, iteration), losses=None)
+
+    with pytest.raises(AssertionError, match="losses"):
+        check_learner(Deaf(), N_ROWS, n_columns=5, criteria=(Criterion("ric"),))
 
 
 @pytest.mark.parametrize(("name", "n_classes"), [("knn", 3), ("knn", 1), ("linear", 2)])
