@@ -137,9 +137,7 @@ class Reading:
         order = self._order(members, scores)[:size]
         return members[order], scores[order]
 
-    def _order(
-        self, members: NDArray[np.integer], scores: NDArray[np.float64]
-    ) -> NDArray[np.integer]:
+    def _order(self, members: NDArray[np.integer], scores: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the places of ``members`` by rank; of ``scores`` the least is first."""
         alike = scores if self._scores is None else -mean_importance(self.tally, members)
         return np.lexsort((self.positions[members], alike, scores))
