@@ -11,7 +11,7 @@ from srs_ooc.evidence.tally import Tally
 _PIECE = 1 << 16
 
 
-def mean_importance(tally: Tally, items: NDArray[np.uint32] | slice) -> NDArray[np.float64]:
+def mean_importance(tally: Tally, items: NDArray[np.integer] | slice) -> NDArray[np.float64]:
     """Return total importance over times drawn, in units of ``2**-36``; -1 where never drawn."""
     n_drawn = tally.n_drawn[items]
     out = np.full(len(n_drawn), -1.0)

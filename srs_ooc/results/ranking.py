@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.state import Stateful
+from srs_ooc.evidence.ranking import mean_importance
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.method_scores import own_scores, record_type_of
@@ -103,9 +104,9 @@ class Reading:
         """Yield the stored positions of all features by rank, a batch at a time.
 
         First those that the verdict puts first, by what they are worth together, the selected ones
-        before all others; then importance descending, ties by source position, features never
-        drawn last. Each batch takes a pass over the tallies, so that
-        memory does not grow with the number of features.
+        before all others; then by the method's own scores, if it has some; then importance
+        descending, features never drawn last, ties by source position. Each batch takes a pass
+        over the tallies, so that memory does not grow with the number of features.
         """
         is_past = np.zeros(len(self.positions), np.bool_)
         if self.verdict is not None:
@@ -133,8 +134,13 @@ class Reading:
     def _first(
         self, members: NDArray[np.uint32], scores: NDArray[np.float64], size: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.float64]]:
-        order = np.lexsort((self.positions[members], scores))[:size]
+        order = self._order(members, scores)[:size]
         return members[order], scores[order]
+
+    def _order(self, members: NDArray[np.integer], scores: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the places of ``members`` by rank; of ``scores`` the least is first."""
+        alike = scores if self._scores is None else -mean_importance(self.tally, members)
+        return np.lexsort((self.positions[members], alike, scores))
 
     def top(self, n: int) -> NDArray[np.uint32]:
         """Return the stored positions of the ``n`` features ranked first."""
@@ -146,25 +152,22 @@ class Reading:
         return np.concatenate(batches)
 
     def best(self, limit: int, *, only_selected: bool) -> list[int]:
-        """Return the stored positions of the ``limit`` features that :meth:`order` puts first.
+        """Return the ``limit`` features that :meth:`ordered` yields first.
 
         Piece by piece, so that a run's last word needs no more memory than the run.
         """
         if self.verdict is not None:
             those = self.verdict.selected() if only_selected else self.verdict.order
             return [int(stored) for stored in those[:limit]]
-        best: list[tuple[float, int, int]] = []
+        best = np.zeros(0, np.int64)
         n_there = self.n_selected if only_selected else len(self.positions)
         for start in range(0, n_there, _PIECE):
             members = np.arange(start, min(start + _PIECE, n_there))
             if only_selected:
                 members = self.kept.features[members].astype(np.int64)
-            scores = -self.importances(members)
-            for place in np.lexsort((self.positions[members], scores))[:limit].tolist():
-                stored = int(members[place])
-                best.append((float(scores[place]), int(self.positions[stored]), stored))
-            best = sorted(best)[:limit]
-        return [stored for _, _, stored in best]
+            members = np.concatenate([best, members])
+            best = members[self._order(members, -self.importances(members))[:limit]]
+        return [int(stored) for stored in best]
 
     def first(self) -> FeatureRecord:
         """Return the line of the feature ranked first."""
@@ -176,8 +179,7 @@ class Reading:
         if self.verdict is not None:
             return self.verdict.selected()
         members = self.kept.features
-        by_rank = np.lexsort((self.positions[members], -self.importances(members)))
-        return members[by_rank]
+        return members[self._order(members, -self.importances(members))]
 
     def importances(self, features: slice | NDArray[np.integer]) -> NDArray[np.float64]:
         """Return total MDI / trees it could be in, -1 where never drawn; or its own scores."""

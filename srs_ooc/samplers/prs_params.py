@@ -62,9 +62,10 @@ class PrsParams(ScreenParams, DescentParams):
 
     def default_subspace(self, n_candidates: int) -> int:
         """Return twice the mean size of a subset at first, and room for its spread."""
-        mean = float(self.inclusion) * self.n_learnt(n_candidates)
+        n_learnt = self.n_learnt(n_candidates)
+        mean = float(self.inclusion) * n_learnt
         room = max(LEAST_ROOM, ceil(2 * mean + SPREADS * sqrt(2 * mean)))
-        return min(n_candidates, max(room, self.screen_size(n_candidates)))
+        return max(min(n_learnt, room), self.screen_size(n_candidates))
 
     def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
         """Check what is learnt, and that the grid has as many pixels as there are features."""

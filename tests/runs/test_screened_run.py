@@ -60,6 +60,24 @@ def test_stopped_within_the_screen_and_after_it_ends_with_the_same_bits(store, t
 
 
 @pytest.mark.parametrize("method", SMALL)
+def test_before_there_are_scores_features_rank_by_importance_and_excluded_ones_last(
+    store, tmp_path, method
+):
+    run, excluded = tmp_path / "a.run", [f"f{j}" for j in range(2, P, 9)]
+    (tmp_path / "out.txt").write_text("\n".join(excluded) + "\n")
+    words = "run", store, "--out", run, "--method", method, "--screen", N_FIRST
+    said = srs_ooc(*words, "--exclude", tmp_path / "out.txt", "--iterations", 200).stdout
+    records = json_of("features", run, "--json")
+    assert {record["score"] for record in records} == {0}
+    drawn = [record for record in records if record["n_drawn"]]
+    assert records[: len(drawn)] == drawn
+    assert {record["name"] for record in records[len(drawn) :]} >= set(excluded)
+    worth = [record["importance"] for record in drawn]
+    assert worth == sorted(worth, reverse=True)
+    assert f"First: {records[0]['name']}, with a score of 0" in said
+
+
+@pytest.mark.parametrize("method", SMALL)
 def test_what_is_screened_out_has_no_score_and_what_is_excluded_is_never_drawn(
     store, tmp_path, method
 ):

@@ -140,6 +140,11 @@ def test_what_does_not_fit_is_refused_by_name(name, given, says):
         METHODS[name][1].settle(METHODS[name][2] | given, TABLE)
 
 
+@pytest.mark.parametrize(("screen", "room"), [(12, 20), (50, 50), (400, 400), (None, 400)])
+def test_room_is_for_what_is_learnt_on_or_for_a_subspace_of_the_screen(screen, room):
+    assert PrsParams.settle({"screen": screen}, TABLE).default_subspace(P) == room
+
+
 def test_a_search_behind_a_screen_has_no_larger_subspaces_than_that():
     given = METHODS["rase"][2] | {"screen": 5}
     assert RaseParams.settle(given, TABLE).max_size == 5
