@@ -105,8 +105,8 @@ class PrsParams(ScreenParams, DescentParams):
         )
 
     def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
-        """Say so where importance weights would collapse."""
-        return self.slow_steps(
+        """Say so where a screen leaves nothing out, and where importance weights would collapse."""
+        return self.no_screen(n_candidates) + self.slow_steps(
             self.n_learnt(n_candidates),
             "Learn on fewer, such as --screen 500: those that random subspaces rank first.",
         )

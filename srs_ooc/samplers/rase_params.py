@@ -209,11 +209,13 @@ class RaseParams(ScreenParams):
         return self.models * self.candidates * (self.max_size + 1) / 2
 
     def notes(self, n_rows: int, n_candidates: int, n_copies: int) -> tuple[str, ...]:
-        """Say so where a round draws too few features to see them all."""
+        """Say so where a screen leaves nothing out, and where a round sees too few features."""
+        said = self.no_screen(n_candidates)
         if (n_learnt := self.n_learnt(n_candidates)) <= self.coverage:
-            return ()
+            return said
         unseen = exp(-self.coverage / n_learnt)
         return (
+            *said,
             f"--method rase: a round draws about {self.coverage:,.0f} features, fewer than the "
             f"{n_learnt:,} there are: about {unseen:.0%} of them are never seen in the first "
             "round, and later rounds draw mostly what it kept. Raise --models, --candidates or "

@@ -66,6 +66,15 @@ class ScreenParams(Params):
         """Return how many features the method learns on."""
         return n_candidates if self.screen is None else min(self.screen, n_candidates)
 
+    def no_screen(self, n_candidates: int) -> tuple[str, ...]:
+        """Say so where a screen was asked for that leaves no feature out."""
+        if self.screen is None or self.screens(n_candidates):
+            return ()
+        return (
+            f"--screen {self.screen:,}: there are {n_candidates:,} features that may be drawn, so "
+            "all are learnt on, without a screen.",
+        )
+
     def screen_size(self, n_candidates: int) -> int:
         """Return the features of a subspace of the screen, unless q is less; 0 without one."""
         return ceil_div(n_candidates, PARTS) if self.screens(n_candidates) else 0

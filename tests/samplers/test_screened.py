@@ -118,6 +118,9 @@ def test_a_screen_that_leaves_nothing_out_is_none(name):
     assert not isinstance(made(name, ground_of(), screen=P), Screened)
     plain = METHODS[name][1].settle(METHODS[name][2], TABLE)
     assert (plain.n_learnt(P), plain.n_screen_trees(P, Q), plain.screen_nbytes(P)) == (P, 0, 0)
+    all_of_them = METHODS[name][1].settle(METHODS[name][2] | {"screen": P}, TABLE)
+    assert "so all are learnt on" in all_of_them.notes(N_ROWS, P, 1)[0]
+    assert not any("screen" in note for note in plain.notes(N_ROWS, N_FIRST, 1))
 
 
 def test_each_feature_is_drawn_as_often_as_was_asked_for():
