@@ -108,7 +108,10 @@ def methods(data: Path, folder: Path, asked: argparse.Namespace) -> None:
         "models": asked.models,
         "folds": asked.folds,
         "learning_rate": asked.learning_rate,
+        "thresholds": asked.thresholds,
     }
+    if asked.patience is not None:
+        descent["patience"] = asked.patience
     own = {"srs": {"trees": asked.trees}, "prs": descent, "joint": descent}
     print(f"area under precision-recall, 100 rows; srs: {asked.trees} trees; prs: {descent}")
     for name in asked.methods:
@@ -306,6 +309,8 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(OTHERS), default=list(OTHERS))
     parser.add_argument("--networks", nargs="+", type=int, choices=[1, 2, 3], default=[1, 2, 3])
     parser.add_argument("--epochs", type=int, default=3000)
+    parser.add_argument("--patience", type=int, help="of prs")
+    parser.add_argument("--thresholds", choices=["rank", "value"], default="value", help="of prs")
     parser.add_argument("--models", type=int, default=100)
     parser.add_argument("--folds", type=int, default=10)
     parser.add_argument("--learning-rate", type=float, default=0.001)

@@ -20,6 +20,8 @@ COPIES = 5
 """Copies of a shard that are there at once while it is written or read."""
 UNUSED = frozenset({"grid", "smoothness"})
 """Options that earlier versions took, wrote down, and did nothing with."""
+EARLIER = {"thresholds": "rank"}
+"""What networks of earlier versions were made with where they do not say."""
 JOINT = "joint"
 """Under which the ledger keeps where the work on all targets together stands."""
 
@@ -156,7 +158,8 @@ def _check_same(ledger: Ledger, identity: dict[str, Any]) -> None:
             f"{ledger.run}: expected the folder of a network, found a run of `srs-ooc run`. Name "
             "another folder with --run."
         )
-    kept = ledger.meta(NETWORK)
+    kept = {name: EARLIER[name] for name in EARLIER.keys() & identity.keys()}
+    kept |= ledger.meta(NETWORK)
     names = sorted((kept | identity).keys() - UNUSED)
     differ = [name for name in names if kept.get(name) != identity.get(name)]
     if differ:

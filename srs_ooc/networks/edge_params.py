@@ -35,6 +35,10 @@ class EdgeParams(Params):
         """Whether it reads the values of codes."""
         return False
 
+    def n_copied(self, n_regulators: int) -> int:
+        """Return how many of a block's columns a tree has a copy of."""
+        return 0
+
     @property
     def is_joint(self) -> bool:
         """Whether all targets are worked on together, not one after the other."""

@@ -34,8 +34,9 @@ class ForestParams(EdgeParams):
     trees: int = trees_option()
     thresholds: str = option(
         Choice(THRESHOLDS),
-        "With --ensemble extra-trees: thresholds uniform between ranks, or between values.",
+        "Thresholds between ranks or between values: drawn (extra-trees), or midway (prs).",
         default=THRESHOLDS[0],
+        default_text="rank; with --method prs value",
     )
 
     @property

@@ -228,7 +228,7 @@ def worker_nbytes(params: EdgeParams, table: EdgeTable, n_values: int) -> int:
     response = TrainingRows.nbytes(n_rows, "variance", 1 + table.weighted)
     return (
         block_nbytes(n_regulators, n_rows, table.code_nbytes)
-        + values_nbytes(n_regulators, n_values)
+        + values_nbytes(n_regulators + params.n_copied(n_regulators), n_values)
         + 2 * block_nbytes(1, n_rows, table.code_nbytes)
         + params.work_nbytes(table)
         + 2 * response

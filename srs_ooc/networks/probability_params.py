@@ -6,7 +6,7 @@ from math import ceil, sqrt
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Number, Share, Whole, option
+from srs_ooc.base.params import Choice, Number, Share, Whole, option
 from srs_ooc.base.shares import exact_share
 from srs_ooc.base.sizes import MB
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
@@ -14,7 +14,7 @@ from srs_ooc.samplers.bernoulli import BernoulliSubsets
 from srs_ooc.samplers.prs_descent_params import FEATURE_NBYTES, SPREADS, DescentParams
 from srs_ooc.trees.block import block_nbytes
 from srs_ooc.trees.grow import record_nbytes, scratch_nbytes
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.tree import THRESHOLDS, TreeLimits
 
 LEAST_ROOM = 64
 """Regulators that a subset has room for at least, where there are so many."""
@@ -38,6 +38,9 @@ class ProbabilityParams(DescentParams, EdgeParams):
     validation_share: str = option(
         Share(), "Share of the rows held out to choose the epoch.", default="0.1", metavar="SHARE"
     )
+    thresholds: str = option(
+        Choice(THRESHOLDS), "Thresholds midway between ranks, or between values.", default="value"
+    )
     joint: str = option(
         Number(),
         "All targets together, with the paper's joint penalty times this (Eq. 21): few regulators "
@@ -58,6 +61,15 @@ class ProbabilityParams(DescentParams, EdgeParams):
                     f"--validation-share: expected a number above 0 and at most 0.5, found {text}."
                 )
         return super().settle(given, table)
+
+    @property
+    def uses_values(self) -> bool:
+        """Whether thresholds are midway between values: rows not grown on are predicted better."""
+        return self.thresholds == "value"
+
+    def n_copied(self, n_regulators: int) -> int:
+        """Return how many columns a subset's tree has a copy of."""
+        return self.room(n_regulators)
 
     @property
     def is_joint(self) -> bool:

@@ -12,3 +12,12 @@ def test_a_network_of_a_version_with_options_that_did_nothing_goes_on(tmp_path):
     open_book(folder, identity, 4).close()
     with pytest.raises(RunError, match=r"epochs 5 \(asked for: 6\)"):
         open_book(folder, identity | {"epochs": 6}, 4)
+
+
+def test_a_network_that_does_not_say_its_thresholds_has_them_between_ranks(tmp_path):
+    folder, identity = tmp_path / "a.network", {"method": "prs"}
+    open_book(folder, identity, 4).close()
+    open_book(folder, identity, 4).close()
+    open_book(folder, identity | {"thresholds": "rank"}, 4).close()
+    with pytest.raises(RunError, match=r"thresholds rank \(asked for: value\)"):
+        open_book(folder, identity | {"thresholds": "value"}, 4)

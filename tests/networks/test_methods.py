@@ -191,3 +191,22 @@ def test_the_joint_penalty_has_the_slope_of_equation_21():
             lower[g][j] -= small
             slope = (penalty(*higher) - penalty(*lower)) / (2 * small)
             assert target.given[j] == pytest.approx(2 * slope, rel=1e-6)  # times 2 targets
+
+
+def test_probabilities_depend_on_values_unless_thresholds_are_between_ranks(tmp_path):
+    """Regulators that are not targets are stretched: ranks stay, what is midway does not."""
+    values = expression(40)[0]
+    stretched = values.copy()
+    stretched[:N_REGULATORS] = np.exp(3 * values[:N_REGULATORS])
+    found = {}
+    for name, table in (("as they are", values), ("stretched", stretched)):
+        (tmp_path / name).mkdir()
+        place = write_genes(tmp_path / name, table, N_REGULATORS, N_GENES - 1)
+        for thresholds in ("rank", "value"):
+            out = tmp_path / f"{name}-{thresholds}.csv"
+            network(place, out, **SMALL["prs"] | FAST, thresholds=thresholds)
+            found[name, thresholds] = rows_of(out)
+    assert found["as they are", "rank"] == found["stretched", "rank"]
+    assert found["as they are", "value"] != found["stretched", "value"]
+    network(place, tmp_path / "again.csv", **SMALL["prs"] | FAST)
+    assert rows_of(tmp_path / "again.csv") == found["stretched", "value"]
