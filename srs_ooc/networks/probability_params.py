@@ -68,8 +68,8 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return self.thresholds == "value"
 
     def n_copied(self, n_regulators: int) -> int:
-        """Return how many columns a subset's tree has a copy of."""
-        return self.room(n_regulators)
+        """Return how many columns a subset's tree has a copy of, and once more as it is made."""
+        return 2 * self.room(n_regulators)
 
     @property
     def is_joint(self) -> bool:
