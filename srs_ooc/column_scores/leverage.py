@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.column_scores.base import BLOCK_CELLS, BLOCK_COLUMNS, Columns, shifted
-from srs_ooc.column_scores.projection import Projection, top_eigenvectors
+from srs_ooc.column_scores.projection import Projection
+from srs_ooc.native.numerics import products, top_eigenvectors
 
 MOST_ROWS = 3000
 """Rows up to which the Gram matrix is made; above, see :mod:`srs_ooc.column_scores.sketch`."""
@@ -23,12 +24,16 @@ class Leverage:
         r: singular vectors to sum over; as many as there are, where fewer.
     center : bool
         Take each column's mean off.
+    exact : bool
+        The numbers are codes, whose products float64 sums without rounding.
     """
 
     n_passes = 2
 
-    def __init__(self, n_rows: int, n_columns: int, rank: int, *, center: bool) -> None:
-        self._n_rows, self._n_columns = n_rows, n_columns
+    def __init__(
+        self, n_rows: int, n_columns: int, rank: int, *, center: bool, exact: bool = False
+    ) -> None:
+        self._n_rows, self._n_columns, self._exact = n_rows, n_columns, exact
         self._rank, self._center = min(rank, n_rows), center
         self._gram: NDArray[np.float64] | None = None
         self._projection: Projection | None = None
@@ -50,7 +55,7 @@ class Leverage:
             return
         if self._gram is None:
             self._gram = np.zeros((self._n_rows, self._n_rows))
-        self._gram += some.T @ some
+        self._gram += products(some, some, exact=self._exact)
 
     def end_pass(self) -> None:
         """Find the singular vectors once all products are there."""
@@ -60,7 +65,7 @@ class Leverage:
                 center_both(self._gram)
             found = top_eigenvectors(self._gram, self._rank)
             self._gram = None
-            self._projection = Projection(self._n_columns, *found)
+            self._projection = Projection(self._n_columns, *found, exact=self._exact)
 
     def scores(self) -> NDArray[np.float64]:
         """Return the leverage scores; they sum to 1 unless all columns are constant."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.base.sizes import ceil_div
 from srs_ooc.column_scores.base import BLOCK_CELLS, BLOCK_COLUMNS, Columns, shifted
-from srs_ooc.column_scores.projection import VECTOR_BITS, Projection, top_eigenvectors
+from srs_ooc.column_scores.projection import VECTOR_BITS, Projection
+from srs_ooc.native.numerics import orthonormal, products, top_eigenvectors
 
 MORE = 10
 """Columns of the sketch beyond the rank."""
@@ -36,13 +37,23 @@ class SketchedLeverage:
         q: more give a better range, for a pass over the table each.
     key : int
         64-bit key of the signs.
+    exact : bool
+        The numbers are codes, whose products float64 sums without rounding.
     """
 
     def __init__(
-        self, n_rows: int, n_columns: int, rank: int, *, center: bool, power_passes: int, key: int
+        self,
+        n_rows: int,
+        n_columns: int,
+        rank: int,
+        *,
+        center: bool,
+        power_passes: int,
+        key: int,
+        exact: bool = False,
     ) -> None:
         self._n_rows, self._n_columns, self._center = n_rows, n_columns, center
-        self._rank, self._key = min(rank, n_rows), key
+        self._rank, self._key, self._exact = min(rank, n_rows), key, exact
         self._width = min(self._rank + MORE, n_rows)
         self.n_passes = power_passes + 3
         self._pass = 0
@@ -69,8 +80,8 @@ class SketchedLeverage:
         if self._basis is None:
             factors = _signs(self._key, first, len(columns), self._width)
         else:
-            factors = _rounded(self._basis @ some.T).T
-        self._sums += some.T @ factors
+            factors = _rounded(products(some.T, self._basis.T, exact=self._exact))
+        self._sums += products(some, factors, exact=self._exact)
 
     def end_pass(self) -> None:
         """Turn the sums into a basis, or into the singular vectors."""
@@ -81,14 +92,16 @@ class SketchedLeverage:
         if self._center:
             sums -= sums.mean(axis=0)
         if self._pass < self.n_passes - 1:
-            basis = np.linalg.qr(sums)[0].T
+            basis = orthonormal(np.ascontiguousarray(sums.T))
             self._basis = np.rint(np.ldexp(basis, VECTOR_BITS))
             return
         assert self._basis is not None
         basis = np.ldexp(self._basis, -VECTOR_BITS)
-        inner = basis @ sums
+        inner = products(basis.T, sums)
         vectors, values = top_eigenvectors((inner + inner.T) / 2, self._rank)
-        self._projection = Projection(self._n_columns, vectors @ basis, values)
+        self._projection = Projection(
+            self._n_columns, products(vectors.T, basis), values, exact=self._exact
+        )
         self._basis = None
 
     def scores(self) -> NDArray[np.float64]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.native.numerics import log
+
 SMALLEST = 1e-15
 """A probability below this counts as this in the log-loss."""
 
@@ -47,7 +49,7 @@ class Scores:
                 self.n_unlabelled += 1
                 continue
             probability = float(shares[row, code]) if code >= 0 else 0.0
-            self._loss -= math.log(max(probability, SMALLEST))
+            self._loss -= log(max(probability, SMALLEST))
             self.n_right += guess == code
             self.n_unknown += code < 0
             self.n_rows += 1

@@ -1,7 +1,8 @@
 """Rank correlations of features, from their codes, in a bounded amount of memory.
 
-Every sum is one of whole numbers below ``2**53``, so it is exact in whatever order it is taken:
-the correlations, and what is decided by them, do not depend on threads or on the order of rows.
+Every sum is one of whole numbers that float64 holds, so it is exact in whatever order BLAS takes
+it; what follows is done one element at a time. So the correlations, and what is decided by them, do
+not depend on threads, on the processor or on the order of rows.
 """
 
 import math
@@ -23,12 +24,14 @@ def sampled_rows(n_rows: int, most: int = MOST_ROWS) -> NDArray[np.intp]:
 class RankColumns:
     """Columns of ordinal codes, which are ranks, ready to be correlated.
 
+    A missing code counts as the mean of what is known of its column.
+
     Parameters
     ----------
     codes : uint8 or uint16 (n, n_rows)
-        Of at most ``MOST_ROWS`` rows: :func:`sampled_rows` says which.
+        Of at most ``MOST_ROWS`` rows: :func:`sampled_rows` says which. Kept, and not changed.
     missing_code : int
-        The code of a missing value; it counts as the mean of its column, rounded.
+        The code of a missing value.
 
     Raises
     ------
@@ -39,36 +42,50 @@ class RankColumns:
     def __init__(self, codes: NDArray[np.integer], missing_code: int) -> None:
         if codes.shape[1] > MOST_ROWS:
             raise ValueError(f"expected at most {MOST_ROWS} rows, found {codes.shape[1]}")
-        self._codes = codes.copy()
+        self._codes, self._missing_code = codes, missing_code
         self.n, self.n_rows = codes.shape
-        self._sums = np.zeros(self.n)
-        self._spread = np.zeros(self.n)
-        for place in range(self.n):
-            self._describe(place, missing_code)
-
-    def _describe(self, place: int, missing_code: int) -> None:
-        column = self._codes[place]
-        is_missing = column == missing_code
-        if is_missing.any():
-            known = column[~is_missing]
-            column[is_missing] = round(float(known.mean())) if len(known) else 0
-        exact = column.astype(np.float64)
-        total = float(exact.sum())
-        self._sums[place] = total
-        self._spread[place] = float(exact @ exact) - total * total / self.n_rows
+        self._counts, self._sums, self._spreads = np.empty((3, self.n))
+        for place, column in enumerate(codes):
+            known = column[column != missing_code].astype(np.float64)
+            count, total = len(known), known.sum()
+            self._counts[place], self._sums[place] = count, total
+            self._spreads[place] = count * (count * np.square(known).sum() - total * total)
 
     def squared(self, some: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return squared correlations; float64 (len(some), len(others)), 0 with a constant one.
 
-        Two columns that are equal have exactly 1. :meth:`pieces` of both keep it small.
+        With sums over the rows in which both are known, ``N = n m sum(xy) - m X sum(y) -
+        n Y sum(x) + X Y sum(1)`` for columns of n and m known codes that sum to X and Y; then
+        ``r^2 = N^2 / (n (n sum(x^2) - X^2) m (m sum(y^2) - Y^2))``. Of 8-bit codes N and both
+        factors are below 2^53, so exact: equal columns have exactly 1, a tie at a half exactly
+        1/4. :meth:`pieces` of both keep it small.
         """
         left, right = (self._codes[of].astype(np.float64) for of in (some, others))
-        products = left @ right.T
-        products -= self._sums[some][:, None] * self._sums[others] / self.n_rows
-        scale = self._spread[some][:, None] * self._spread[others]
-        out = np.zeros_like(products)
-        np.divide(products * products, scale, out=out, where=scale > 0)
+        n, sums = self._counts[some][:, None], self._sums[some][:, None]
+        m, other_sums = self._counts[others], self._sums[others]
+        shared_x, shared_y, both = sums, other_sums, np.float64(self.n_rows)
+        if (n < self.n_rows).any() or (m < self.n_rows).any():
+            is_known, others_known = (
+                (self._codes[of] != self._missing_code).astype(np.float64) for of in (some, others)
+            )
+            left *= is_known
+            right *= others_known
+            shared_x, shared_y = left @ others_known.T, is_known @ right.T
+            both = is_known @ others_known.T
+        numerators = n * m * (left @ right.T) - m * sums * shared_y
+        numerators -= n * other_sums * shared_x - sums * other_sums * both
+        scale = self._spreads[some][:, None] * self._spreads[others]
+        out = np.zeros_like(numerators)
+        np.divide(numerators * numerators, scale, out=out, where=scale > 0)
         return np.minimum(out, 1.0)
+
+    def absolute(self) -> NDArray[np.float64]:
+        """Return the absolute correlations of all columns; float64 (n, n)."""
+        out, places = np.empty((self.n, self.n)), np.arange(self.n)
+        for first in self.pieces(self.n):
+            for other in self.pieces(self.n):
+                out[first, other] = np.sqrt(self.squared(places[first], places[other]))
+        return out
 
     def pieces(self, count: int) -> list[slice]:
         """Return ``count`` columns in pieces small enough to be correlated with each other."""

@@ -50,7 +50,7 @@ def partners(classes: Places, key: int, count: int) -> Iterator[NDArray[np.int32
     """
     n_bits = n_bits_of(count)
     among = np.arange((1 << n_bits) - 1)
-    elements = 1 + np.argsort(derive_array(derive(key, _ELEMENTS), among))[:count]
+    elements = 1 + np.argsort(derive_array(derive(key, _ELEMENTS), among), kind="stable")[:count]
     starts, logs = _blocks(classes, n_bits)
     shifts = np.where(logs == n_bits, elements.astype(np.uint8)[:, None], np.uint8(0))
     for log in range(1, n_bits):

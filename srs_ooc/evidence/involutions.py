@@ -4,7 +4,7 @@ Rows are exchangeable within a stratum only; where rows come in groups (repeated
 patient, say), whole groups are, and only with groups of as many rows in the same strata.
 """
 
-from math import exp, fsum, lgamma, log
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive_array
 from srs_ooc.evidence.families import partners
+from srs_ooc.native.numerics import exp, log, log_factorial
 
 _ROUNDING = 1e-6
 Rows = NDArray[np.int32]
@@ -145,7 +146,7 @@ class Exchangeability:
 
 
 def _log_factorials(counts: NDArray[Any]) -> float:
-    return fsum(lgamma(count + 1.0) for count in counts.tolist() if count > 1)
+    return fsum(log_factorial(count) for count in counts.tolist())
 
 
 def involution(key: int, n_rows: int) -> Rows:

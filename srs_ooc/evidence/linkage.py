@@ -5,14 +5,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.evidence.correlation import RankColumns
+
 LEAST_CORRELATION = 0.5
 """Items at least so correlated, directly or through others, are one cluster."""
 CHANCE = 6.0
 """Standard errors that a correlation must exceed to count, ..."""
 ENOUGH = 0.9
 """... but no more than this, however few the rows."""
-MOST_ROWS = 4096
-"""Rows that are enough to tell."""
 
 
 def cluster_items(
@@ -35,7 +35,7 @@ def cluster_items(
         Place of the first member of each item's cluster.
     """
     n = len(codes)
-    linked = correlations(codes, missing_code) >= least_linked(codes.shape[1], least)
+    linked = RankColumns(codes, missing_code).absolute() >= least_linked(codes.shape[1], least)
     clusters = np.arange(n)
     for first in range(n):
         if clusters[first] != first:
@@ -54,26 +54,13 @@ def least_linked(n_rows: int, least: float = LEAST_CORRELATION) -> float:
     return max(least, min(CHANCE / math.sqrt(n_rows), ENOUGH))
 
 
-def correlations(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.float32]:
-    """Return absolute rank correlations, float32 (n, n); codes as in :func:`cluster_items`."""
-    ranks = codes.astype(np.float32)
-    ranks[codes == missing_code] = np.nan
-    with np.errstate(invalid="ignore", divide="ignore"):
-        counts = np.maximum(np.count_nonzero(codes != missing_code, axis=1), 1)
-        ranks -= (np.nansum(ranks, axis=1) / counts)[:, None]
-        ranks = np.nan_to_num(ranks)
-        ranks /= np.maximum(np.sqrt((ranks * ranks).sum(axis=1)), 1e-20)[:, None]
-    found: NDArray[np.float32] = np.abs(ranks @ ranks.T)
-    return found
-
-
 def dependent_items(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.intp]:
     """Return the cluster of each item by average linkage: the first place of its members.
 
     Two clusters are joined while the mean correlation between their members is that of single
     items that are linked: unlike single linkage this does not chain clusters that touch.
     """
-    means = correlations(codes, missing_code).astype(np.float64)
+    means = RankColumns(codes, missing_code).absolute()
     least, n = least_linked(codes.shape[1]), len(codes)
     np.fill_diagonal(means, -1.0)
     sizes, clusters = np.ones(n), np.arange(n)

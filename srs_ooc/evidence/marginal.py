@@ -7,13 +7,18 @@ held as strengths, minus their decimal logarithms: single precision then holds t
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.native.numerics import log, logs, powers
+
 _PIECE = 1 << 16
 _LEAST = 1e-300
+_LN10 = log(10.0)
 
 
 def p_values_of(strengths: NDArray[np.floating]) -> NDArray[np.float64]:
     """Return the p-values of strengths, at least 1e-300; NaN stays NaN."""
-    p_values: NDArray[np.float64] = np.maximum(10.0 ** -strengths.astype(np.float64), _LEAST)
+    p_values: NDArray[np.float64] = np.maximum(
+        powers(-_LN10 * strengths.astype(np.float64)), _LEAST
+    )
     return p_values
 
 
@@ -29,6 +34,6 @@ def least_passing(strengths: NDArray[np.floating], level: float) -> float:
     n, weakest = int(np.searchsorted(descending, nan)), np.inf
     for start in range(0, n, _PIECE):  # a few numbers a feature would break the memory plan
         some = -descending[start : start + _PIECE]
-        bar = -np.log10(level * np.arange(start + 1, start + 1 + len(some)) / n)
+        bar = -logs(level * np.arange(start + 1, start + 1 + len(some)) / n) / _LN10
         weakest = min(weakest, float(some[some >= bar].min(initial=np.inf)))
     return weakest

@@ -7,19 +7,19 @@ what is tested, and docs/evidence-method.md how well.
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
-from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.native import _native
+from srs_ooc.native.numerics import log
 
 TARGET_LEVELS = 32
 """Levels of a regression's target at most: neighbours by rank are put together."""
 SMALL_STRATUM = 20
 """Strata of fewer rows have two such levels."""
-_LN10 = log(10)
+_LN10 = log(10.0)
 
 
 class Contrast(IntEnum):

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.native.numerics import log, logs
+
 CHANCE = 1e-3
 """Of more decoys standing out at a place, if the tests hold, than are allowed there."""
 _NONE_EXPECTED = np.zeros(0)
@@ -72,13 +74,10 @@ def exceeds_chance(
         Whether that bound is below ``CHANCE``.
     """
     n_decoys, allowed = np.cumsum(is_decoy), n_families * expected
-    log_ratio = np.log(np.maximum(n_decoys, 1)) - np.log(
-        np.maximum(allowed, np.finfo(np.float64).tiny)
-    )
+    least = np.finfo(np.float64).tiny
+    log_ratio = logs(np.maximum(n_decoys, 1)) - logs(np.maximum(allowed, least))
     exponent = n_decoys * log_ratio - n_decoys + allowed
-    exceeds: NDArray[np.bool_] = (n_decoys > allowed) & (
-        exponent > -largest_cluster * np.log(CHANCE)
-    )
+    exceeds: NDArray[np.bool_] = (n_decoys > allowed) & (exponent > -largest_cluster * log(CHANCE))
     return exceeds
 
 

@@ -15,6 +15,7 @@ from srs_ooc.learners.logistic_criterion import Logistic
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.moments import LEAST_CELLS, Places, Sets
 from srs_ooc.learners.neighbour_divergence import NeighbourRatio
+from srs_ooc.native.numerics import log
 from srs_ooc.samplers.rase_search import EBIC, RIC
 
 Table = NDArray[np.float64]
@@ -145,7 +146,7 @@ def _judge(
     if criterion.name == RIC:
         make = _RATIOS[path_of(model, is_regression=False)]
         return make(table, known.astype(np.intp), sets)
-    each = float(np.log(len(known)) + 2 * criterion.gamma * np.log(criterion.n_features))
+    each = log(float(len(known))) + 2 * criterion.gamma * log(float(criterion.n_features))
     if target.is_regression:
         return LeastSquares(table, known.astype(np.float64), sets, each)
     return Logistic(table, known.astype(np.intp), sets, each)

@@ -63,7 +63,7 @@ class DecodedBlock:
         mean = train.sum(axis=0) / count
         train -= mean
         train[~is_known] = 0.0
-        spread = np.sqrt(np.einsum("ij,ij->j", train, train) / count)
+        spread = np.sqrt(np.square(train).sum(axis=0) / count)
         varies = spread > _ROUNDING * np.abs(mean)
         scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
         train *= scale

@@ -56,7 +56,7 @@ class Target:
         else:
             off = predicted.copy()
             off[np.arange(len(rows)), known.astype(np.intp)] -= 1.0
-            found = np.einsum("ij,ij->i", off, off) / 2
+            found = np.square(off).sum(axis=1) / 2
         losses: NDArray[np.float64] = np.nan_to_num(found, nan=LARGEST_LOSS)
         return np.minimum(losses, LARGEST_LOSS)
 

@@ -1,9 +1,12 @@
 """Criteria of models with normal densities: closed forms of means and second moments."""
 
+from math import sqrt
+
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.learners.moments import SINGULAR, Places, Products, Sets, eliminated
+from srs_ooc.learners.moments import SINGULAR, Places, Products, Sets, eliminated, solved
+from srs_ooc.native.numerics import log, logs
 
 LEAST_RESIDUAL = 1e-12
 """Least share of the target's variance that counts as left by a fit: below is rounding."""
@@ -11,7 +14,7 @@ LEAST_RESIDUAL = 1e-12
 
 def ratio_penalty(n_rows: int) -> float:
     """Return c_n = log log n / sqrt n, Tian and Feng's weight of a degree of freedom."""
-    return float(np.log(np.log(max(n_rows, 3))) / np.sqrt(n_rows))
+    return log(log(float(max(n_rows, 3)))) / sqrt(n_rows)
 
 
 class _OfMoments:
@@ -85,12 +88,12 @@ class QuadraticRatio(_OfMoments):
         pivots, distances = zip(*(eliminated(own, apart, 0.0) for own in moments), strict=True)
         found = np.full(len(places), np.inf)
         regular = np.flatnonzero((np.concatenate(pivots, axis=1) > SINGULAR).all(axis=1))
-        logs = [np.log(own[regular]).sum(axis=1) for own in pivots]
+        log_pivots = [logs(own[regular]).sum(axis=1) for own in pivots]
         total = np.full(len(regular), self._penalty * d * (d + 3) / 2)
         for own, other in ((0, 1), (1, 0)):
             a, b = moments[own][regular], moments[other][regular]
-            trace = np.trace(np.linalg.solve(b, a), axis1=1, axis2=2)
-            twice = trace - distances[other][regular] - d + logs[other] - logs[own]
+            trace = np.trace(solved(b, a), axis1=1, axis2=2)
+            twice = trace - distances[other][regular] - d + log_pivots[other] - log_pivots[own]
             total -= self._shares[own] * twice
         found[regular] = total
         return found
@@ -124,15 +127,15 @@ class LeastSquares(_OfMoments):
         spread = float(np.sqrt((centered * centered).mean())) or 1.0
         table = table - table.mean(axis=1, keepdims=True)
         self._products, self._each = Products(table, sets), each
-        self._with_target = table @ (centered / spread) / len(numbers)
-        self._n_rows, self._scale = len(numbers), 2 * float(np.log(spread))
+        self._with_target = (table * (centered / spread)).sum(axis=1) / len(numbers)
+        self._n_rows, self._scale = len(numbers), 2 * log(spread)
         self.largest = len(numbers) - 2
 
     def __call__(self, places: Places) -> NDArray[np.float64]:
         """Return the criterion of k sets; float64 (k,)."""
         side = self._with_target[places]
         pivots, left = eliminated(self._products.of(places), side, 1.0)
-        left = np.log(np.maximum(left, LEAST_RESIDUAL)) + self._scale
+        left = logs(np.maximum(left, LEAST_RESIDUAL)) + self._scale
         return _unless_singular(pivots, self._n_rows * left + self._each * places.shape[1])
 
 

@@ -5,7 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.learners.moments import SINGULAR, Places, Products, Sets, eliminated
+from srs_ooc.learners.moments import (
+    SINGULAR,
+    Places,
+    Products,
+    Sets,
+    eliminated,
+    row_products,
+    solved,
+)
+from srs_ooc.native.numerics import logs, powers
 
 MOST_STEPS = 25
 """Newton steps at most: under separation the likelihood has no maximum, only a bound."""
@@ -82,7 +91,7 @@ def deviances(design: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArra
     """
     shares = truth.mean(axis=1)
     coefficients = np.zeros((len(design), len(truth) - 1, design.shape[1]))
-    coefficients[:, :, 0] = np.log(shares[1:] / shares[0])
+    coefficients[:, :, 0] = logs(shares[1:] / shares[0])
     deviance = np.empty(len(design))
     state = _State(design, coefficients, *_said(design, coefficients, truth))
     deviance[:], going = state.deviance, np.arange(len(design))
@@ -120,10 +129,11 @@ def _said(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return logs of class shares, (k, n_classes, n_rows), and deviances, (k,)."""
     scores = np.zeros((len(design), *truth.shape))
-    scores[:, 1:] = coefficients @ design
+    for column in range(design.shape[1]):
+        scores[:, 1:] += coefficients[:, :, column, None] * design[:, None, column]
     scores -= scores.max(axis=1, keepdims=True)
-    scores -= np.log(np.exp(scores).sum(axis=1, keepdims=True))
-    return scores, -2.0 * np.einsum("kin,in->k", scores, truth)
+    scores -= logs(powers(scores).sum(axis=1, keepdims=True))
+    return scores, -2.0 * (scores * truth).reshape(len(scores), -1).sum(axis=1)
 
 
 def _stepped(state: _State, truth: NDArray[np.float64]) -> _State:
@@ -146,20 +156,19 @@ def _stepped(state: _State, truth: NDArray[np.float64]) -> _State:
 
 def _newton_step(state: _State, truth: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the Newton step of each; float64 (k, n_classes - 1, c)."""
-    design, shares = state.design, np.exp(state.log_shares[:, 1:])
+    design, shares = state.design, powers(state.log_shares[:, 1:])
     k, c, _ = design.shape
     n_free = shares.shape[1]
-    across = design.transpose(0, 2, 1)
-    gradient = (truth[1:] - shares) @ across
+    gradient = row_products(truth[1:] - shares, design)
     curvature = np.empty((k, n_free, c, n_free, c))
     for a in range(n_free):
         for b in range(a + 1):
             weights = shares[:, a] * (float(a == b) - shares[:, b])
-            curvature[:, a, :, b] = (design * weights[:, None]) @ across
+            curvature[:, a, :, b] = row_products(design * weights[:, None], design)
             curvature[:, b, :, a] = curvature[:, a, :, b]
     square = curvature.reshape(k, n_free * c, n_free * c)
     # Weights vanish as classes separate: a share of the curvature itself keeps it regular.
-    diagonal = np.einsum("kii->ki", square)
-    diagonal += _RIDGE * diagonal.max(axis=1, keepdims=True) + np.finfo(float).tiny
-    step = np.linalg.solve(square, gradient.reshape(k, n_free * c, 1))
-    return step.astype(np.float64, copy=False).reshape(k, n_free, c)
+    places = np.arange(n_free * c)
+    diagonal = square[:, places, places]
+    square[:, places, places] += _RIDGE * diagonal.max(axis=1, keepdims=True) + np.finfo(float).tiny
+    return solved(square, gradient.reshape(k, n_free * c, 1)).reshape(k, n_free, c)

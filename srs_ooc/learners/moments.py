@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.native.numerics import products
+
 LEAST_CELLS = 1 << 18
 """Cells of the tables of a batch of sets, where a table of all columns has fewer."""
 SINGULAR = 1e-10
@@ -72,7 +74,8 @@ class Products:
         self._table, self._scale = table, 1.0 / n_rows
         self._whole: NDArray[np.float64] | None = None
         if shares:
-            self._whole = table @ table.T * self._scale
+            rows = np.ascontiguousarray(table.T)
+            self._whole = products(rows, rows) * self._scale
 
     def of(self, places: Places) -> NDArray[np.float64]:
         """Return the mean products of k sets of d columns; float64 (k, d, d)."""
@@ -80,9 +83,22 @@ class Products:
             some: NDArray[np.float64] = self._whole[places[:, :, None], places[:, None, :]]
             return some
         own = self._table[places]
-        products: NDArray[np.float64] = own @ own.transpose(0, 2, 1)
-        products *= self._scale
-        return products
+        products_of_sets = row_products(own, own)
+        products_of_sets *= self._scale
+        return products_of_sets
+
+
+def row_products(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums over rows of (k, c, n_rows) and (k, d, n_rows); float64 (k, c, d).
+
+    By NumPy's own sums, which no BLAS takes in another order.
+    """
+    out = np.empty((len(a), a.shape[1], b.shape[1]))
+    for i in range(a.shape[1]):
+        for j in range(b.shape[1]):
+            is_mirror = a is b and j < i
+            out[:, i, j] = out[:, j, i] if is_mirror else (a[:, i] * b[:, j]).sum(axis=1)
+    return out
 
 
 def eliminated(
@@ -119,3 +135,22 @@ def eliminated(
         scaled = row / np.where(pivots[:, j] > SINGULAR, pivots[:, j], 1.0)[:, None]
         work[:, j + 1 :, j + 1 :] -= scaled[:, :, None] * row[:, None, :]
     return pivots, work[:, d, d]
+
+
+def solved(matrices: NDArray[np.float64], sides: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return ``M^-1 S`` of positive definite matrices, by Gauss and Jordan without exchanges.
+
+    Parameters
+    ----------
+    matrices : float64 (k, d, d)
+        M.
+    sides : float64 (k, d, m)
+        S.
+    """
+    d = matrices.shape[1]
+    work = np.concatenate([matrices, sides], axis=2)
+    for j in range(d):
+        row = work[:, j] / work[:, j, j, None]
+        work -= work[:, :, j, None] * row[:, None, :]
+        work[:, j] = row
+    return work[:, :, d:]

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.learners.gaussian_criteria import ratio_penalty
 from srs_ooc.learners.moments import LEAST_CELLS, SINGULAR, Places, Products, Sets, eliminated
+from srs_ooc.native.numerics import log, logs
 
 
 class NeighbourRatio:
@@ -53,7 +54,7 @@ class NeighbourRatio:
 def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     """Return the divergence of the density of ``other`` rows from that of ``own``.
 
-    Not a number, or infinite, where rows coincide so that a distance is 0.
+    Not a number where rows coincide so that a distance is 0.
 
     Parameters
     ----------
@@ -63,18 +64,19 @@ def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     n_own, d = own.shape
     k = min(isqrt(n_own), n_own - 1, len(other))
     within, across = _kth(own, own, k), _kth(own, other, k - 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(across) - np.log(within)
-    return float(d * logs.mean() / 2 + np.log(len(other) / (n_own - 1)))
+    if not (within.all() and across.all()):
+        return np.nan
+    return float(d * (logs(across) - logs(within)).mean() / 2 + log(len(other) / (n_own - 1)))
 
 
 def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDArray[np.float64]:
     """Return the squared distance of each row to the one of ``others`` with k nearer ones."""
-    from scipy.spatial.distance import cdist
-
     found = np.empty(len(rows))
     step = max(1, LEAST_CELLS // len(others))
     for first in range(0, len(rows), step):
-        squared = cdist(rows[first : first + step], others, "sqeuclidean")
+        some = rows[first : first + step]
+        squared = np.zeros((len(some), len(others)))
+        for column in range(rows.shape[1]):
+            squared += np.square(some[:, column, None] - others[:, column])
         found[first : first + step] = np.partition(squared, k, axis=1)[:, k]
     return found

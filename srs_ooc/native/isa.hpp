@@ -1,5 +1,6 @@
 // The clones of the kernel for instruction sets, and which of them this machine can run.
 #pragma once
+#include "linear_algebra.hpp"
 #include "sorted_trees.hpp"
 #include "subsets.hpp"
 #include "trees.hpp"
@@ -12,7 +13,8 @@ namespace srs {
 
 #define SRS_CLONE(isa)                                                                             \
     {#isa, srs::isa::grow, srs::isa::scratch_nbytes, srs::isa::judge_subsets, srs::isa::subset_scratch_nbytes,        \
-     srs::isa::grow_sorted, srs::isa::sorted_scratch_nbytes}
+     srs::isa::grow_sorted, srs::isa::sorted_scratch_nbytes, srs::isa::add_products, srs::isa::tridiagonalise,         \
+     srs::isa::reflect_back}
 
 struct Isa {
     const char *name;
@@ -22,6 +24,9 @@ struct Isa {
     size_t (*subset_scratch_nbytes)(const srs::SubsetJob &);
     void (*grow_sorted)(srs::SortedJob &);
     size_t (*sorted_scratch_nbytes)(const srs::SortedJob &);
+    void (*add_products)(const double *, const double *, int64_t, int64_t, int64_t, double *);
+    void (*tridiagonalise)(double *, int64_t, double *, double *, double *, double *);
+    void (*reflect_back)(const double *, int64_t, const double *, double *, int64_t, double *);
 };
 
 // The instruction sets this machine can run, best first.

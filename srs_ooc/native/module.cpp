@@ -15,7 +15,7 @@ void bind_tests(nb::module_ &module);
 void bind_subsets(nb::module_ &module);
 void bind_subset_draws(nb::module_ &module);
 void bind_sorted(nb::module_ &module);
-void bind_elementary(nb::module_ &module);
+void bind_numerics(nb::module_ &module);
 void bind_sensitivity(nb::module_ &module);
 void bind_tally(nb::module_ &module);
 
@@ -32,7 +32,7 @@ NB_MODULE(_native, module) {
     bind_subsets(module);
     bind_subset_draws(module);
     bind_sorted(module);
-    bind_elementary(module);
+    bind_numerics(module);
     bind_sensitivity(module);
     bind_tally(module);
 }

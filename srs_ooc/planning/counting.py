@@ -1,10 +1,10 @@
 """What counting decoys can select at a level, known before a run but for clusters of noise."""
 
 from dataclasses import dataclass
-from math import log
 
 from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.verdict import fewest_features
+from srs_ooc.native.numerics import log
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.task import Task
 

@@ -14,6 +14,8 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from srs_ooc.native.numerics import exp, expm1, log, log1p
+
 LARGEST_EXACT = 5000
 
 
@@ -59,13 +61,13 @@ def log_chance_below(n_trials: int, chance: float, count: int) -> float:
         return -math.inf
     if chance <= 0.0:
         return 0.0
-    odds, term = chance / (1.0 - chance), n_trials * math.log1p(-chance)
+    odds, term = chance / (1.0 - chance), n_trials * log1p(-chance)
     terms = [term]
     for k in range(1, count):
-        term += math.log((n_trials - k + 1) / k * odds)
+        term += log((n_trials - k + 1) / k * odds)
         terms.append(term)
     largest = max(terms)
-    return min(0.0, largest + math.log(math.fsum(math.exp(t - largest) for t in terms)))
+    return min(0.0, largest + log(math.fsum(exp(t - largest) for t in terms)))
 
 
 def trials_for(chance: float, count: int, log_risk: float) -> int | None:
@@ -76,7 +78,7 @@ def trials_for(chance: float, count: int, log_risk: float) -> int | None:
     if chance <= 0.0:
         return None
     if count > LARGEST_EXACT:
-        z = -NormalDist().inv_cdf(math.exp(log_risk))
+        z = -NormalDist().inv_cdf(exp(log_risk))
         spread = z * math.sqrt(chance * (1.0 - chance))
         root = (spread + math.sqrt(spread * spread + 4.0 * chance * count)) / (2.0 * chance)
         return math.ceil(root * root)
@@ -110,11 +112,11 @@ def draw_times(
         Probability wanted.
     """
     chance = draw_chance(n_features, subspace_size, n_held)
-    each = -math.expm1(math.log(level) / n_features)  # (1 - e)**p = level
+    each = -expm1(log(level) / n_features)  # (1 - e)**p = level
     return DrawTimes(
         n_draws,
         level,
-        trials_for(chance, n_draws, math.log(1.0 - level)),
-        trials_for(chance, n_draws, math.log((1.0 - level) / n_features)),
-        trials_for(chance, n_draws, math.log(each)),
+        trials_for(chance, n_draws, log(1.0 - level)),
+        trials_for(chance, n_draws, log((1.0 - level) / n_features)),
+        trials_for(chance, n_draws, log(each)),
     )

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from srs_ooc.base.places import Place
 from srs_ooc.base.sizes import MB
 from srs_ooc.results.ranking import Reading
@@ -118,8 +116,10 @@ def _best(side: Side, others: set[str]) -> list[str]:
 
 
 def _spearman(first: list[int], second: list[int]) -> float | None:
-    """Return the correlation of the orders of two lists without ties."""
-    if len(first) < 2:
+    """Return the correlation of the orders of two lists without ties, from whole numbers."""
+    n = len(first)
+    if n < 2:
         return None
-    orders = [np.argsort(np.argsort(ranks)) for ranks in (first, second)]
-    return float(np.asarray(np.corrcoef(np.array(orders)))[0, 1])
+    places = [{rank: i for i, rank in enumerate(sorted(ranks))} for ranks in (first, second)]
+    apart = sum((places[0][a] - places[1][b]) ** 2 for a, b in zip(first, second, strict=True))
+    return 1.0 - 6 * apart / (n * (n * n - 1))

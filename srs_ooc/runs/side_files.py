@@ -184,7 +184,7 @@ class HashedNames:
 
     def __init__(self, names: Names, first: int, hashes: NDArray[np.uint64]) -> None:
         self._names, self._first = names, first
-        self._order = np.argsort(hashes)
+        self._order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._order]
 
     def places(self, texts: list[bytes]) -> NDArray[np.int64]:

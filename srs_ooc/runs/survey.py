@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.shares import exact_share
-from srs_ooc.evidence.linkage import MOST_ROWS, cluster_items, dependent_items, largest_cluster
+from srs_ooc.evidence.correlation import sampled_rows
+from srs_ooc.evidence.linkage import cluster_items, dependent_items, largest_cluster
 from srs_ooc.evidence.marginal import least_passing, p_values_of
 from srs_ooc.evidence.permutation_runs import Comparison
 from srs_ooc.evidence.promotion import Pooled, passing_level, pool
@@ -206,7 +207,6 @@ def clusters_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.i
 
 def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
     """Return the codes of items in the rows that are enough to tell, and that of missing values."""
-    n_rows = resources.n_rows
-    rows = np.linspace(0, n_rows - 1, min(n_rows, MOST_ROWS)).astype(np.intp)
+    rows = sampled_rows(resources.n_rows)
     codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
     return codes, resources.manifest.missing_code

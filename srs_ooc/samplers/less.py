@@ -74,9 +74,9 @@ class ScoreParams(Params):
         if self.scores != LEVERAGE:
             return None
         # Each direction of the features has a copy in every family of decoys.
-        rank = self.rank * ground.n_copies
+        rank, exact = self.rank * ground.n_copies, self.matrix == CODES
         if n_rows <= MOST_ROWS:
-            return Leverage(n_rows, n_items, rank, center=self.center)
+            return Leverage(n_rows, n_items, rank, center=self.center, exact=exact)
         return SketchedLeverage(
             n_rows,
             n_items,
@@ -84,6 +84,7 @@ class ScoreParams(Params):
             center=self.center,
             power_passes=self.power_passes,
             key=derive(ground.key, Purpose.SKETCH),
+            exact=exact,
         )
 
     def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.samplers.elementary import exp, log
+from srs_ooc.native.numerics import logs, powers
 
 LEAST_CHANCE = 1e-6
 """Denominators of scores and of weights are at least this."""
@@ -62,7 +62,7 @@ def log_ratios(
 
 
 def _log_ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    return log(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
+    return logs(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
 
 
 def importance_weights(
@@ -80,7 +80,7 @@ def weights_by(
     sums = np.zeros(n_subsets)
     for part in subsets:
         sums += np.bincount(part.owners, terms[part.features], n_subsets)
-    return np.minimum(exp(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
+    return np.minimum(powers(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
 
 
 def effective_number(weights: NDArray[np.float64]) -> float:

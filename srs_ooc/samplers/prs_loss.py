@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.samplers.elementary import log
+from srs_ooc.native.numerics import logs
 from srs_ooc.trees.response import Response
 
 LEAST_SHARE = 1e-6
@@ -78,4 +78,4 @@ class Truth:
         if self.numbers is not None:
             errors = mean_votes - self.numbers[rows]
             return float((weights * (errors * errors)).sum())
-        return -float((weights * log(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())
+        return -float((weights * logs(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())

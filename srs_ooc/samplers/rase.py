@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.elementary import log
 from srs_ooc.base.records import Candidates, Outcome, RowSplit, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.state import Pages, Saved, State, n_pages
+from srs_ooc.native.numerics import log
 from srs_ooc.samplers.base import LOSS, PREDICTIONS
 from srs_ooc.samplers.folds import deal, resample
 from srs_ooc.samplers.rase_search import OUT_OF_BAG, VALIDATION, Search, batch_size, eta
@@ -100,7 +100,7 @@ class RandomSubspaceEnsemble:
         if self._candidates is not None:
             members = np.searchsorted(self._candidates, members).astype(np.uint32)
         unit = 1.0 / self._search.n_models
-        least = floor / float(log(np.array([float(p)]))[0]) if p > 1 else np.inf
+        least = floor / log(float(p)) if p > 1 else np.inf
         heavy = counts * unit > least
         return SubsetWeights(
             p, members[heavy], counts[heavy].astype(np.int32), unit, floor / float(p)

@@ -62,7 +62,7 @@ class Friedman:
         """Return the target of rows ``start .. stop - 1``: float64 (stop - start,)."""
         x1, x2, x3, x4, x5 = self.cells(start, stop, self.positions).T / STEPS
         noise = noise_cells(self._key(_NOISE), start, stop, _NOISE_COLUMN)[:, 0] / STEPS
-        y = 10.0 * np.sin(np.pi * x1 * x2) + 20.0 * (x3 - 0.5) ** 2 + 10.0 * x4 + 5.0 * x5 + noise
+        y = 10.0 * _sine(x1 * x2) + 20.0 * (x3 - 0.5) ** 2 + 10.0 * x4 + 5.0 * x5 + noise
         rounded: NDArray[np.float64] = np.rint(y * STEPS) / STEPS
         return rounded
 
@@ -90,3 +90,12 @@ class Friedman:
 def _unit(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Map hashes to float64 uniform on 0 .. 1."""
     return 0.5 * uniforms(hashes) + 0.5
+
+
+def _sine(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sin(pi x) of numbers from 0 to 1: no library's, so that tables are the same."""
+    square = np.square(np.pi * np.minimum(x, 1.0 - x))
+    series = np.ones_like(x)
+    for k in range(11, 0, -1):
+        series = 1.0 - series * square / (2 * k * (2 * k + 1))
+    return np.pi * np.minimum(x, 1.0 - x) * series

@@ -1,5 +1,7 @@
 """The order by worth, the correlations it rests on, and clusters of features that are alike."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,11 +26,11 @@ def made_codes(seed, n, n_rows, n_levels=9):
 
 
 def slow_squares(codes):
-    """Squared correlations one by one, as numpy has them; a missing code is the rounded mean."""
+    """Squared correlations one by one, as numpy has them; a missing code is the mean."""
     filled = codes.astype(np.float64)
     for row in filled:
         is_missing = row == MISSING
-        row[is_missing] = round(row[~is_missing].mean())
+        row[is_missing] = row[~is_missing].mean()
     return np.corrcoef(filled) ** 2
 
 
@@ -165,3 +167,35 @@ def test_what_is_not_clustered_has_no_representative():
     leader = lead(columns, np.array([4, 1]), 0.5)
     assert leader[[0, 2, 3, 5]].tolist() == [-1] * 4
     assert leader[4] == 4
+
+
+def exact_square(first, second):
+    """The squared correlation as a fraction, a missing code as the mean of what is known."""
+    columns = []
+    for column in (first, second):
+        known = [int(code) for code in column if code != MISSING]
+        mean = Fraction(sum(known), max(len(known), 1))
+        columns.append([Fraction(0) if c == MISSING else int(c) - mean for c in column])
+    both = sum(a * b for a, b in zip(*columns, strict=True))
+    spreads = [sum(a * a for a in column) for column in columns]
+    return both * both / (spreads[0] * spreads[1]) if all(spreads) else Fraction(0)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 9999), st.sampled_from([8, 16, 64]), st.booleans())
+def test_a_tie_at_a_half_is_found_exactly(seed, n_rows, has_missing):
+    rng = np.random.default_rng(seed)
+    codes = np.zeros((12, n_rows), np.uint8)
+    for i in range(0, 12, 2):
+        codes[i] = rng.permutation(np.arange(n_rows) % 2)
+        codes[i + 1] = codes[i]
+        for value in (0, 1):
+            changed = rng.permutation(np.flatnonzero(codes[i] == value))[: n_rows // 8]
+            codes[i + 1, changed] = 1 - value
+    if has_missing:
+        codes[rng.random(codes.shape) < 0.1] = MISSING
+    found = RankColumns(codes, MISSING).absolute()
+    exact = [[exact_square(first, second) for second in codes] for first in codes]
+    expected = np.array([[square >= Fraction(1, 4) for square in row] for row in exact])
+    np.testing.assert_array_equal(found >= 0.5, expected)
+    np.testing.assert_allclose(found**2, np.array(exact, float), atol=1e-12)

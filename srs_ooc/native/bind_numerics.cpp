@@ -1,12 +1,20 @@
-// Logarithms and powers of arrays, of sums, products and quotients alone. Twin: srs_ooc/base/elementary.py.
+// Numbers with the same bits on every machine: logarithms and powers of sums, products and quotients alone
+// (twin: srs_ooc/base/elementary.py), sums of products, and eigenvectors.
 #include "arrays.hpp"
+#include "isa.hpp"
+#include "tridiagonal.hpp"
+
+#include <nanobind/stl/string.h>
 
 #include <cmath>
 #include <cstddef>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using srs::Matrix;
 using srs::Vector;
 
 namespace {
@@ -53,11 +61,36 @@ template <typename Piece> void in_pieces(Vector<const double> x, Vector<double> 
         piece(x.data() + start, x.size() - start < PIECE ? x.size() - start : PIECE, out.data() + start);
 }
 
+void add_products(Matrix<const double> a, Matrix<const double> b, Matrix<double> out, const std::string &isa) {
+    if (a.shape(0) != b.shape(0) || out.shape(0) != a.shape(1) || out.shape(1) != b.shape(1))
+        throw std::invalid_argument("expected a (k, n), b (k, m) and out (n, m)");
+    const srs::Isa &clone = srs::find_isa(isa);
+    nb::gil_scoped_release released;
+    clone.add_products(a.data(), b.data(), int64_t(a.shape(0)), int64_t(a.shape(1)), int64_t(b.shape(1)), out.data());
+}
+
+void top_eigenvectors(Matrix<double> symmetric, Vector<double> values, Matrix<double> vectors, const std::string &isa) {
+    const size_t n = symmetric.shape(0), count = values.shape(0);
+    if (n == 0 || symmetric.shape(1) != n || count > n || vectors.shape(0) != n || vectors.shape(1) != count)
+        throw std::invalid_argument("expected a (n, n), values (r,) and vectors (n, r), r at most n");
+    const srs::Isa &clone = srs::find_isa(isa);
+    nb::gil_scoped_release released;
+    std::vector<double> diagonal(n), beside(n), factors(n), scratch(2 * n);
+    clone.tridiagonalise(symmetric.data(), int64_t(n), diagonal.data(), beside.data(), factors.data(), scratch.data());
+    srs::Tridiagonal reduced(diagonal.data(), beside.data(), int64_t(n));
+    for (size_t i = 0; i < count; ++i) values.data()[i] = reduced.value(int64_t(i));
+    reduced.vectors(values.data(), int64_t(count), vectors.data());
+    clone.reflect_back(symmetric.data(), int64_t(n), factors.data(), vectors.data(), int64_t(count), scratch.data());
+}
+
 } // namespace
 
-void bind_elementary(nb::module_ &module) {
+void bind_numerics(nb::module_ &module) {
     module.def("logs", [](Vector<const double> x, Vector<double> out) { in_pieces(x, out, log_piece); },
                "x"_a.noconvert(), "out"_a.noconvert());
     module.def("powers", [](Vector<const double> x, Vector<double> out) { in_pieces(x, out, exp_piece); },
                "x"_a.noconvert(), "out"_a.noconvert());
+    module.def("add_products", &add_products, "a"_a.noconvert(), "b"_a.noconvert(), "out"_a.noconvert(), "isa"_a = "");
+    module.def("top_eigenvectors", &top_eigenvectors, "symmetric"_a.noconvert(), "values"_a.noconvert(),
+               "vectors"_a.noconvert(), "isa"_a = "");
 }

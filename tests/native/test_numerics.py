@@ -1,0 +1,152 @@
+"""Logarithms, powers, sums of products and eigenvectors without a library."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from srs_ooc.base.elementary import exp, log
+from srs_ooc.native import _native, numerics
+
+POSITIVE = st.floats(min_value=1e-300, max_value=1e300)
+POWERS = st.floats(min_value=-690, max_value=690)
+
+
+@given(st.lists(POSITIVE, min_size=1, max_size=20))
+def test_logarithms_agree_with_the_library(numbers):
+    x = np.array(numbers)
+    np.testing.assert_allclose(log(x), np.log(x), rtol=1e-15, atol=1e-16)
+
+
+@given(st.lists(POWERS, min_size=1, max_size=20))
+def test_powers_agree_with_the_library(numbers):
+    x = np.array(numbers)
+    np.testing.assert_allclose(exp(x), np.exp(x), rtol=4e-15)
+
+
+@given(st.lists(st.floats(min_value=5e-324, max_value=1e308), max_size=150))
+def test_native_logarithms_have_the_same_bits(numbers):
+    x = np.array(numbers)
+    assert numerics.logs(x).tobytes() == log(x).tobytes()
+
+
+@given(st.lists(st.floats(allow_nan=False), max_size=150))
+def test_native_powers_have_the_same_bits(numbers):
+    x = np.array(numbers)
+    assert numerics.powers(x).tobytes() == exp(x).tobytes()
+
+
+def test_fixed_vectors_keep_their_bits():
+    found = [float(x).hex() for x in log(np.array([1.0, 0.05, 3.0, 1e-60]))]
+    assert found == LOGS
+    assert [float(x).hex() for x in exp(np.array([0.0, 1.0, -3.7, 115.0]))] == POWERS_OF_E
+
+
+def test_a_power_beyond_the_range_is_its_end():
+    assert exp(np.array([1e9, -1e9])).tolist() == exp(np.array([700.0, -700.0])).tolist()
+
+
+LOGS = ["0x0.0p+0", "-0x1.7f7427b73e391p+1", "0x1.193ea7aad030bp+0", "-0x1.144f69ff9ffc4p+7"]
+POWERS_OF_E = [
+    "0x1.0000000000000p+0",
+    "0x1.5bf0a8b14576ap+1",
+    "0x1.9511fc6871044p-6",
+    "0x1.e103201f299b3p+165",
+]
+
+
+@given(st.floats(min_value=-0.999, max_value=1e6))
+def test_log1p_agrees_with_the_library(x):
+    assert numerics.log1p(x) == pytest.approx(math.log1p(x), rel=1e-14, abs=1e-300)
+
+
+@given(st.floats(min_value=-600, max_value=600))
+def test_expm1_agrees_with_the_library(x):
+    assert numerics.expm1(x) == pytest.approx(math.expm1(x), rel=1e-13, abs=1e-300)
+
+
+@given(st.integers(0, 5000))
+def test_factorials_agree_with_the_library(n):
+    assert numerics.log_factorial(n) == pytest.approx(math.lgamma(n + 1.0), rel=1e-14, abs=1e-15)
+
+
+SHAPES = st.tuples(st.integers(0, 300), st.integers(0, 40), st.integers(0, 40))
+
+
+@settings(max_examples=40)
+@given(SHAPES, st.integers(0))
+def test_products_agree_with_blas_and_have_the_same_bits_on_every_instruction_set(shape, seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.standard_normal(shape[:2]), rng.standard_normal((shape[0], shape[2]))
+    found = numerics.products(a, b)
+    np.testing.assert_allclose(found, a.T @ b, atol=1e-12)
+    for isa in _native.isas():
+        out = np.zeros_like(found)
+        _native.add_products(a, b, out, isa)
+        assert out.tobytes() == found.tobytes()
+
+
+def symmetric(kind, n, seed):
+    rng = np.random.default_rng(seed)
+    if kind == "rank":
+        half = rng.standard_normal((n, max(1, n // 3)))
+    elif kind == "ties":
+        half = np.kron(np.eye(-(-n // 3)), np.ones((3, 3)))[:n]
+    else:
+        half = rng.integers(0, 3, (n, 3 * n)).astype(float) * 10.0 ** rng.integers(-60, 60)
+    return half @ half.T
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["rank", "ties", "whole numbers"]),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(0),
+)
+def test_eigenvectors_are_those_of_the_matrix(kind, n, rank, seed):
+    matrix, rank = symmetric(kind, n, seed), min(rank, n)
+    vectors, values = numerics.top_eigenvectors(matrix.copy(), rank)
+    size = np.abs(matrix).max() or 1.0
+    expected = np.linalg.eigvalsh(matrix)[::-1]
+    kept = min(rank, int((expected > n * np.finfo(float).eps * max(expected[0], 0.0)).sum()))
+    assert len(values) in (kept, kept - 1, kept + 1)  # where rounding leaves what is 0
+    np.testing.assert_allclose(values / size, expected[: len(values)] / size, atol=1e-12)
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(len(values)), atol=1e-9)
+    rest = matrix @ vectors.T - vectors.T * values
+    np.testing.assert_allclose(rest / size, 0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["rank", "ties", "whole numbers"])
+def test_eigenvectors_have_the_same_bits_on_every_instruction_set(kind):
+    found = set()
+    for isa in _native.isas():
+        matrix, values, vectors = symmetric(kind, 37, 3), np.empty(9), np.empty((37, 9))
+        _native.top_eigenvectors(matrix, values, vectors, isa)
+        found.add(values.tobytes() + vectors.tobytes())
+    assert len(found) == 1
+
+
+def test_matrices_of_other_shapes_or_types_are_refused():
+    ones = np.ones((3, 3))
+    with pytest.raises(ValueError, match="expected a"):
+        _native.add_products(ones, ones[:2], ones)
+    with pytest.raises(ValueError, match="expected a"):
+        _native.top_eigenvectors(ones, np.empty(4), np.empty((3, 4)))
+    with pytest.raises(TypeError):
+        _native.add_products(ones, ones, ones.astype(np.float32))
+
+
+@settings(max_examples=30)
+@given(st.integers(1, 12), st.integers(1, 30), st.integers(0))
+def test_an_orthonormal_basis_spans_the_rows(n_rows, n_columns, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n_rows, n_columns))
+    rows[n_rows // 2 :] = rows[: n_rows - n_rows // 2] * 3.0
+    basis = numerics.orthonormal(rows)
+    there = np.abs(basis).sum(axis=1) > 0
+    assert there.sum() == np.linalg.matrix_rank(rows)
+    np.testing.assert_allclose(basis[there] @ basis[there].T, np.eye(there.sum()), atol=1e-12)
+    np.testing.assert_allclose((rows @ basis.T) @ basis, rows, atol=1e-10)
