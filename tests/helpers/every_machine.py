@@ -21,14 +21,14 @@ N_ROWS = 160
 
 def halves(rng, n_columns=90):
     """Balanced columns of 0 and 1, in threes with correlations of a half or nearly."""
-    columns = []
+    n_rows, columns = 504, []  # the root of a column's spread is irrational: float32 shows an order
     while len(columns) < n_columns:
-        first = rng.permutation(np.arange(N_ROWS) % 2)
+        first = rng.permutation(np.arange(n_rows) % 2)
         columns.append(first)
         for _ in range(2):
             other = first.copy()
             for value in (0, 1):  # a quarter of each half trades places
-                changed = rng.permutation(np.flatnonzero(first == value))[: N_ROWS // 8]
+                changed = rng.permutation(np.flatnonzero(first == value))[: n_rows // 8]
                 other[changed] = 1 - value
             columns.append(other)
     return np.stack(columns[:n_columns], axis=1)
