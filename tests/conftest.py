@@ -1,5 +1,6 @@
 """For every test: no property is timed, and what other tests left in memory is not counted."""
 
+from examples import number
 from hypothesis import HealthCheck, settings
 
 from srs_ooc.base.budget import process_nbytes, program_nbytes
@@ -7,6 +8,7 @@ from srs_ooc.base.budget import process_nbytes, program_nbytes
 settings.register_profile(
     "untimed",
     deadline=None,
+    max_examples=number(settings().max_examples),
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=settings().derandomize,  # as the environment asked
 )

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.atomic import published_folder
@@ -16,7 +17,7 @@ from srs_ooc.store.manifest import read_manifest
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(finite, finite)
 def test_a_midpoint_lies_from_the_lower_up_to_below_the_upper(a, b):
     lower, upper = min(a, b), max(a, b)

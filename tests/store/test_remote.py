@@ -6,7 +6,8 @@ from shutil import copytree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from object_server import serving
 from stores import make_store
@@ -65,7 +66,7 @@ def gathered(store, items, rows=None, families=None, *, tiled=True):
     return block.as_columns(len(items))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.data())
 def test_a_gather_lays_out_the_same_columns_as_from_a_local_disk(data):
     there = open_store("memory://examples/t.zarr", cache=CacheOptions(str(MADE["cache"]), 1))

@@ -9,7 +9,8 @@ import zlib
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import StoreError
@@ -169,7 +170,7 @@ TOLD_BY_THE_MANIFEST_ALONE = {
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_sealed_manifest_that_cannot_be_is_an_error(store, data):
     record = record_of(store)
     name = data.draw(st.sampled_from(sorted(record)))
@@ -286,7 +287,7 @@ def test_sealed_items_that_cannot_be_are_named(store, tmp_path, name, at, item, 
 
 @pytest.mark.parametrize("name", THERE)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_sealed_garbage_in_a_small_array_is_a_store_error_or_can_be_read(store, name, data):
     file = store / name / "c" / "0"
     kept, manifest = file.read_bytes(), (store / "zarr.json").read_bytes()

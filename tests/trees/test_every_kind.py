@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from blocks import block_of
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from problems import tree_problems
 
 from srs_ooc.trees.forest import add_shares, decode_trees
@@ -47,13 +48,13 @@ def assert_native_equals_reference(problem):
             assert grown.record == expected.record
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(tree_problems())
 def test_native_equals_reference_on_every_instruction_set_and_layout(problem):
     assert_native_equals_reference(problem)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tree_problems(most_rows=700, most_columns=6))
 def test_native_equals_reference_where_counters_are_flushed_and_codes_counted(problem):
     assert_native_equals_reference(problem)
@@ -70,7 +71,7 @@ def panel_of(problem, rng):
     return panel, missing
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(tree_problems())
 def test_saved_trees_say_what_the_reference_says(problem):
     grown = native_tree(problem, tiled=True)
@@ -115,7 +116,7 @@ def leaves_of(node):
     return leaves_of(node.left) + leaves_of(node.right) if isinstance(node, Split) else [node]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(tree_problems())
 def test_training_rows_go_the_way_they_went(problem):
     """Saved splits send every training row to the leaf it was counted in."""

@@ -8,7 +8,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import change
 from stores import make_store, noise_table
@@ -66,7 +67,7 @@ def test_a_killed_run_stands_where_it_was_committed(killed, tmp_path):
     assert iteration_of(run, writable=True) == 20
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_no_damage_to_the_write_ahead_file_goes_unseen(killed, tmp_path_factory, data):
     run = shutil.copytree(killed, tmp_path_factory.mktemp("d") / "k.run")
