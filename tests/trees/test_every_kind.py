@@ -101,10 +101,13 @@ def leaf_weights(problem, tree):
     """Training weight that reaches each leaf by the saved splits, in the order of leaves."""
     missing = np.iinfo(problem.codes.dtype).max
     column = {int(feature): i for i, feature in enumerate(problem.features)}
+    response = problem.training.response
+    is_weighted = response.n_channels == (2 if response.is_regression else 1)
+    weights = response.channels[0] if is_weighted else np.ones(problem.codes.shape[1], np.int64)
 
     def walk(node, rows):
         if not isinstance(node, Split):
-            return [len(rows)]
+            return [int(weights[rows].sum())]
         codes = problem.codes[column[node.feature], rows].tolist()
         left = np.array([node.sends_left(code, missing) for code in codes], dtype=bool)
         return walk(node.left, rows[left]) + walk(node.right, rows[~left])
@@ -122,9 +125,7 @@ def test_training_rows_go_the_way_they_went(problem):
     """Saved splits send every training row to the leaf it was counted in."""
     response = problem.training.response
     tree = decode_tree(native_tree(problem, tiled=False).record, regression=response.is_regression)
-    weighted = response.n_channels == (2 if response.is_regression else 1)
-    if not weighted:
-        assert leaf_weights(problem, tree) == [leaf.n_rows for leaf in leaves_of(tree)]
+    assert leaf_weights(problem, tree) == [leaf.n_rows for leaf in leaves_of(tree)]
 
 
 @pytest.mark.parametrize("splitter", ["random", "best"])
