@@ -18,10 +18,10 @@ demo: $(VENV)/.installed
 	$(VENV)/bin/python benchmarks/demo.py
 
 test: lint
-	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 -m "not slow" ../tests
+	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile -m "not slow" ../tests
 
 test-slow: $(VENV)/.installed-test
-	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 -m slow ../tests
+	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile -m slow ../tests
 
 environment: $(VENV)/.installed-test
 
