@@ -29,7 +29,6 @@ lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
-	$(VENV)/bin/mypy benchmarks tests
 
 docs: $(VENV)/.installed-test
 	$(VENV)/bin/python -m mkdocs build --strict
