@@ -4,7 +4,10 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
 from offenders import assert_none
+
+pytestmark = pytest.mark.documents
 
 TESTS = Path(__file__).parent
 PAGE = (TESTS.parent / "docs" / "reliability.md").read_text()

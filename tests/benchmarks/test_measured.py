@@ -27,6 +27,7 @@ def test_the_exit_status_and_the_output_are_the_commands(tmp_path, limit):
     assert (tmp_path / "errors").read_text() == "why\n"
 
 
+@pytest.mark.slow
 def test_what_takes_too_long_is_killed_with_its_children(tmp_path):
     started = tmp_path / "started"
     child = (

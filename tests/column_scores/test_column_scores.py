@@ -171,6 +171,7 @@ def test_weights_are_whole_numbers_in_units_of_the_largest():
             integer_weights(np.array(wrong))
 
 
+@pytest.mark.slow
 def test_what_is_printed_does_not_depend_on_the_threads_of_the_linear_algebra(tmp_path):
     """Eigenvectors, which threads would round otherwise, are found by one."""
     rng = np.random.default_rng(0)

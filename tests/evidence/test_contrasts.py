@@ -97,6 +97,7 @@ def far_tail(counts, scores, n_drawn, observed):
     return law[extreme].sum()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("n", "n_first"), [(100, 50), (240, 24)])
 @pytest.mark.parametrize("n_levels", [0, 4, 7, 20])
 def test_errors_of_spread_are_at_most_five_percent_in_the_far_tail(n, n_first, n_levels):
@@ -217,6 +218,7 @@ def test_counts_with_many_zeros_pay_nothing():
     np.testing.assert_array_equal(joined_p_values(columns, target), p_values(columns, target))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", ["rare", "counts", "zero-inflated", "genotypes", "strata", "missing", "tied", "pairs"]
 )

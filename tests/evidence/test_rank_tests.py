@@ -166,6 +166,7 @@ def counts_with_zeros(rng, n, labels, shift):
     return rng.poisson(0.15 + (0.15 + shift / 2) * labels)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "n_first"), [(100, 50), (240, 24), (140, 50)])
 @pytest.mark.parametrize(
     "make_column",
@@ -205,6 +206,7 @@ def test_errors_are_at_most_five_percent_in_strata(n_strata, n_each):
     assert np.abs(errors).max() < 0.05
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("design", ["two", "five", "regression", "strata"])
 def test_p_values_are_those_of_permutations(design):
     """Of a dense table: within four standard errors at every size."""
@@ -228,6 +230,7 @@ def test_p_values_are_those_of_permutations(design):
         assert abs(np.mean(found <= bar) - bar) < 4 * spread + 0.02 * bar
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["rare", "counts", "zero-inflated", "genotypes", "strata"])
 def test_sparse_nulls_are_no_more_often_significant_than_they_may(name):
     columns, target = null_tables(name, np.random.default_rng(3))

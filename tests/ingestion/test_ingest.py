@@ -104,6 +104,7 @@ def test_a_store_holds_the_table(tmp_path_factory, p, n, end, dtype, seed):
     assert_holds(folder / "t.zarr", *twin(path, "y"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["arcene", "madelon", "tox_171", "isolet"])
 def test_real_tables(tmp_path, name):
     path = DATA / f"{name}.csv.gz"

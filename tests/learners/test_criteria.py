@@ -98,6 +98,7 @@ def slow_logistic(x, y):
     return -2 * said.sum() + each * x.shape[1] * (y.max())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("shares", [True, False])
 @pytest.mark.parametrize(
     ("criterion", "model", "slow", "n_classes"),

@@ -16,6 +16,7 @@ def store(tmp_path_factory):
     return folder / "t.zarr"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "parts"),
     [
@@ -31,6 +32,7 @@ def test_class_weights_that_make_no_weight_are_refused(store, tmp_path, weights,
     assert all(part in message for part in parts), message
 
 
+@pytest.mark.slow
 def test_weights_of_any_size_are_taken(store, tmp_path):
     """Those of class b are 10^600 times those of class a: importances are numbers all the same."""
     run = tmp_path / "r"

@@ -81,6 +81,7 @@ class Copy:
         return {name: array.tobytes() for name, array in self._arrays.items()}, self.facts
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("regression", [False, True])
 def test_taken_up_after_any_step_it_ends_with_the_same_bits(regression):
     whole = sampler_of(n_epochs=6, regression=regression)

@@ -67,6 +67,7 @@ def one_after_another(weights, count):
     return chances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "count"), [([1, 2, 3, 4], 2), ([1, 50, 7, 400], 3), ([1, 1, 1, 1000], 3)]
 )

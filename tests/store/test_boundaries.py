@@ -44,6 +44,7 @@ class Columns:
         return self.values[start:stop]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("values_dtype", ["float64", "float32", None])
 @pytest.mark.parametrize("n_rows", [90, 1500])
 def test_values_and_codes_fall_on_the_same_side(tmp_path, values_dtype, n_rows):

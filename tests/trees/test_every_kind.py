@@ -48,6 +48,7 @@ def assert_native_equals_reference(problem):
             assert grown.record == expected.record
 
 
+@pytest.mark.slow
 @examples(150)
 @given(tree_problems())
 def test_native_equals_reference_on_every_instruction_set_and_layout(problem):

@@ -197,6 +197,7 @@ def test_importances_of_a_full_tree_add_up_to_the_impurity(impurity):
     assert grown.n_nodes == 2 * grown.n_leaves - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_features", [None, 7])
 def test_statistics_agree_with_scikit_learn_on_the_same_codes(max_features):
     """Mean importances and node counts of 400 trees, where thresholds mean the same to both.

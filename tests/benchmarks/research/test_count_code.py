@@ -125,6 +125,7 @@ def test_a_header_that_needs_another_does_not_parse_alone(tmp_path):
     assert row.definition.startswith("of 3,")
 
 
+@pytest.mark.slow
 def test_classes_on_the_way_of_a_command_are_those_that_work(tmp_path):
     store = str(count_code.small_store(tmp_path))
     run = count_code.known_classes(tmp_path, "run", store, "--iterations", "200")

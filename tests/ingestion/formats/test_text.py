@@ -152,6 +152,7 @@ def _zst(data: bytes) -> bytes:
 PACK = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress, "zst": _zst}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PACK)
 def test_compressed_tables_in_several_members(tmp_path, kind):
     if kind == "zst":

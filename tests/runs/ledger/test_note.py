@@ -192,6 +192,7 @@ def test_a_run_made_before_there_were_notes_is_opened_and_noted_from_then_on(kil
         iteration_of(tmp_path / "copy.run")
 
 
+@pytest.mark.slow
 def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
     values, labels = noise_table(60, N_FEATURES)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
@@ -212,6 +213,7 @@ def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
     assert json_of("status", killed, "--json")["state"] == "finished"
 
 
+@pytest.mark.slow
 def test_a_loss_in_a_permutation_run_names_the_run_and_is_accepted_with_it(tmp_path):
     values, labels = noise_table(60, N_FEATURES)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"

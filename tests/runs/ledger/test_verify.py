@@ -138,6 +138,7 @@ def copied_record(run, later, table, name):
     database.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "name"), [("arrays", "more"), ("meta", "iterations")])
 def test_a_record_of_an_earlier_commit_is_found_at_once(whole, tmp_path, table, name):
     runs = [shutil.copytree(whole, tmp_path / f"{i}.run") for i in range(2)]
