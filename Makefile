@@ -1,5 +1,6 @@
 # Two commands do all the set-up: `make demo` and `make test`. Everything is installed into .venv.
-# `make test-slow` runs the tests that `make test` leaves out, `make docs` builds the site.
+# `make test-slow` runs the tests that `make test` leaves out, but those that take hours (`make
+# test-campaign`); `make docs` builds the site.
 #
 # The package is installed as users get it (a built wheel, not an editable link), and the tests run
 # from inside .venv: the source folder, which lacks the compiled module, is on no import path there,
@@ -8,20 +9,24 @@
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
+PYTEST := cd $(VENV) && bin/python -m pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
-.PHONY: demo environment test test-slow lint docs clean
+.PHONY: demo environment test test-slow test-campaign lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python benchmarks/demo.py
 
 test: lint
-	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 -m "not slow" ../tests
+	export SRS_OOC_EXAMPLES=0.2; $(PYTEST) -m "not slow and not campaign" ../tests
 
 test-slow: $(VENV)/.installed-test
-	cd $(VENV) && bin/pytest -c ../pyproject.toml --rootdir .. -n 2 -m slow ../tests
+	$(PYTEST) -m "(slow or property) and not campaign" ../tests
+
+test-campaign: $(VENV)/.installed-test
+	$(PYTEST) -m campaign ../tests
 
 environment: $(VENV)/.installed-test
 
@@ -29,7 +34,6 @@ lint: $(VENV)/.installed-test
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
-	$(VENV)/bin/mypy benchmarks tests
 
 docs: $(VENV)/.installed-test
 	$(VENV)/bin/python -m mkdocs build --strict

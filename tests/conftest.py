@@ -1,5 +1,10 @@
-"""For every test: no property is timed, and what other tests left in memory is not counted."""
+"""For every test: its tier and marks; no property is timed; only its own memory counts."""
 
+import functools
+from collections import Counter
+
+import pytest
+from examples import number
 from hypothesis import HealthCheck, settings
 
 from srs_ooc.base.budget import process_nbytes, program_nbytes
@@ -7,6 +12,7 @@ from srs_ooc.base.budget import process_nbytes, program_nbytes
 settings.register_profile(
     "untimed",
     deadline=None,
+    max_examples=number(settings().max_examples),
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=settings().derandomize,  # as the environment asked
 )
@@ -15,3 +21,36 @@ settings.load_profile("untimed")
 # A process is measured once, when its size is first asked for: now, before tests make it grow.
 process_nbytes()
 program_nbytes(0)
+
+ROOMS = {"pins": "pins", "paper_theory": "theory"}
+"""Folders whose tests all have a mark."""
+STARTERS = {"command", "forked", "subprocess", "multiprocessing"}
+"""A file of tests that imports one of these starts processes."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Give each test the marks that follow from what it is, before any are chosen by marks."""
+    cases = Counter()
+    for item in items:
+        marks = [mark for room, mark in ROOMS.items() if room in item.path.parts]
+        test = item.path, item.originalname
+        cases[test] += 1
+        few = item.get_closest_marker("few")
+        if few is not None and cases[test] > few.args[0]:
+            marks.append("slow")
+        if getattr(item.function, "is_hypothesis_test", False):
+            marks.append("property")
+        if STARTERS & imported_by(item.module):
+            marks.append("processes")
+        for mark in marks:
+            item.add_marker(mark)
+
+
+@functools.cache
+def imported_by(module):
+    """The names of the modules that a module has imported at its top, or something of."""
+    found = set()
+    for value in vars(module).values():
+        found |= {getattr(value, "__name__", None), getattr(value, "__module__", None)}
+    return found

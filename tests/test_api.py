@@ -31,6 +31,7 @@ def rows_of(result):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -55,6 +56,7 @@ def test_a_run_and_its_result_print_nothing(store, tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_calls_without_a_run_are_their_commands_and_print_nothing(store, tmp_path, capfd):
     said = list(csv.DictReader(io.StringIO(command("scores", store, "--csv", "--rank", 3).stdout)))
     found = srs_ooc.scores(store, "records", rank=3)
@@ -80,6 +82,7 @@ def test_calls_without_a_run_are_their_commands_and_print_nothing(store, tmp_pat
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.slow
 def test_a_fresh_run_lies_beside_those_that_are_there(store):
     first, second = (srs_ooc.run(store, fresh=True, **OPTIONS).run for _ in range(2))
     assert (first.name, second.name) == ("t.run", "t-2.run")
@@ -87,6 +90,7 @@ def test_a_fresh_run_lies_beside_those_that_are_there(store):
         srs_ooc.run(store, fresh=True, out=first, **OPTIONS)
 
 
+@pytest.mark.slow
 def test_ctrl_c_is_raised_once_all_is_committed_and_the_run_goes_on(store, tmp_path):
     whole = srs_ooc.run(store, out=tmp_path / "whole.run", **OPTIONS)
     seen = []
@@ -106,6 +110,7 @@ def test_ctrl_c_is_raised_once_all_is_committed_and_the_run_goes_on(store, tmp_p
     assert rows_of(srs_ooc.resume(stopped)) == rows_of(whole)
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_stops_at_once_and_what_was_committed_stays(store, tmp_path):
     whole = srs_ooc.run(store, out=tmp_path / "whole.run", **OPTIONS)
 
@@ -156,6 +161,7 @@ def test_a_run_works_outside_the_main_thread(store):
     assert found[0].status.state == "finished"
 
 
+@pytest.mark.slow
 def test_rows_and_features_are_named_by_file_or_by_list(store, tmp_path):
     exclude, rows = ["f0", "f7"], [str(i) for i in range(1, 91)]
     (tmp_path / "exclude").write_text("f0\nf7\n")
@@ -200,6 +206,7 @@ def test_a_cap_too_small_is_refused_with_the_keyword_that_would_do(store):
     assert srs_ooc.run(store, memory_mb=least, iterations=10).n_iterations == 10
 
 
+@pytest.mark.slow
 def test_what_was_resident_before_the_call_does_not_count(store, tmp_path):
     held = np.ones(30_000_000)  # 240 MB, far above the cap
     result = srs_ooc.run(store, memory_mb=100, iterations=50)
@@ -224,6 +231,7 @@ def test_a_bar_shows_each_stage_where_tqdm_is_there(store, capfd):
     assert "closing" in said
 
 
+@pytest.mark.slow
 def test_without_tqdm_a_bar_is_none(store, capfd, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     assert srs_ooc.run(store, progress=True, iterations=20).n_iterations == 20
@@ -236,6 +244,7 @@ def test_every_declared_option_is_listed_with_its_help():
     assert all(listed.values())
 
 
+@pytest.mark.slow
 def test_the_public_names_are_listed_and_load():
     code = "import srs_ooc; [getattr(srs_ooc, n) for n in srs_ooc.__all__]; print(dir(srs_ooc))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -258,6 +267,7 @@ def test_features_of_a_store_are_read_by_name(tmp_path):
         srs_ooc.read(store, ["a", "z"])
 
 
+@pytest.mark.slow
 def test_a_plan_is_that_of_the_command_line(store):
     found = srs_ooc.plan(n_rows=72, n_features=850_000, memory_mb=512, threads=2, fdr=0.2)
     flags = ("--n-rows", 72, "--n-features", 850_000, "--memory-mb", 512, "--threads", 2)
@@ -294,6 +304,7 @@ def test_damage_is_found_in_a_store_and_in_a_run(store, tmp_path):
         srs_ooc.verify(store)
 
 
+@pytest.mark.slow
 def test_a_small_set_is_that_of_the_command_line(store):
     result = srs_ooc.run(store, **OPTIONS)
     small = srs_ooc.compact(result, folds=2, repeats=1, max_features=3)

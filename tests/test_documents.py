@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.documents
+
 ROOT = Path(__file__).parents[1]
 PAGES = {
     str(path.relative_to(ROOT)): path
@@ -146,6 +148,7 @@ def shell(folder, text):
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RUN)
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 def test_the_blocks_of_a_page_run(tmp_path, monkeypatch, name):

@@ -30,6 +30,7 @@ def sdist(tmp_path_factory):
     return build("sdist", ROOT, tmp_path_factory.mktemp("sdist"))
 
 
+@pytest.mark.slow
 def test_the_source_distribution_has_the_version_and_the_sources(sdist):
     assert sdist.name == f"srs_ooc-{srs_ooc.__version__}.tar.gz"
     with tarfile.open(sdist) as archive:

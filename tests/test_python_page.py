@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.documents
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "python.md"
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -14,6 +16,7 @@ def blocks_of(page):
     return _BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 def test_the_blocks_of_the_page_run_and_what_it_says_of_its_result_is_so(tmp_path, monkeypatch):
     pytest.importorskip("pandas")

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from command import json_of, srs_ooc
 
+pytestmark = pytest.mark.slow
+
 BESIDE = Path(__file__).parents[1] / ".." / "shared" / "data"
 DATA = Path(os.environ.get("SRS_OOC_DATA", BESIDE))
 RELEVANT = {
@@ -45,6 +47,7 @@ def table(name):
     return path
 
 
+@pytest.mark.slow
 def test_random_subspace_separates_the_relevant_features_of_madelon(tmp_path):
     """Twenty features stand clear of the other 480, by more than twice the importance."""
     store = tmp_path / "madelon.zarr"
@@ -57,6 +60,7 @@ def test_random_subspace_separates_the_relevant_features_of_madelon(tmp_path):
     assert max(ratios[:480]) == ratios[19] > 2
 
 
+@pytest.mark.slow
 def test_the_ensemble_predicts_held_out_rows_of_madelon(tmp_path):
     """Memory of what was found is worth ten points of accuracy and more, as in Table 2."""
     header, *rows = gzip.decompress(table("madelon").read_bytes()).decode().splitlines()
@@ -75,6 +79,7 @@ def test_the_ensemble_predicts_held_out_rows_of_madelon(tmp_path):
     assert accuracy[0.5] > accuracy[0] + 0.1
 
 
+@pytest.mark.slow
 def test_leverage_scores_weigh_what_matters_in_madelon_by_their_rank(tmp_path):
     """As docs/methods/less.md shows: few directions are those of the relevant features."""
     store = tmp_path / "madelon.zarr"
@@ -85,6 +90,7 @@ def test_leverage_scores_weigh_what_matters_in_madelon_by_their_rank(tmp_path):
         assert share == pytest.approx(expected, abs=0.002), rank
 
 
+@pytest.mark.slow
 def test_trees_drawn_by_leverage_predict_madelon_far_better_than_uniform_ones(tmp_path):
     """Table 1 of the LESS paper: 50 features, by best splits, 100 trees."""
     header, *rows = gzip.decompress(table("madelon").read_bytes()).decode().splitlines()

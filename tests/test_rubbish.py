@@ -77,10 +77,11 @@ PARAMETERS = [n for n in PARAMETERS if n not in ("out", "client", "progress")]
 QUICK = {"iterations", "rows", "alpha", "subspace_size", "judge"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow])
+        pytest.param(n, marks=[] if n in QUICK else [pytest.mark.campaign])
         for n in sorted({*PARAMETERS, *declared()})
     ],
 )
@@ -126,13 +127,14 @@ CALLS |= {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(store, done, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     assert faults(name, lambda v: CALLS[name](v, store, done, tmp_path)) == []
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize("part", range(8))
 @pytest.mark.parametrize("face", ["SRSSelector", "SRSClassifier", "SRSRegressor"])
 def test_estimators(face, part):

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.site, pytest.mark.slow]
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -28,6 +30,7 @@ def site(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_every_page_is_in_the_site(site):
     pages = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     made = {path.relative_to(site) for path in site.rglob("*.html")}

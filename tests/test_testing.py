@@ -48,6 +48,7 @@ def test_sparse_and_svmlight(tmp_path):
     check_table(opened(tmp_path / "t.svm", tmp_path), full, ["f1", "f2", "f3"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_frames(library):
     module = pytest.importorskip(library)

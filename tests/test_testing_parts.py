@@ -34,6 +34,7 @@ def defaults(method):
     return method.params.settle({}, TrainingShape(N_ROWS, 400, 400, 2, 1))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("round_size", [1, 5])
 @pytest.mark.parametrize("name", [name for name, _ in methods()])
 def test_every_method_of_the_package_passes(name, round_size):
@@ -47,6 +48,7 @@ def test_every_method_of_the_package_passes(name, round_size):
         )
 
 
+@pytest.mark.slow
 def test_the_leaders_and_the_closing_stage_pass():
     def leaders(ground):
         blind = Ground(**vars(ground) | {"judge": None})
@@ -213,6 +215,7 @@ def installed(tmp_path, monkeypatch):
     return install(tmp_path / "site", monkeypatch, "dealt", WORKED[0], point)
 
 
+@pytest.mark.slow
 def test_a_format_from_outside_is_ingested_by_the_command_line(tmp_path, monkeypatch):
     """Its files are known by their ending; one of a package that is broken is refused by name."""
     example = "\n".join(b for b in WORKED if "class JsonTable" in b or "def open_json" in b)
@@ -228,6 +231,7 @@ def test_a_format_from_outside_is_ingested_by_the_command_line(tmp_path, monkeyp
     assert "files named .dat: expected a part at json_table:gone" in message
 
 
+@pytest.mark.slow
 def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
     values, labels = noise_table(80, 150, n_relevant=3)
     store = make_store(tmp_path / "t.zarr", values, labels)
@@ -255,6 +259,7 @@ def test_a_method_from_outside_is_a_part_of_the_program(installed, tmp_path):
     srs_ooc("run", store, "--out", tmp_path / "decoys.run", "--method", "dealt")
 
 
+@pytest.mark.slow
 def test_a_run_whose_method_is_not_installed_says_so(installed, tmp_path, monkeypatch):
     values, labels = noise_table(60, 40)
     store = make_store(tmp_path / "t.zarr", values, labels)

@@ -1,20 +1,36 @@
-"""Count the modules of a Python package and their lines of code.
+"""Count the program: how large it is, and how much of it one must know.
 
-    python benchmarks/research/count_code.py srs_ooc [ANOTHER_PACKAGE ...]
-        [--leave-out benchmarks/research/new_rooms.txt]
+    python benchmarks/research/count_code.py [--root FOLDER] [--repeats 7] [--static]
+    python benchmarks/research/count_code.py --package FOLDER     another package, beside this one
 
-A line of code holds a token that is no comment and no docstring; continuation lines count. A file
-of what to leave out has a path or pattern a line, below the package.
+Each row says how it is counted. Files are those of a checkout. What is loaded, traced or timed is
+of the installed ``srs_ooc``, in processes of their own: install the checkout first (``make
+environment``). ``--static`` leaves those out. Milliseconds tell something on an idle machine only.
+
+A line of code holds a token that is no comment and no docstring; continuation lines count. Branch
+coverage is not counted here: ``pip install pytest-cov``, then ``--cov=srs_ooc --cov-branch`` with
+the tests.
 """
 
 import argparse
 import ast
 import io
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
 import tokenize
-from collections.abc import Iterator
-from fnmatch import fnmatch
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
+ROOT = Path(__file__).parents[2]
+SHORT_MODULE, LONG_FUNCTION = 80, 60
 _EMPTY = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -23,11 +39,39 @@ _EMPTY = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
+_MEMORY = re.compile(r".*nbytes.*|.*_NBYTES")
+_NOT_FORMATTED = re.compile(r"#.*\bfmt: (?:skip|off)\b")
+_NOT_TYPED = re.compile(r"#.*\btype: ignore\b")
+_MAKERS = {"namedtuple", "NamedTuple", "TypedDict", "make_dataclass"}
+_STAND_INS = {"dict", "tuple", "Mapping", "OrderedDict"}
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def lines_of_texts(source: str) -> Iterator[int]:
+class Row(NamedTuple):
+    """One figure: its value, what it is of, and how it is counted."""
+
+    value: float
+    name: str
+    definition: str
+
+
+class Module(NamedTuple):
+    """One file of Python: where it is, its text and its syntax."""
+
+    path: Path
+    source: str
+    tree: ast.Module
+
+
+def modules_of(folder: Path) -> list[Module]:
+    """Read the modules of a folder, inits too, in the order of their paths."""
+    read = ((path, path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.py")))
+    return [Module(path, source, ast.parse(source)) for path, source in read]
+
+
+def lines_of_texts(tree: ast.Module) -> Iterator[int]:
     """Yield the lines of docstrings, and of texts that stand below what they document."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         match node:
             case ast.Expr(ast.Constant(str())):
                 yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
@@ -39,31 +83,366 @@ def code_lines(source: str) -> int:
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type not in _EMPTY:
             found |= set(range(token.start[0], token.end[0] + 1))
-    return len(found - set(lines_of_texts(source)))
+    return len(found - set(lines_of_texts(ast.parse(source))))
 
 
-def sources_of(folder: Path, left_out: list[str]) -> dict[Path, str]:
-    """Return the texts of a package's modules but those of some patterns."""
-    paths = folder.rglob("*.py")
-    kept = (p for p in paths if not any(fnmatch(str(p.relative_to(folder)), o) for o in left_out))
-    return {path: path.read_text(encoding="utf-8") for path in kept}
+def raw_lines(paths: Iterable[Path]) -> int:
+    """Return how many lines some files have, whatever is in them."""
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+
+
+def nodes_of(modules: list[Module]) -> Iterator[ast.AST]:
+    """Yield every node of the syntax of some modules."""
+    for module in modules:
+        yield from ast.walk(module.tree)
+
+
+def last_name(node: ast.AST) -> str:
+    """Return the last word of what is named, called or subscripted: ``b`` of ``a.b(...)``."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Call(func=inner) | ast.Subscript(value=inner):
+            return last_name(inner)
+    return ""
+
+
+def is_dataclass(node: ast.AST) -> bool:
+    """Whether a node is the statement of a dataclass."""
+    return isinstance(node, ast.ClassDef) and "dataclass" in map(last_name, node.decorator_list)
+
+
+def stand_ins(module: Module) -> int:
+    """Return how many classes are made by a call, or are a name for a dict or tuple of a kind."""
+    found = sum(isinstance(n, ast.Call) and last_name(n) in _MAKERS for n in ast.walk(module.tree))
+    for node in module.tree.body:
+        value = getattr(node, "value", None)
+        is_alias = isinstance(value, ast.Subscript) and last_name(value) in _STAND_INS
+        found += is_alias and not (isinstance(node, ast.Expr))
+    return found
+
+
+def defined_names(module: Module) -> set[str]:
+    """Return the names of a module's functions and variables, and of its classes' fields."""
+    functions = {n.name for n in ast.walk(module.tree) if isinstance(n, _Function)}
+    classes = (n.body for n in ast.walk(module.tree) if isinstance(n, ast.ClassDef))
+    variables: set[str] = set()
+    for body in (module.tree.body, *classes):
+        for node in body:
+            match node:
+                case ast.Assign(targets=targets):
+                    inner = (name for target in targets for name in ast.walk(target))
+                    variables |= {last_name(name) for name in inner}
+                case ast.AnnAssign(target=ast.Name(id=name)):
+                    variables.add(name)
+    return functions | variables
+
+
+def public_things(
+    node: ast.Module | ast.ClassDef,
+) -> Iterator[ast.Module | ast.ClassDef | _Function]:
+    """Yield a module or class, and the public classes, functions and methods in it."""
+    yield node
+    for inner in node.body:
+        if isinstance(inner, ast.ClassDef | _Function) and not inner.name.startswith("_"):
+            if isinstance(inner, ast.ClassDef):
+                yield from public_things(inner)
+            else:
+                yield inner
+
+
+def package_rows(folder: Path) -> list[Row]:
+    """Count one package of Python."""
+    modules = modules_of(folder)
+    nodes = list(nodes_of(modules))
+    lines = {module.path: code_lines(module.source) for module in modules}
+    named = [module.path for module in modules if module.path.name != "__init__.py"]
+    uses = Counter(path.name for path in named)
+    public = [thing for module in modules for thing in public_things(module.tree)]
+    bare = [thing for thing in public if ast.get_docstring(thing) is None]
+    functions = [node for node in nodes if isinstance(node, _Function)]
+    long = [f for f in functions if (f.end_lineno or 0) - f.lineno >= LONG_FUNCTION]
+    middle = statistics.median(lines[path] for path in named or lines)
+    text = "\n".join(module.source for module in modules)
+    return [
+        Row(len(modules), "modules", "files *.py, __init__ too"),
+        Row(sum(lines.values()), "code lines", "that hold more than comment, docstring or blank"),
+        Row(middle, "code lines, median module", "without __init__"),
+        Row(max(lines.values()), "code lines, largest module", ""),
+        Row(
+            sum(lines[path] < SHORT_MODULE for path in named),
+            f"modules under {SHORT_MODULE} code lines",
+            "without __init__",
+        ),
+        Row(
+            sum(count > 1 for count in uses.values()),
+            "module names used more than once",
+            "without __init__, which would be one more",
+        ),
+        Row(
+            sum(isinstance(node, ast.ClassDef) for node in nodes),
+            "classes",
+            "class statements; NamedTuple, TypedDict, Protocol and nested ones too",
+        ),
+        Row(
+            sum(map(stand_ins, modules)),
+            "stand-ins for classes",
+            "names of a module for a kind of dict or tuple; namedtuple(...) and the like called. "
+            "What is more than at the beginning counts as classes",
+        ),
+        Row(sum(map(is_dataclass, nodes)), "dataclasses", "of the classes"),
+        Row(
+            sum(any(map(_MEMORY.fullmatch, defined_names(m))) for m in modules),
+            "modules that do memory arithmetic",
+            "define a function, a variable of the module or a field named *nbytes* or *_NBYTES",
+        ),
+        Row(
+            sum(isinstance(node, ast.stmt) for node in nodes),
+            "AST statements",
+            "ast.stmt at any depth; docstrings are statements",
+        ),
+        Row(len(_NOT_FORMATTED.findall(text)), "fmt: skip|off", "comments"),
+        Row(
+            sum("Any" in (getattr(n, "id", 0), getattr(n, "attr", 0)) for n in nodes),
+            "Any",
+            "uses of the name, imports not counted",
+        ),
+        Row(len(_NOT_TYPED.findall(text)), "type: ignore", "comments"),
+        Row(
+            len(long),
+            f"functions over {LONG_FUNCTION} lines",
+            "all lines from def to the end, docstring too",
+        ),
+        Row(
+            len(public),
+            "public things",
+            "modules; classes, functions and methods without a leading _, in nothing that has one",
+        ),
+        Row(len(bare), "public things without docstring", "of these"),
+    ]
+
+
+def has_refusal(node: ast.AST) -> bool:
+    """Whether a node is a test that meets refused input."""
+    if not (isinstance(node, _Function) and node.name.startswith("test_")):
+        return False
+    return any(last_name(n) in ("raises", "error_of") for n in ast.walk(node))
+
+
+def headers_alone(folder: Path) -> Row:
+    """Count the headers that are no translation unit of their own."""
+    compiler = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+    headers = sorted(folder.rglob("*.hpp"))
+    name = "C++ headers that do not parse alone"
+    if compiler is None or not headers:
+        return Row(float("nan"), name, "not counted: no compiler or no headers")
+    found = subprocess.run(
+        [sys.executable, "-m", "nanobind", "--include_dir"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    places = [str(folder), sysconfig.get_path("include"), found.stdout.strip()]
+    command = [compiler, "-std=gnu++17", "-fsyntax-only", "-DSRS_ISA=baseline", "-x", "c++", "-"]
+    command += [f"-I{place}" for place in places if place]
+    n_failed = 0
+    for header in headers:
+        done = subprocess.run(
+            command, input=f'#include "{header}"\n', capture_output=True, text=True, check=False
+        )
+        n_failed += done.returncode != 0 and "nanobind/" not in done.stderr
+    return Row(
+        n_failed,
+        name,
+        f"of {len(headers)}, the first and only #include of a file; not for want of nanobind",
+    )
+
+
+def words(paths: Iterable[Path]) -> int:
+    """Return how many words some files have, as ``wc -w`` counts them."""
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in paths)
+
+
+def checkout_rows(root: Path) -> list[Row]:
+    """Count what stands in a checkout beside the package's Python."""
+    native = root / "srs_ooc" / "native"
+    cpp = sorted({*native.rglob("*.cpp"), *native.rglob("*.hpp")})
+    stubs = sorted({*native.rglob("*.py"), *native.rglob("*.pyi")})
+    tests = sorted((root / "tests").rglob("*.py"))
+    pages = sorted((root / "docs").rglob("*.md"))
+    user = [page for page in pages if root / "docs" / "research" not in page.parents]
+    scripts = [
+        path
+        for path in (root / "benchmarks").rglob("*")
+        if path.is_file() and not {"results", "__pycache__"} & set(path.parts)
+    ]
+    refusals = sum(map(has_refusal, nodes_of(modules_of(root / "tests"))))
+    return [
+        Row(len(cpp), "C++ files", "*.cpp and *.hpp of srs_ooc/native"),
+        Row(raw_lines(cpp), "C++ raw lines", "of these"),
+        Row(raw_lines([*cpp, *stubs]), "C++ raw lines with stub", "and its .pyi and __init__.py"),
+        Row(len(tests), "test files", "*.py below tests"),
+        Row(raw_lines(tests), "test raw lines", "of these"),
+        Row(refusals, "tests of refused input", "test functions that use raises or error_of"),
+        Row(words(user), "words of docs", "wc -w of docs/**/*.md without docs/research"),
+        Row(words(pages), "words of docs with research", "the same with it"),
+        Row(len(scripts), "benchmark files", "below benchmarks, without results"),
+    ]
+
+
+_LOADED = """
+loaded = [m for n, m in sys.modules.items() if n.split(".")[0] == "srs_ooc"]
+json.dump([m.__file__ for m in loaded if m.__file__.endswith(".py")], sys.__stderr__)
+"""
+_WORK = """
+import io, json, sys, threading
+def work():
+    from srs_ooc.cli import main
+    sys.stdout = sys.stderr = said = io.StringIO()
+    try:
+        main(sys.argv[1:])
+    except SystemExit as end:
+        status = end.code
+    if status:
+        sys.__stderr__.write(said.getvalue())
+        sys.exit(status)
+"""
+COMMAND = f"{_WORK}\nwork()\n{_LOADED}"
+SELECTOR = f"""
+import json, sys, warnings
+import numpy as np
+from srs_ooc import SRSSelector
+warnings.simplefilter("ignore")
+values = np.random.default_rng(1).standard_normal((60, 20))
+SRSSelector(iterations=50, random_state=1).fit(values, values[:, 0] > 0)
+{_LOADED}"""
+TRACED = f"""{_WORK}
+met = set()
+def loads(frame):
+    while frame is not None and frame.f_code.co_name != "_call_with_frames_removed":
+        frame = frame.f_back
+    return frame is not None
+def look(frame, event, _):
+    code, module = frame.f_code, frame.f_globals.get("__name__", "")
+    first = code.co_varnames[0] if event == "call" and code.co_argcount else ""
+    if first not in ("self", "cls", "_cls") or module.split(".")[0] != "srs_ooc":
+        return
+    it = frame.f_locals[first]
+    kind = it if isinstance(it, type) else type(it)
+    owner = code.co_qualname.rpartition(".")[0]
+    names = {{f"{{kind.__module__}}:{{kind.__qualname__}}"}}
+    if owner and "<locals>" not in owner:
+        names.add(f"{{module}}:{{owner}}")
+    if not names <= met and not loads(frame):
+        met.update(name for name in names if name.startswith("srs_ooc"))
+threading.setprofile(look)
+sys.setprofile(look)
+work()
+sys.setprofile(None)
+json.dump(sorted(met), sys.__stderr__)
+"""
+IMPORTED = """
+import json, os, resource, sys, time
+start = time.perf_counter()
+from srs_ooc.cli import COMMANDS, cli
+if sys.argv[1:]:
+    cli.get_command(None, sys.argv[1])
+ms = 1000 * (time.perf_counter() - start)
+try:
+    with open("/proc/self/statm") as file:
+        nbytes = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+except OSError:
+    nbytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+json.dump([ms, nbytes / 1e6, list(COMMANDS)], sys.__stderr__)
+"""
+
+
+def told(folder: Path, code: str, *arguments: str) -> list[str]:
+    """Run a text of Python away from the checkout; return the list that it writes as JSON."""
+    command = [sys.executable, "-P", "-c", code, *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"failed: {' '.join(arguments)}\n{done.stderr}")
+    found: list[str] = json.loads(done.stderr)
+    return found
+
+
+def loaded_rows(folder: Path, name: str, code: str, *arguments: str) -> list[Row]:
+    """Count the modules of the program that are loaded when some work is done."""
+    paths = [Path(path) for path in told(folder, code, *arguments)]
+    n_lines = sum(code_lines(path.read_text(encoding="utf-8")) for path in paths)
+    kind = "of srs_ooc in sys.modules at the end of a small one, __init__ too"
+    return [
+        Row(len(paths), f"modules loaded by {name}", kind),
+        Row(n_lines, f"code lines loaded by {name}", "of these"),
+    ]
+
+
+def known_classes(folder: Path, *arguments: str) -> list[str]:
+    """Return the classes on the way of a command: ``module:Class``, sorted."""
+    return told(folder, TRACED, *arguments)
+
+
+def small_store(folder: Path) -> Path:
+    """Make the store of a small table."""
+    table, store = folder / "t.csv", folder / "t.zarr"
+    sizes = ["--rows", "200", "--features", "500", "--relevant", "5"]
+    told(folder, COMMAND, "synth", "madelon", str(table), *sizes)
+    told(folder, COMMAND, "ingest", str(table), str(store))
+    return store
+
+
+def process_rows(repeats: int) -> Iterator[Row]:
+    """Count and time what the installed program does, in processes of their own."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        store = str(small_store(folder))
+        run = ["run", store, "--iterations", "200"]
+        known = known_classes(folder, *run, "--out", str(folder / "traced.run"))
+        yield Row(
+            len(known),
+            "classes to be known on the way of run",
+            "classes of srs_ooc that a small run makes, or calls a method of, not counting what "
+            "happens as modules load; bases that define such a method count",
+        )
+        yield from loaded_rows(folder, "run", COMMAND, *run)
+        yield from loaded_rows(folder, "inspect", COMMAND, "inspect", store)
+        yield from loaded_rows(folder, "SRSSelector", SELECTOR)
+        commands = [str(name) for name in told(folder, IMPORTED)[2]]
+        measured: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
+        for _ in range(repeats):
+            for name in commands:
+                ms, mb, _ = told(folder, IMPORTED, name)
+                measured[name].append((float(ms), float(mb)))
+        kind = f"median of {repeats} processes; srs_ooc.cli and the command's module"
+        for name, pairs in measured.items():
+            ms, mb = map(statistics.median, zip(*pairs, strict=True))
+            yield Row(round(ms, 1), f"ms, import of {name}", kind)
+            yield Row(round(mb, 1), f"MB resident after import of {name}", "the same")
+
+
+def show(rows: Iterable[Row]) -> None:
+    """Print a row a line, as it is known."""
+    for value, name, definition in rows:
+        print(f"{value:>10,}  {name}{': ' if definition else ''}{definition}", flush=True)
 
 
 def main() -> None:
-    """Print one row a package."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("packages", nargs="+", type=Path)
-    parser.add_argument("--leave-out", type=Path, metavar="FILE")
+    """Count a checkout, or another package."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--root", type=Path, default=ROOT, metavar="FOLDER")
+    parser.add_argument("--package", type=Path, metavar="FOLDER")
+    parser.add_argument("--repeats", type=int, default=7, metavar="N")
+    parser.add_argument("--static", action="store_true")
     given = parser.parse_args()
-    left_out = given.leave_out.read_text().split() if given.leave_out else []
-    print("package                    modules  lines of code  longest (all lines)")
-    for folder in given.packages:
-        sources = sources_of(folder, left_out)
-        longest = max(sources, key=lambda path: len(sources[path].splitlines()))
-        n_lines = sum(map(code_lines, sources.values()))
-        name = longest.relative_to(folder)
-        longest_lines = len(sources[longest].splitlines())
-        print(f"{folder!s:<26} {len(sources):>7}  {n_lines:>13,}  {name} ({longest_lines})")
+    if given.package is not None:
+        show(package_rows(given.package))
+        return
+    show(package_rows(given.root / "srs_ooc"))
+    show(checkout_rows(given.root))
+    if not given.static:
+        show([headers_alone(given.root / "srs_ooc" / "native")])
+        show(process_rows(given.repeats))
 
 
 if __name__ == "__main__":

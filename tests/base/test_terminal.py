@@ -44,6 +44,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -60,6 +61,7 @@ def test_no_command_writes_a_control_character(folder, command):
         assert not set(text) & set("\x1b\x9b\u202e")
 
 
+@pytest.mark.slow
 def test_messages_show_control_characters_and_are_short(folder, tmp_path):
     (tmp_path / "no.txt").write_text("\x1b[2J" + "x" * 100_000 + "\n", encoding="utf-8")
     message = error_of("run", "t.zarr", "--exclude", tmp_path / "no.txt", cwd=folder)
@@ -68,6 +70,7 @@ def test_messages_show_control_characters_and_are_short(folder, tmp_path):
     assert "\\x1b" in error_of("inspect", "a\x1bb", cwd=folder)
 
 
+@pytest.mark.slow
 def test_data_are_exact_and_safe_for_spreadsheets_where_asked(folder, tmp_path):
     assert {record["name"] for record in json_of("features", "t.run", "--json", cwd=folder)} == {
         RED, FORMULA, "c",

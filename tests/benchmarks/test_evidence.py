@@ -9,6 +9,7 @@ from evidence_parts.designs import DESIGNS
 from evidence_parts.simple_tests import selected_by_test
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("design", DESIGNS)
 def test_tables_are_of_their_seed_and_name_who_is_relevant(design):
     table = table_of(design, 3)
@@ -21,6 +22,7 @@ def test_tables_are_of_their_seed_and_name_who_is_relevant(design):
     np.testing.assert_array_equal(table.target, again.target)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("design", ["pairs", "missing", "rare"])
 def test_the_simple_test_that_is_told_the_design_finds_most(design):
     table = table_of(design, 1)
@@ -29,6 +31,7 @@ def test_the_simple_test_that_is_told_the_design_finds_most(design):
     assert len(np.setdiff1d(found, table.relevant)) <= 8
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_done_again(tmp_path, monkeypatch, capsys):
     results = tmp_path / "results.jsonl"
     asked = ["evidence.py", "--results", str(results), "--designs", "noise, counts"]

@@ -26,6 +26,7 @@ def write_table(folder):
     return folder / "small.csv.gz"
 
 
+@pytest.mark.slow
 def test_rows_have_the_ids_of_the_store(tmp_path):
     table = Table(write_table(tmp_path), tmp_path)
     run, out = tmp_path / "a.run", tmp_path / "a.csv"
@@ -39,6 +40,7 @@ def test_rows_have_the_ids_of_the_store(tmp_path):
         assert [float(record[name]) for name in table.names] == table.values[row].tolist()
 
 
+@pytest.mark.slow
 def test_selection_sees_the_rows_it_is_given(tmp_path):
     table = Table(write_table(tmp_path), tmp_path)
     told = table.ours(np.arange(0, N_ROWS, 2), "decoys", 0)

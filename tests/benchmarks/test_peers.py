@@ -60,6 +60,7 @@ def test_bh_selects_nothing_of_a_constant_table():
     assert not selected.any()
 
 
+@pytest.mark.slow
 def test_an_answer_is_read_as_it_was_written(tmp_path):
     x, y = table("two classes")
     np.save(tmp_path / "values.npy", x)

@@ -37,6 +37,7 @@ def real_tables(folder):
     return folder
 
 
+@pytest.mark.slow
 def test_a_run_is_kept_and_not_done_again(tmp_path):
     small = ("--p", 60, "--seeds", 1, "--peer-seeds", 1, "--problems", "marginal", "null-arcene",
              "--methods", "probe", "ranksum")  # fmt: skip
@@ -71,6 +72,7 @@ def test_unknown_names_are_refused(tmp_path):
     assert "--problems: expected madelon, " in done.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", [name for name in all_problems(None) if name != "madelon-1m"])
 def test_every_problem_is_made_as_store_and_as_arrays(tmp_path, name):
     problem = all_problems(None)[name]

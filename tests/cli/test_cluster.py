@@ -25,6 +25,7 @@ def error_of(*arguments, kind=UsageError):
     return str(error)
 
 
+@pytest.mark.dask
 def test_where_dask_is_absent_the_extra_is_named_and_nothing_is_made(store, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     for address in ("local:2", "tcp://127.0.0.1:8786"):
@@ -43,12 +44,14 @@ def test_one_cluster_is_named(store, tmp_path):
     assert "found both" in error_of("run", store, *options)
 
 
+@pytest.mark.dask
 @pytest.mark.parametrize("address", ["local:0", "local:x", "local:99999", "host:8786"])
 def test_an_address_of_no_known_form_is_refused(store, address):
     pytest.importorskip("distributed")
     assert "tcp://HOST:PORT" in error_of("run", store, "--dask", address)
 
 
+@pytest.mark.dask
 def test_no_workers_are_started_for_a_run_that_is_refused(store, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     asked = ("run", store, "--out", tmp_path / "a.run", "--iterations", 1, "--judge", "probe")
@@ -64,6 +67,7 @@ def test_no_workers_are_started_for_a_run_that_is_refused(store, tmp_path, monke
     assert "alpha 0.5 (asked for: 0.25)" in error
 
 
+@pytest.mark.dask
 def test_a_scheduler_that_does_not_answer_is_told_of_soon(store, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(dask_clients, "CONNECT_SECONDS", 0.1)
@@ -75,6 +79,7 @@ def test_a_scheduler_that_does_not_answer_is_told_of_soon(store, tmp_path, monke
     assert not (tmp_path / "b.run").exists()
 
 
+@pytest.mark.dask
 def test_what_dask_says_of_workers_that_take_long_to_end_is_not_shown(monkeypatch, caplog):
     distributed = pytest.importorskip("distributed")
     log = logging.getLogger("distributed.nanny")

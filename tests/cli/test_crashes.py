@@ -35,6 +35,7 @@ def npy(path, shape):
     return path
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "shape", ["(-3, -4)", "(3, -4)", f"({10**21}, 2)", "(2, 3, 4)", "(100, 2)"]
 )
@@ -55,6 +56,7 @@ def test_archives_of_many_arrays_have_short_messages(tmp_path):
     assert len(error_of("ingest", path, tmp_path / "t.zarr")) < 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["a = " + "[" * 5000 + "]" * 5000, "a = " + "{b = " * 3000, "#" * 2_000_000]
 )
@@ -73,6 +75,7 @@ def shell(folder, arguments, redirection):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_closed_standard_streams_and_full_disks_are_said(folder):
     closed = shell(folder, ("features", "t.run", "--csv"), ">&-")
     assert closed.returncode == 2
@@ -91,6 +94,7 @@ def test_closed_standard_streams_and_full_disks_are_said(folder):
         assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arguments", [("ingest", "-", "closed.zarr"), ("remove", "t.run")])
 def test_a_closed_standard_input_is_an_empty_one(folder, arguments):
     closed = shell(folder, arguments, "<&-")

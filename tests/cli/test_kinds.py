@@ -37,6 +37,7 @@ def folder(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["numbers", "classes", "numbers-weighted", "classes-weighted"])
 @pytest.mark.parametrize(
     "options",
@@ -64,6 +65,7 @@ def test_what_matters_is_found_and_predicted(folder, tmp_path, name, options):
         assert report["accuracy"] > 0.9
 
 
+@pytest.mark.slow
 def test_new_rows_may_miss_values_and_have_new_categories(folder, tmp_path):
     run, out = tmp_path / "x.run", tmp_path / "out.csv"
     common = ("--iterations", 60, "--q", 12, "--save-trees", "--out", run)
@@ -78,6 +80,7 @@ def test_new_rows_may_miss_values_and_have_new_categories(folder, tmp_path):
     assert json_of("predict", run, edited, out, "--json", cwd=folder)["n_rows"] == N_ROWS
 
 
+@pytest.mark.slow
 def test_class_weights_are_part_of_a_run(folder, tmp_path):
     def importances(*options):
         run = tmp_path / f"{len(list(tmp_path.iterdir()))}.run"
@@ -91,6 +94,7 @@ def test_class_weights_are_part_of_a_run(folder, tmp_path):
     assert importances("--class-weight", "balanced") != pytest.approx(plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["numbers", "numbers-weighted", "classes-weighted"])
 def test_every_store_can_be_planned_for(folder, tmp_path, store):
     planned = srs_ooc("plan", f"{store}.zarr", "--splitter", "best", cwd=folder).stdout
@@ -100,6 +104,7 @@ def test_every_store_can_be_planned_for(folder, tmp_path, store):
     assert json_of("status", run, "--json")["iterations"] >= 1000
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("store", "options", "words"),
     [

@@ -18,6 +18,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_plan_says_everything_and_writes_nothing(folder):
     before = sorted(folder.rglob("*"))
     said = srs_ooc("plan", "--memory-mb", 200, "--alpha", 0.3, cwd=folder).stdout
@@ -40,6 +41,7 @@ def test_a_plan_says_everything_and_writes_nothing(folder):
         assert words in said
 
 
+@pytest.mark.slow
 def test_numbers_alone_will_do(tmp_path):
     asked = ("--memory-mb", 512, "--threads", 1, "--judge", "probe", "--json")
     values = json_of("plan", *NUMBERS, *asked, cwd=tmp_path)
@@ -61,6 +63,7 @@ def test_three_rows_see_nothing():
     assert "no shift is found, however large: with 2 rows against 1" in said
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -82,6 +85,7 @@ def test_what_cannot_be_planned_is_refused(tmp_path, arguments, words):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_run_without_iterations_takes_the_plans_and_says_so(folder, tmp_path):
     run = tmp_path / "a.run"
     asked = ("--q", 30, "--judge", "probe")
@@ -103,6 +107,7 @@ def test_a_run_without_iterations_takes_the_plans_and_says_so(folder, tmp_path):
     assert json_of("status", run, "--json")["iterations"] == planned
 
 
+@pytest.mark.slow
 def test_iterations_given_are_kept_to_and_compared(folder, tmp_path):
     run = tmp_path / "b.run"
     done = srs_ooc("run", folder / "t.zarr", "--out", run, "--q", 30, "--iterations", 7)
@@ -112,6 +117,7 @@ def test_iterations_given_are_kept_to_and_compared(folder, tmp_path):
     assert status["planned_iterations"] >= 1000
 
 
+@pytest.mark.slow
 def test_what_was_planned_is_no_part_of_the_identity(folder, tmp_path):
     run = tmp_path / "c.run"
     srs_ooc("run", folder / "t.zarr", "--out", run, "--q", 30, "--iterations", 7)

@@ -33,6 +33,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_the_only_store_of_the_folder_is_taken(folder, tmp_path):
     shutil.copytree(folder / "t.zarr", tmp_path / "t.zarr")
     done = srs_ooc("run", "--memory-mb", 512, "--alpha", 0.5, *QUICK, cwd=tmp_path)
@@ -76,6 +77,7 @@ def test_features_are_ranked_and_counted(folder):
     assert len(table) == 121
 
 
+@pytest.mark.slow
 def test_importance_is_a_mean_over_trees_and_draws_count_subspaces(folder, tmp_path):
     """With several trees on a subspace: the scale of the means is that of one tree on each."""
     records = {}
@@ -93,6 +95,7 @@ def test_importance_is_a_mean_over_trees_and_draws_count_subspaces(folder, tmp_p
         assert record["importance_ensemble"] == pytest.approx(whole)
 
 
+@pytest.mark.slow
 def test_blocks_larger_than_a_subspace_are_refused_and_the_size_is_the_runs_own(folder, tmp_path):
     run, store = tmp_path / "blocks.run", folder / "t.zarr"
     message = error_of("run", store, "--out", run, "--q", 25, "--draw-block", 26)
@@ -118,6 +121,7 @@ def test_features_never_drawn_come_last_with_nulls(folder, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_positive_defines_no_share_of_wins(folder, tmp_path):
     run = tmp_path / "p.run"
     srs_ooc("run", folder / "t.zarr", "--out", run, "--judge", "positive", *QUICK)
@@ -143,6 +147,7 @@ def test_export_writes_the_selected_columns_with_their_values(folder, tmp_path):
     assert gzip.decompress(packed.read_bytes()) == out.read_bytes()
 
 
+@pytest.mark.slow
 def test_options_from_a_file_are_used_and_flags_win(folder, tmp_path):
     config = tmp_path / "c.toml"
     config.write_text('alpha = 0.25\nq = 30\njudge = "positive"\niterations = 5\nseed = 9\n')
@@ -157,6 +162,7 @@ def test_options_from_a_file_are_used_and_flags_win(folder, tmp_path):
     assert "TOML" in error_of("run", folder / "t.zarr", "--config", config)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "line",
     [
@@ -185,6 +191,7 @@ FEWER = {"rase-knn": ("--candidates", 3, "--folds", 2)}
 """What takes long otherwise."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "config", sorted(Path(__file__).parents[2].glob("configs/*.toml")), ids=lambda path: path.stem
 )
@@ -201,6 +208,7 @@ def test_every_config_runs(folder, tmp_path, config):
     assert json_of("status", run, "--json")["iterations"] == 30
 
 
+@pytest.mark.slow
 def test_rows_and_excluded_features_are_left_out(folder, tmp_path):
     rows, excluded = tmp_path / "rows.txt", tmp_path / "excluded.txt"
     rows.write_text("\n".join(f"r{i}" for i in range(0, 80, 2)) + "\n")
@@ -227,6 +235,7 @@ def test_rows_and_excluded_features_are_left_out(folder, tmp_path):
     assert "excluded" in error_of(*arguments)
 
 
+@pytest.mark.slow
 def test_features_with_missing_values_can_be_left_out(tmp_path):
     values, labels = noise_table(60, 40)
     values[5, 3] = values[9, :10] = np.nan
@@ -239,6 +248,7 @@ def test_features_with_missing_values_can_be_left_out(tmp_path):
     assert undrawn == {"f5", "f9"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -276,6 +286,7 @@ def test_the_smallest_cap_named_does_work(folder, tmp_path):
     srs_ooc("run", folder / "t.zarr", "--out", tmp_path / "b.run", "--memory-mb", cap, *QUICK[:2])
 
 
+@pytest.mark.slow
 def test_a_run_of_another_identity_is_refused_by_name(folder):
     for option, value, name in [
         ("--alpha", "0.7", "alpha"),
@@ -302,6 +313,7 @@ def test_a_run_on_another_store_is_refused(folder, tmp_path):
     assert "another store" in error_of("export", other, folder / "t.run", tmp_path / "x.csv")
 
 
+@pytest.mark.slow
 def test_a_moved_store_is_found_beside_its_run(folder, tmp_path):
     for name in ("t.zarr", "t.run"):
         shutil.copytree(folder / name, tmp_path / "there" / name)
@@ -317,12 +329,14 @@ def test_a_moved_store_is_found_beside_its_run(folder, tmp_path):
     assert json_of("status", run, "--json")["store"].endswith("u.zarr")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("command", ["status", "features", "resume"])
 def test_commands_on_no_run_say_so(tmp_path, command):
     assert "expected the folder of a run" in error_of(command, tmp_path / "none.run")
     assert "without a ledger" in error_of(command, tmp_path)
 
 
+@pytest.mark.slow
 def test_run_without_a_store_says_what_it_looked_for(folder, tmp_path):
     assert "found none" in error_of("run", cwd=tmp_path)
     assert "nothing there" in error_of("run", tmp_path / "none.zarr")
@@ -331,6 +345,7 @@ def test_run_without_a_store_says_what_it_looked_for(folder, tmp_path):
     assert "a.zarr, b.zarr" in error_of("run", cwd=tmp_path)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("damage", ["truncated", "missing", "version", "manifest"])
 def test_a_damaged_store_is_refused(folder, tmp_path, damage):
     store = tmp_path / "t.zarr"
@@ -357,6 +372,7 @@ def test_a_damaged_store_is_refused(folder, tmp_path, damage):
     assert not (tmp_path / "t.run").exists()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "array", ["target", "positions", "n_missing", "names_bytes", "names_offsets"]
 )
@@ -408,6 +424,7 @@ def test_one_class_among_the_training_rows_is_refused(folder, tmp_path):
     assert not run.exists()
 
 
+@pytest.mark.slow
 def test_another_run_is_one_option_away(folder, tmp_path):
     shutil.copytree(folder / "t.zarr", tmp_path / "t.zarr")
     srs_ooc("run", "t.zarr", *QUICK, "--seed", 1, cwd=tmp_path)

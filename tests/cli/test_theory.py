@@ -100,6 +100,7 @@ def test_the_table_as_json(capsys):
     assert all(row["agrees_srs"] for row in rows)
 
 
+@pytest.mark.slow
 def test_the_figure_is_written(capsys, tmp_path):
     pytest.importorskip("matplotlib")
     target = tmp_path / "figure.svg"
@@ -109,6 +110,7 @@ def test_the_figure_is_written(capsys, tmp_path):
     assert target.stat().st_size > 1000
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -27,6 +27,7 @@ def test_a_table_in_place_of_a_store_is_to_be_ingested_first(tmp_path):
     assert "damaged" not in message
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("text", "count"), [("1e2", 100), ("1_00", 100), ("100", 100)])
 def test_counts_are_taken_as_people_write_them(store, tmp_path, text, count):
     run = tmp_path / "a.run"
@@ -34,6 +35,7 @@ def test_counts_are_taken_as_people_write_them(store, tmp_path, text, count):
     assert json_of("status", run, "--json")["iterations"] == count
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", ["1.5", "many", "1e30", "nan", "0"])
 def test_what_is_no_count_is_refused(store, tmp_path, text):
     message = error_of("run", store, "--out", tmp_path / "a.run", "--iterations", text)
@@ -62,6 +64,7 @@ def test_a_run_without_its_verdict_says_so(store, tmp_path):
     assert f"srs-ooc resume {run}" in message
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["-", "x.npz", "x.xlsx"])
 def test_names_that_promise_another_format_are_refused(store, tmp_path, name):
     run = tmp_path / "a.run"
@@ -70,6 +73,7 @@ def test_names_that_promise_another_format_are_refused(store, tmp_path, name):
     assert not (tmp_path / name).exists()
 
 
+@pytest.mark.slow
 def test_a_renamed_option_is_taken_by_its_name_before_with_a_warning(tmp_path):
     values, labels = noise_table(60, 40)
     store = make_store(tmp_path / "t.zarr", values, labels)

@@ -6,7 +6,8 @@ import subprocess
 import numpy as np
 import pytest
 from command import command_line, environment
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from stores import make_store
 
@@ -71,7 +72,7 @@ def test_the_sketch_passes_the_conformance_suite_and_is_near_the_exact_scores(ce
     assert agreement == sorted(agreement)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.integers(1, 30), st.integers(2, 30), st.integers(1, 40), st.booleans(), st.integers(0))
 def test_leverage_of_any_shape_sums_to_one_and_equals_the_svd(n_columns, n_rows, rank, center, key):
     rng = np.random.default_rng(key)
@@ -170,6 +171,7 @@ def test_weights_are_whole_numbers_in_units_of_the_largest():
             integer_weights(np.array(wrong))
 
 
+@pytest.mark.slow
 def test_what_is_printed_does_not_depend_on_the_threads_of_the_linear_algebra(tmp_path):
     """Eigenvectors, which threads would round otherwise, are found by one."""
     rng = np.random.default_rng(0)

@@ -102,6 +102,7 @@ def found_of(result):
     return result.order, result.stand_ins, result.n_selected_within, curve.scores.tolist()
 
 
+@pytest.mark.slow
 def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
     ledger, site = table
     whole = compact(ledger, site, 3, 1)
@@ -118,6 +119,7 @@ def test_a_compaction_does_not_depend_on_stops_or_threads(table, tmp_path):
     assert found_of(again) == found_of(whole)
 
 
+@pytest.mark.slow
 def test_damage_to_what_a_compaction_keeps_is_an_error_not_another_result(table):
     ledger, site = table
     assert compact(ledger, site, 3, 1) is not None
@@ -173,6 +175,7 @@ def test_a_size_asked_for_later_is_scored_without_selecting_again(table):
     np.testing.assert_array_equal(after.curve.scores[:, kept], before.curve.scores)
 
 
+@pytest.mark.slow
 def test_more_repeats_go_on_from_those_that_are_there(table):
     ledger, site = table
     before = compact(ledger, site, 3, 1)
@@ -254,6 +257,7 @@ def test_a_run_that_is_not_done_is_refused(tmp_path):
     ledger.close()
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_refused_by_name(table, tmp_path):
     ledger, site = table
     other, _ = _copied(ledger, site, tmp_path)
@@ -265,6 +269,7 @@ def test_a_damaged_record_is_refused_by_name(table, tmp_path):
     other.close()
 
 
+@pytest.mark.slow
 def test_the_command_says_sizes_the_set_and_its_stand_ins(tmp_path):
     values, labels = noise_table(150, 80)
     values[20] = values[0] + 0.05 * np.random.default_rng(1).standard_normal(150)
@@ -326,6 +331,7 @@ def test_numbers_are_predicted_and_groups_held_out_whole(tmp_path):
         assert best > 0.5 if name == "signal" else best < 0.3, (name, best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "q"),
     [
@@ -345,6 +351,7 @@ def test_the_smallest_cap_that_works_holds(tmp_path, n_rows, n_features, q):
     assert peak * 1024 < cap * 1_000_000
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("option", ["--scores", "--validation-rows"])
 def test_a_run_that_cannot_be_repeated_without_some_rows_is_refused_by_name(tmp_path, option):
     values, labels = noise_table(60, 30)

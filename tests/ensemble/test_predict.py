@@ -57,6 +57,7 @@ def predicted(folder, data, out, *options, run="t.run"):
     return report, out.read_bytes()
 
 
+@pytest.mark.slow
 def test_training_store_and_its_csv_and_another_store_of_it_agree_to_the_bit(folder, tmp_path):
     by_codes = predicted(folder, "t.zarr", tmp_path / "codes.csv")
     assert by_codes[0].pop("n_training_rows") == TRAINED
@@ -75,6 +76,7 @@ def test_training_store_and_its_csv_and_another_store_of_it_agree_to_the_bit(fol
     assert report["accuracy"] > 0.95
 
 
+@pytest.mark.slow
 def test_scores_of_training_rows_are_said_to_be_such(folder, tmp_path):
     said = srs_ooc("predict", "t.run", "t.zarr", tmp_path / "a.csv", cwd=folder).stdout
     assert "all rows are those that the run was trained on" in said
@@ -87,6 +89,7 @@ def test_scores_of_training_rows_are_said_to_be_such(folder, tmp_path):
     assert f"50 of the {TRAINED} rows are those that the run was trained on" in said.stdout
 
 
+@pytest.mark.slow
 def test_it_is_what_the_reference_says(folder, tmp_path):
     """Trees decoded in Python, thresholds from the training values, the held-out rows walked."""
     report, made = predicted(folder, "test.csv", tmp_path / "out.csv")
@@ -121,6 +124,7 @@ def test_it_is_what_the_reference_says(folder, tmp_path):
     assert report["log_loss"] == pytest.approx(-np.log(np.maximum(own, 1e-15)).mean())
 
 
+@pytest.mark.slow
 def test_held_out_rows_of_a_store_equal_those_of_a_csv(folder, tmp_path):
     whole, _ = predicted(folder, "all.zarr", tmp_path / "all.csv")
     predicted(folder, "test.csv", tmp_path / "test.csv")
@@ -128,6 +132,7 @@ def test_held_out_rows_of_a_store_equal_those_of_a_csv(folder, tmp_path):
     assert whole["n_rows"] == N_ROWS
 
 
+@pytest.mark.slow
 def test_columns_are_found_by_name_and_others_do_not_matter(folder, tmp_path):
     """Other order, no target, no ids, a column of text, gzip; then labels never seen."""
     rows = rows_of(folder / "test.csv")
@@ -149,6 +154,7 @@ def test_columns_are_found_by_name_and_others_do_not_matter(folder, tmp_path):
     assert report["log_loss"] == pytest.approx(-np.log(1e-15))
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_and_changes_nothing(folder, tmp_path):
     refused = error_of(
         "predict", "t.run", "test.csv", tmp_path / "no", "--memory-mb", 9, cwd=folder
@@ -165,6 +171,7 @@ def test_memory_is_bounded_and_changes_nothing(folder, tmp_path):
     assert len(rows_of(outs[0])) == 90 * (N_ROWS - TRAINED) + 1
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_where_there_are_many_classes(tmp_path):
     """Panels of 8,192 rows and 300 classes: each probability is 8 bytes, and a Python number."""
     rng = np.random.default_rng(0)
@@ -187,6 +194,7 @@ def test_memory_is_bounded_where_there_are_many_classes(tmp_path):
     assert peak_kb(*options) * 1024 / 1e6 < 90
 
 
+@pytest.mark.slow
 def test_labels_may_be_missing_and_targets_have_other_names(folder, tmp_path):
     header, *rows = rows_of(folder / "test.csv")
     some = [[*row[:-1], "" if i < 5 else row[-1]] for i, row in enumerate(rows)]
@@ -201,6 +209,7 @@ def test_labels_may_be_missing_and_targets_have_other_names(folder, tmp_path):
     assert out_of_store == out
 
 
+@pytest.mark.slow
 def test_ranges_of_codes_serve_where_values_were_not_kept(folder, tmp_path):
     store, run = tmp_path / "n.zarr", tmp_path / "n.run"
     options = ("--row-ids", "id", "--target", "group", "--no-values")
@@ -213,6 +222,7 @@ def test_ranges_of_codes_serve_where_values_were_not_kept(folder, tmp_path):
     assert "--no-values" in error_of("predict", "t.run", store, tmp_path / "e.csv", cwd=folder)
 
 
+@pytest.mark.slow
 def test_thresholds_are_kept_until_there_are_more_trees(folder, tmp_path):
     """After the first prediction the store may be gone; for new trees it must be there."""
     store, run = tmp_path / "t.zarr", tmp_path / "t.run"
@@ -245,6 +255,7 @@ def test_thresholds_are_kept_until_there_are_more_trees(folder, tmp_path):
     assert not left_by_a_kill.exists()
 
 
+@pytest.mark.slow
 def test_trees_that_never_split_predict_the_shares_of_the_training_rows(folder, tmp_path):
     run = tmp_path / "roots.run"
     options = ("--min-samples-leaf", TRAINED, "--iterations", 5, "--q", 12)
@@ -289,6 +300,7 @@ def _no_rows(header, rows):
     rows.clear()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("change", "parts"),
     [
@@ -307,6 +319,7 @@ def test_a_table_that_does_not_fit_is_refused(folder, tmp_path, change, parts):
     assert not out.with_name("out.csv.partial").exists()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_predicted_is_refused(folder, tmp_path):
     def refused(*arguments):
         return error_of("predict", *arguments, cwd=folder)

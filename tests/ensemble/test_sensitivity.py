@@ -113,6 +113,7 @@ def by_definition(run, store, seen, flip):
     return items, scores, counts
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("flip", ["auto", "mirror", "permute"])
 @pytest.mark.parametrize("judge", ["probe", "decoy"])
 def test_scores_are_those_of_altering_each_feature_by_itself(tmp_path, grown, judge, flip):
@@ -210,6 +211,7 @@ def test_decoys_have_no_values_in_rows_held_out_and_are_averaged_over(tmp_path):
     assert result.sensitivity().facts["n_decoys"] > 0
 
 
+@pytest.mark.slow
 def test_the_command_writes_what_the_call_returns_and_says_what_the_theorem_is_about(
     tmp_path, capsys
 ):
@@ -226,6 +228,7 @@ def test_the_command_writes_what_the_call_returns_and_says_what_the_theorem_is_a
     assert "none was flipped here" in srs_ooc("sensitivity", run, "--flip", "permute").stdout
 
 
+@pytest.mark.slow
 def test_what_cannot_be_asked_is_refused_with_what_to_do(tmp_path):
     store = stored(tmp_path)
     plain, bagged, none = (tmp_path / f"{name}.run" for name in ("plain", "bagged", "none"))
@@ -264,6 +267,7 @@ def test_categories_without_an_order_are_not_mirrored(tmp_path):
     assert {r["altered"] for r in found.features("records")} == {"permuted"}
 
 
+@pytest.mark.slow
 def test_it_stays_under_the_smallest_cap_that_is_accepted(tmp_path):
     values, labels = noise_table(300, 20_000)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"

@@ -26,6 +26,7 @@ def expected(estimator):
     return EXPECTED | (OF_CLASSIFIERS if isinstance(estimator, SRSClassifier) else {})
 
 
+@pytest.mark.few(4)
 @pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(

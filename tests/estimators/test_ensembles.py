@@ -40,6 +40,7 @@ def predicted_by_the_command_line(folder, train, target, test):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_classifier_predicts_as_the_command_line_to_the_bit(tmp_path):
     values, score = table()
     labels = np.array(["low", "high", "mid"])[np.digitize(score, [-1, 1])]
@@ -54,6 +55,7 @@ def test_a_classifier_predicts_as_the_command_line_to_the_bit(tmp_path):
     assert frame == [row | {n: float(row[n]) for n in numbers} for row in said]
 
 
+@pytest.mark.slow
 def test_a_regressor_predicts_as_the_command_line_to_the_bit(tmp_path):
     values, score = table()
     train, test, y, truth = train_test_split(values, score, random_state=0)
@@ -100,6 +102,7 @@ def test_a_regressor_is_fitted_on_a_store(tmp_path):
         SRSClassifier(**FAST).fit(tmp_path / "t.zarr")
 
 
+@pytest.mark.slow
 def test_frames_with_categories_are_predicted_by_their_texts():
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     arrow = pytest.importorskip("pyarrow")

@@ -22,6 +22,7 @@ def table():
     return values, (values[:, 0] + values[:, 1] > 0).astype(int)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n_rows", [120, 600])
 def test_a_fit_is_the_run_of_the_same_options_to_the_bit(table, tmp_path, n_rows):
     values, labels = (np.tile(part.T, -(-n_rows // 120)).T[:n_rows] for part in table)

@@ -52,6 +52,7 @@ def write_csv(path, values, labels, names):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_rows", "options"),
     [
@@ -240,6 +241,7 @@ def test_weights_and_groups_are_routed_through_a_pipeline():
     assert seen == [(80, 80)] * 3
 
 
+@pytest.mark.slow
 @NOTHING
 def test_a_grid_goes_over_the_parameters_of_a_run():
     values, labels = table()
@@ -262,6 +264,7 @@ def test_a_grid_goes_over_the_parameters_of_a_run():
         assert np.all(found.fit(values, labels).cv_results_["mean_test_score"] > 0.5)
 
 
+@pytest.mark.slow
 @NOTHING
 def test_selection_inside_the_folds_avoids_the_leak_of_selection_before_them():
     rng = np.random.default_rng(2)
@@ -299,6 +302,7 @@ def test_threads_do_not_change_the_result():
     same(SRSSelector(**FAST, n_jobs=2).fit(values, labels), SRSSelector(**FAST).fit(values, labels))
 
 
+@pytest.mark.slow
 def test_random_state_is_the_seed_and_a_generator_gives_one():
     values, labels = table()
     by_seed = SRSSelector(**FAST, random_state=np.int64(4)).fit(values, labels)
@@ -339,6 +343,7 @@ def test_the_disk_that_is_taken_is_said_where_asked(capsys):
     assert "MB of disk" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_cap_too_small_is_refused_and_a_large_table_in_memory_does_not_count():
     values, labels = table()
     held = np.ones((120, 200_000))  # 192 MB

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from rank_tables import (
     MISSING,
     crossed,
@@ -61,7 +62,7 @@ def varies(table):
     return sum(map(any, table)) > 1
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(small_tables(2, most_rows=24))
 def test_contrasts_of_two_classes_and_what_they_are_joined_to_are_exact(given_table):
     column, labels, strata = given_table
@@ -78,7 +79,7 @@ def test_contrasts_of_two_classes_and_what_they_are_joined_to_are_exact(given_ta
     assert joined_p_values(column, target)[0] == pytest.approx(float(joined), rel=1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_tables(2, most_rows=24))
 def test_spread_is_tested_exactly_in_a_regression_on_two_values(given_table):
     column, values, strata = given_table
@@ -96,6 +97,7 @@ def far_tail(counts, scores, n_drawn, observed):
     return law[extreme].sum()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("n", "n_first"), [(100, 50), (240, 24)])
 @pytest.mark.parametrize("n_levels", [0, 4, 7, 20])
 def test_errors_of_spread_are_at_most_five_percent_in_the_far_tail(n, n_first, n_levels):
@@ -216,6 +218,7 @@ def test_counts_with_many_zeros_pay_nothing():
     np.testing.assert_array_equal(joined_p_values(columns, target), p_values(columns, target))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name", ["rare", "counts", "zero-inflated", "genotypes", "strata", "missing", "tied", "pairs"]
 )

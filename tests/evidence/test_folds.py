@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from examples import examples
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
@@ -13,7 +14,7 @@ def labels(seed, n_rows, n_classes):
     return np.random.default_rng(seed).integers(0, n_classes, n_rows).astype(np.int32)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(0, 99), st.integers(10, 90), st.integers(1, 5), st.integers(2, 6))
 def test_every_fold_has_its_part_of_every_class_and_stratum(seed, n_rows, n_classes, n_folds):
     target, strata = labels(seed, n_rows, n_classes), labels(seed + 1, n_rows, 2)
@@ -26,7 +27,7 @@ def test_every_fold_has_its_part_of_every_class_and_stratum(seed, n_rows, n_clas
             assert np.ptp(np.bincount(folds[there], minlength=n_folds)) <= 1
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(0, 99), st.integers(8, 30), st.integers(2, 5))
 def test_groups_are_held_out_whole(seed, n_groups, n_folds):
     rng = np.random.default_rng(seed)

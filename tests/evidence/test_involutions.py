@@ -5,7 +5,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
@@ -62,7 +63,7 @@ def test_permutations_are_uniform():
     assert sum((n - 500) ** 2 / 500 for n in counts.values()) < 5 + 5 * np.sqrt(2 * 5)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     st.lists(st.integers(0, 2), min_size=1, max_size=7),
     st.data(),

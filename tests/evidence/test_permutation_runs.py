@@ -3,7 +3,8 @@
 from fractions import Fraction
 
 import numpy as np
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence.permutation_runs import Comparison, certify
@@ -33,7 +34,7 @@ def test_as_many_permutation_runs_may_reach_it_as_the_level_allows():
         assert verdict.n_above == n
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     st.lists(st.tuples(REACHED, REACHED), min_size=9, max_size=19),
     st.lists(st.tuples(REACHED, REACHED), min_size=1, max_size=5),

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence.promotion import pool
@@ -23,7 +24,7 @@ def closed(seed):
     return stage
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 9), st.sets(st.integers(0, 3 * N - 1), max_size=60), st.data())
 def test_outstanding_items_come_first_and_the_others_keep_their_order(seed, chosen, data):
     stage = closed(seed)

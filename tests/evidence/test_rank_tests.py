@@ -6,7 +6,8 @@ from math import comb, log10
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from rank_tables import (
     MISSING,
     crossed,
@@ -23,7 +24,7 @@ from srs_ooc.evidence import rank_tests_reference as reference
 from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strengths
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(small_tables(2))
 def test_two_classes_are_tested_exactly(given_table):
     column, labels, strata = given_table
@@ -32,7 +33,7 @@ def test_two_classes_are_tested_exactly(given_table):
     assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(small_tables(2))
 def test_a_regression_on_two_values_is_tested_exactly(given_table):
     column, values, strata = given_table
@@ -41,7 +42,7 @@ def test_a_regression_on_two_values_is_tested_exactly(given_table):
     assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_tables(4))
 def test_a_feature_of_two_values_is_tested_exactly_in_a_regression(given_table):
     column, values, strata = given_table
@@ -51,7 +52,7 @@ def test_a_feature_of_two_values_is_tested_exactly_in_a_regression(given_table):
     assert p_values(column, target)[0] == pytest.approx(expected, rel=1e-9)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_tables(3))
 def test_few_levels_on_both_sides_of_a_small_regression_are_tested_exactly(given_table):
     column, values, _ = given_table
@@ -69,7 +70,7 @@ def p_of_later_classes(tables, scores, *, in_strata):
     return reference.linear_p_value(tables, two_classes=True, in_strata=in_strata, scores=scores)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(small_tables(4))
 def test_classes_are_tested_one_after_the_other(given_table):
     """Each against those still to come, exactly; normal scores squared are added."""
@@ -165,6 +166,7 @@ def counts_with_zeros(rng, n, labels, shift):
     return rng.poisson(0.15 + (0.15 + shift / 2) * labels)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "n_first"), [(100, 50), (240, 24), (140, 50)])
 @pytest.mark.parametrize(
     "make_column",
@@ -204,6 +206,7 @@ def test_errors_are_at_most_five_percent_in_strata(n_strata, n_each):
     assert np.abs(errors).max() < 0.05
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("design", ["two", "five", "regression", "strata"])
 def test_p_values_are_those_of_permutations(design):
     """Of a dense table: within four standard errors at every size."""
@@ -227,6 +230,7 @@ def test_p_values_are_those_of_permutations(design):
         assert abs(np.mean(found <= bar) - bar) < 4 * spread + 0.02 * bar
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["rare", "counts", "zero-inflated", "genotypes", "strata"])
 def test_sparse_nulls_are_no_more_often_significant_than_they_may(name):
     columns, target = null_tables(name, np.random.default_rng(3))

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence import correlation
@@ -44,7 +45,7 @@ def slow_order(importance, squares):
     return order
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 999), st.integers(2, 20), st.sampled_from([5, 40]), st.booleans())
 def test_correlations_are_those_of_numpy(seed, n, n_rows, has_missing):
     codes = made_codes(seed, n, n_rows)
@@ -89,7 +90,7 @@ def test_no_more_rows_are_taken_than_it_is_made_for():
         RankColumns(np.zeros((1, 4097), np.uint8), MISSING)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 999), st.integers(1, 25))
 def test_the_order_is_that_of_its_definition(seed, n):
     codes = made_codes(seed, n, 31)
@@ -99,7 +100,7 @@ def test_the_order_is_that_of_its_definition(seed, n):
     assert order.tolist() == slow_order(importance, squares)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 999), st.integers(1, 25), st.randoms(use_true_random=False))
 def test_the_order_is_a_permutation_that_follows_rows_and_features(seed, n, random):
     codes = made_codes(seed, n, 24)
@@ -115,7 +116,7 @@ def test_the_order_is_a_permutation_that_follows_rows_and_features(seed, n, rand
     assert items[places][again].tolist() == items[order].tolist()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 999), st.integers(3, 20), st.integers(0, 19))
 def test_a_copy_comes_after_all_that_tell_something(seed, n, which):
     codes = np.random.default_rng(seed).integers(0, 9, (n, 60)).astype(np.uint8)
@@ -126,7 +127,7 @@ def test_a_copy_comes_after_all_that_tell_something(seed, n, which):
     assert order[-1] in (which % n, n)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(0, 999), st.integers(1, 25))
 def test_the_selected_come_first_in_their_own_order(seed, n):
     rng = np.random.default_rng(seed)
@@ -141,7 +142,7 @@ def test_the_selected_come_first_in_their_own_order(seed, n):
     assert order[:n_selected].tolist() == expected.tolist()
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 999), st.integers(1, 30), st.sampled_from([0.3, 0.6, 0.9]), st.booleans())
 def test_every_member_can_stand_in_for_its_representative(seed, n, least, in_pieces):
     codes = made_codes(seed, n, 40)

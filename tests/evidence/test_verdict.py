@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -210,7 +211,7 @@ def test_where_both_of_a_pair_are_ranked_the_better_counts():
     assert expectations(order, 0.5)[1] <= 1
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(st.permutations(sorted([*range(6), *range(6)])), st.integers(0, 4), st.floats(0.1, 0.9))
 def test_counting_holds_the_level_exactly_in_any_blind_order(order, n_relevant, level):
     share, ratio = expectations([*range(-n_relevant, 0), *order], level)
@@ -218,7 +219,7 @@ def test_counting_holds_the_level_exactly_in_any_blind_order(order, n_relevant, 
     assert ratio <= 1 + 1e-12
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 2**32), st.integers(1, 40), st.integers(1, 150_000))
 def test_the_best_items_are_those_of_a_full_sort(seed, count, n_items):
     rng = np.random.default_rng(seed)

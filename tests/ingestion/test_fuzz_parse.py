@@ -39,6 +39,7 @@ def program(tmp_path):
     return tmp_path / "fuzz"
 
 
+@pytest.mark.slow
 def test_made_up_texts_under_sanitizers(program):
     done = subprocess.run(
         [program, SEED, str(SECONDS)],

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
@@ -83,7 +84,7 @@ def assert_holds(store: Path, names: list[str], values: np.ndarray, labels: list
     st.sampled_from(["float32", "float64"]),
     st.integers(0, 2**32),
 )
-@settings(max_examples=12, deadline=None)
+@examples(12)
 def test_a_store_holds_the_table(tmp_path_factory, p, n, end, dtype, seed):
     rng = random.Random(seed)
     folder = tmp_path_factory.mktemp("t")
@@ -103,6 +104,7 @@ def test_a_store_holds_the_table(tmp_path_factory, p, n, end, dtype, seed):
     assert_holds(folder / "t.zarr", *twin(path, "y"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["arcene", "madelon", "tox_171", "isolet"])
 def test_real_tables(tmp_path, name):
     path = DATA / f"{name}.csv.gz"

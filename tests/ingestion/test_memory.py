@@ -67,6 +67,7 @@ def test_caps_that_the_shapes_are_promised(n_rows, n_features, cap):
         assert Needs(n_features + 1, n_rows, StoreForm(), drops_rows=False).least_mb <= cap
 
 
+@pytest.mark.slow
 @needs_time
 @pytest.mark.parametrize(("n_rows", "n_features"), [(900, 20_000), (20, 200_000), (300_000, 13)])
 def test_peak_stays_under_the_smallest_cap_and_under_128(tmp_path, n_rows, n_features):

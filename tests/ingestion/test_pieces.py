@@ -66,6 +66,7 @@ def same(made, joined):
     assert a == b
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{}, {"keep_values": False}, {"code_dtype": "uint16"}])
 def test_all_that_the_store_holds_is_that_of_the_joined_table(tables, tmp_path, change):
     options = dataclasses.replace(OPTIONS, **change)
@@ -77,6 +78,7 @@ def test_all_that_the_store_holds_is_that_of_the_joined_table(tables, tmp_path, 
     assert not (tmp_path / "t.zarr.pieces").exists()
 
 
+@pytest.mark.slow
 def test_small_batches_merge_the_same(tables, tmp_path, monkeypatch):
     options = dataclasses.replace(OPTIONS, keep_values=False)
     whole = ingest_pieces(tables[0], tmp_path / "whole.zarr", options)
@@ -88,6 +90,7 @@ def test_small_batches_merge_the_same(tables, tmp_path, monkeypatch):
     assert small.checksums["codes/c/0/0"] == whole.checksums["codes/c/0/0"]
 
 
+@pytest.mark.slow
 def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path):
     done = []
 
@@ -117,6 +120,7 @@ def test_a_killed_ingest_does_the_missing_pieces_only(tables, tmp_path):
     assert again.fingerprint == made.fingerprint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_before", [0, 2])
 def test_a_kill_as_pieces_are_removed_or_begun_is_cleared_up(
     tables, tmp_path, monkeypatch, n_before
@@ -169,6 +173,7 @@ def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
     assert (tmp_path / "t.zarr.pieces" / "mine").exists()
 
 
+@pytest.mark.slow
 def test_pieces_that_do_not_fit_together_are_refused(tables, tmp_path):
     files, _ = tables
     store = tmp_path / "t.zarr"
@@ -195,6 +200,7 @@ def test_pieces_that_do_not_fit_together_are_refused(tables, tmp_path):
 COMMAND = ("--target", "label", "--row-ids", "id", "--memory-mb", 4000)
 
 
+@pytest.mark.slow
 def test_the_command_takes_pieces(tables, tmp_path):
     command("ingest", *tables[0], tmp_path / "t.zarr", *COMMAND)
     made = ingest_pieces(tables[0], tmp_path / "same.zarr", OPTIONS)
@@ -204,6 +210,7 @@ def test_the_command_takes_pieces(tables, tmp_path):
     assert "one table, found 3 pieces" in str(raised.value.__cause__)
 
 
+@pytest.mark.dask
 @pytest.mark.slow
 def test_workers_make_the_same_store(tables, tmp_path):
     pytest.importorskip("distributed")
@@ -212,6 +219,7 @@ def test_workers_make_the_same_store(tables, tmp_path):
     assert Store.open(tmp_path / "d.zarr").fingerprint == made.fingerprint
 
 
+@pytest.mark.slow
 def test_a_call_with_a_list_of_files_makes_what_the_command_makes(tables, tmp_path):
     files, _ = tables
     command("ingest", *files, tmp_path / "a.zarr", "--target", "label", "--row-ids", "id")

@@ -28,7 +28,7 @@ EVERY = [(shape, kind) for shape in SHAPES for kind in KINDS]
 def pairs(quick):
     return pytest.mark.parametrize(
         ("shape", "kind"),
-        [pytest.param(*p, marks=[] if p in quick else [pytest.mark.slow]) for p in EVERY],
+        [pytest.param(*p, marks=[] if p in quick else [pytest.mark.campaign]) for p in EVERY],
     )
 
 
@@ -160,6 +160,7 @@ def test_one_number_is_named_and_it_works(tmp_path, shape, kind):
     assert (made.n_rows, made.n_features) == SHAPES[shape]
 
 
+@pytest.mark.slow
 @pairs(MEASURED)
 def test_the_peak_stays_under_the_cap_that_is_named(tmp_path, shape, kind):
     path, options = write(tmp_path, shape, kind)

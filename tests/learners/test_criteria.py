@@ -5,7 +5,8 @@ from math import isqrt, log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
@@ -97,6 +98,7 @@ def slow_logistic(x, y):
     return -2 * said.sum() + each * x.shape[1] * (y.max())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("shares", [True, False])
 @pytest.mark.parametrize(
     ("criterion", "model", "slow", "n_classes"),
@@ -121,7 +123,7 @@ def test_criteria_equal_the_direct_formulas(monkeypatch, criterion, model, slow,
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 2**32), model=st.sampled_from(["lda", "qda", "linear"]))
 def test_a_criterion_depends_on_its_own_columns_alone_and_not_on_their_scale(seed, model):
     rng = np.random.default_rng(seed)

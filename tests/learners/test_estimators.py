@@ -29,6 +29,7 @@ def model(**given):
     return replace(TREE_MODEL, model_importance="subspaces", model_folds=3, **given)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("importance", ["subspaces", "permutation"])
 @pytest.mark.parametrize(
     ("name", "n_classes"),

@@ -63,6 +63,7 @@ def test_a_known_network_is_recovered(folder, tmp_path, method):
     assert [edge[2] for edge in found] == sorted((edge[2] for edge in found), reverse=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", SMALL)
 def test_stopped_and_resumed_the_edges_are_the_same_bytes_on_any_threads(folder, tmp_path, method):
     whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"

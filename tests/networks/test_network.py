@@ -224,6 +224,7 @@ def test_the_call_writes_what_the_command_writes(folder, tmp_path):
         srs_ooc.network(folder / "t.zarr", tmp_path / "c.csv", tree=7)
 
 
+@pytest.mark.slow
 def test_a_table_without_a_target_gives_a_network_and_no_run(tmp_path):
     values, known = expression()
     lines = [",".join(f"f{i}" for i in range(N_GENES))]

@@ -69,6 +69,7 @@ def test_every_method_has_a_plan_that_accounts_for_every_byte(folder, tmp_path, 
     assert done.is_done
 
 
+@pytest.mark.slow
 def test_a_plan_writes_nothing_and_is_the_command_s(folder, tmp_path):
     command("ingest", write_table(tmp_path), tmp_path / "t.zarr", "--no-target")
     before = sorted(tmp_path.iterdir())
@@ -150,6 +151,7 @@ def test_joint_steps_are_taken_by_one_thread():
     assert pace.seconds(8, joint) == pytest.approx(4 * growing + 8 * stepping)
 
 
+@pytest.mark.slow
 def test_the_plan_on_the_page_is_the_program_s(tmp_path, monkeypatch):
     ((words, shown),) = EXAMPLE.findall(PAGE.read_text(encoding="utf-8"))
     monkeypatch.chdir(tmp_path)

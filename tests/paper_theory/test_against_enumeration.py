@@ -138,6 +138,7 @@ def test_quantiles_are_the_first_step_at_the_level(scenario, alpha):
         assert found_distribution(setting, step - 1)[-1] < level
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_means_agree_with_the_algorithm_simulated(scenario):
     rng = np.random.default_rng(5)

@@ -10,6 +10,8 @@ from srs_ooc.cli import main
 from srs_ooc.paper_theory.settings import Setting
 from srs_ooc.paper_theory.times import expected_time, time_quantile
 
+pytestmark = pytest.mark.documents
+
 TEXT = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
 EXAMPLES = re.findall(r"^    \$ srs-ooc (.*)\n((?:    .+\n)+)", TEXT, re.MULTILINE)
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]?\d+)?")

@@ -26,6 +26,7 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
         draw(tmp_path / "figure.png")
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn_with_three_panels(tmp_path):
     pytest.importorskip("matplotlib")
     draw(tmp_path / "figure.svg")

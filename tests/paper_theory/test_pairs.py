@@ -62,6 +62,7 @@ def test_the_mean_over_other_blocks_is_that_of_features_far_apart():
     assert float(sum(far) / 32 / mean_across_chance(n, m, g)) == pytest.approx(1, abs=2 * g / n)
 
 
+@pytest.mark.slow
 def test_the_table_of_the_page_is_computed():
     rows = re.findall(
         r"^\| (\d+) +\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", THEORY.read_text(), re.M

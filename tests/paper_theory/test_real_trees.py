@@ -50,6 +50,7 @@ def test_what_cannot_be_found_has_no_time():
     assert real_tree_time(chain(3), 30, 2, 1) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repetitions", [1, 2])
 def test_the_law_is_that_of_the_kernel(repetitions):
     """A clique of three among varying or constant other features: counts over 1,000 trees."""

@@ -4,7 +4,8 @@ from fractions import Fraction
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from theory_parts.distributions import Distribution
 from theory_parts.examples import chain, clique, marginal, masked_by_each_other
@@ -45,7 +46,7 @@ def cases(draw):
     return distribution, q, draw(st.integers(1, q)), draw(st.sampled_from(ALPHAS))
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(cases())
 def test_with_room_for_all_proposition_3_and_theorem_2_hold(case):
     distribution, q, max_features, alpha = case
@@ -58,14 +59,14 @@ def test_with_room_for_all_proposition_3_and_theorem_2_hold(case):
     assert check_theorem_2(distribution, q, q, alpha).holds
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(cases())
 def test_proposition_4_holds_whatever_the_room(case):
     distribution, q, _, alpha = case
     assert check_proposition_4(distribution, q, alpha).holds
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(cases())
 def test_proposition_4_holds_for_the_room_that_truly_remains(case):
     distribution, q, _, alpha = case
@@ -74,7 +75,7 @@ def test_proposition_4_holds_for_the_room_that_truly_remains(case):
     assert all(degree(distribution, x) >= room for x in relevant_features(distribution) - certain)
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(cases())
 def test_nothing_irrelevant_is_ever_found_and_proposition_5_holds_for_k_1(case):
     distribution, q, max_features, alpha = case
@@ -83,7 +84,7 @@ def test_nothing_irrelevant_is_ever_found_and_proposition_5_holds_for_k_1(case):
     assert check_proposition_5(distribution, q, 1, alpha).holds
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(cases())
 def test_enough_irrelevant_features_beside_it_make_random_subspace_find_degrees_below_q(case):
     """The condition of docs/errata.md: alpha = 0 and p - r >= q - 1 - deg(X), for any K."""
@@ -94,7 +95,7 @@ def test_enough_irrelevant_features_beside_it_make_random_subspace_find_degrees_
     assert expected == certain
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(cases())
 def test_larger_k_grows_no_tree_that_smaller_k_cannot(case):
     distribution, q, max_features, _ = case

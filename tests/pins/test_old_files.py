@@ -60,6 +60,7 @@ def old_closing_stage(monkeypatch):
     close_as_before(monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_old_run_with_permutations_ends_with_the_verdict_of_a_new_one(
     form, tmp_path, old_closing_stage

@@ -1,6 +1,7 @@
 """What counting lets through is said before a run."""
 
 import numpy as np
+import pytest
 from command import json_of, srs_ooc
 from stores import noise_table
 
@@ -17,6 +18,7 @@ def planned(tmp_path, n_pairs, *options):
     return store, json_of("plan", store, "--json", *options)["counting"]
 
 
+@pytest.mark.slow
 def test_the_fewest_features_are_told_by_the_clusters_of_noise(tmp_path):
     store, counting = planned(tmp_path, 40)
     assert counting["families"] == 7
@@ -25,6 +27,7 @@ def test_the_fewest_features_are_told_by_the_clusters_of_noise(tmp_path):
     assert "2, if decoys near the cut are not correlated" in srs_ooc("plan", store).stdout
 
 
+@pytest.mark.slow
 def test_too_few_arrangements_for_any_test_are_told(tmp_path):
     store, _ = planned(tmp_path, 7)
     said = " ".join(srs_ooc("plan", store).stdout.split())

@@ -8,6 +8,8 @@ import pytest
 
 from srs_ooc.cli import main
 
+pytestmark = pytest.mark.documents
+
 TEXT = (Path(__file__).parents[2] / "docs" / "plan.md").read_text()
 EXAMPLES = re.findall(r"^    \$ srs-ooc (.*)\n((?:    .+\n)+)", TEXT, re.MULTILINE)
 TIMED = re.compile(r"^(time: | +[\d,]+ iterations: | +from a cold disk)")

@@ -140,6 +140,7 @@ def test_advice_gives_a_reason_for_everything():
     assert {item.name: item.value for item in whole.advice}["alpha"] == "0"
 
 
+@pytest.mark.slow
 def test_blocks_are_advised_where_the_store_does_not_fit_the_cap():
     def planned(**options):
         made = make_plan(
@@ -178,6 +179,7 @@ def test_twice_the_memory_is_planned_as_a_run_with_it_would_be():
     assert found["twice the memory, --q max"].memory_mb == 160
 
 
+@pytest.mark.slow
 def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)

@@ -35,6 +35,7 @@ def found_share(n0, n1, p, shift, *, n_tables=4000):
     return n_found / n_tables
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n0", "n1", "p"), [(15, 15, 40), (8, 20, 25)])
 @pytest.mark.parametrize(("level", "name"), [(0.5, "half"), (0.95, "most")])
 def test_the_shift_is_found_as_often_as_said(n0, n1, p, level, name):

@@ -14,6 +14,8 @@ import srs_ooc
 webdriver = pytest.importorskip("selenium.webdriver")
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
+
+pytestmark = pytest.mark.browser
 BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

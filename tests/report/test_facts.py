@@ -20,6 +20,7 @@ from srs_ooc.report.profiles import bins_of, profiles_of
 from srs_ooc.report.repeat import repeat_of
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_report_lists_what_is_selected_or_else_the_first_by_rank(kind):
     result = srs_ooc.open_run(run_of(kind))

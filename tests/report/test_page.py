@@ -55,6 +55,7 @@ def digest(text):
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "numbers", "nothing"])
 def test_a_page_names_no_other_place_and_its_policy_allows_only_what_is_in_it(kind):
     reader = Reader(page_of(kind))
@@ -77,6 +78,7 @@ def test_a_page_names_no_other_place_and_its_policy_allows_only_what_is_in_it(ki
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "targets"), [("classes", {"ill", "well"}), ("numbers", ()), ("nothing", {"0", "1"})]
 )
@@ -140,6 +142,7 @@ def test_a_report_is_not_written_over_another(tmp_path):
         result.report(tmp_path / "b", kind="pdf")
 
 
+@pytest.mark.slow
 def test_a_report_holds_its_cap():
     out = folder() / "capped.html"
     assert peak_kb("report", run_of("many"), "-o", out, "--memory-mb", 145) * 1024 < 145e6

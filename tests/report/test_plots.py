@@ -23,6 +23,7 @@ def plt():
     plt.close("all")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_plot_is_drawn_on_the_axes_given(plt, kind):
     result = open_run(run_of(kind))
@@ -33,6 +34,7 @@ def test_every_plot_is_drawn_on_the_axes_given(plt, kind):
         plt.close("all")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["classes", "many", "numbers"])
 def test_a_feature_is_plotted_by_name(plt, kind):
     result = open_run(run_of(kind))

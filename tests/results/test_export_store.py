@@ -82,6 +82,7 @@ def test_of_all_columns_every_file_is_the_same_but_where_it_came_from(mixed, tmp
     assert replace(Store.open(out).manifest, source={}) == replace(mixed.manifest, source={})
 
 
+@pytest.mark.slow
 def test_a_smaller_store_runs_and_the_command_and_the_call_make_the_same(tmp_path):
     values, labels = noise_table(150, 60, seed=3)
     store = make_store(tmp_path / "t.zarr", values, labels)
@@ -130,6 +131,7 @@ def test_names_that_are_none_or_come_twice_are_refused(tmp_path):
     assert "expected RUN and OUT" in error_of("export", result.run)
 
 
+@pytest.mark.slow
 def test_it_works_at_the_smallest_cap_named(tmp_path):
     rng = np.random.default_rng(0)
     values = rng.standard_normal((20_000, 60))

@@ -99,6 +99,7 @@ def test_a_notebook_shows_a_run_without_a_verdict(judged):
     assert "100 of 100 iterations" in repr(judged)
 
 
+@pytest.mark.slow
 def test_an_export_is_that_of_the_command_line(concluded, tmp_path):
     for flags, options in (([], {}), (["--top", 2], {"top": 2})):
         command("export", concluded.store.path, concluded.run, tmp_path / "a.csv", *flags)

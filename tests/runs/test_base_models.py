@@ -63,6 +63,7 @@ def first(records, n=2):
     return {record["name"] for record in records[:n]}
 
 
+@pytest.mark.slow
 def test_neighbours_find_a_checkerboard_and_lines_do_not(checkerboard, tmp_path):
     knn = ranked(checkerboard, tmp_path / "k.run", model="knn")
     assert first(knn) == {"f3", "f7"}
@@ -85,6 +86,7 @@ def test_lines_follow_a_sum_better_than_neighbours(slope, tmp_path):
     assert gains["linear"] > 1.3 * gains["knn"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["srs", "less"])
 def test_other_methods_draw_for_models_too(checkerboard, tmp_path, method):
     more = {"model_importance": "permutation"} if method == "less" else {}
@@ -109,6 +111,7 @@ RASE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_small_subspaces_are_judged_by_neighbours_on_any_number_of_threads(checkerboard, tmp_path):
     records = ranked(checkerboard, tmp_path / "a.run", **RASE)
     assert first(records) == {"f3", "f7"}
@@ -125,6 +128,7 @@ RIC = {name: value for name, value in RASE.items() if name != "folds"} | {
 }  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "given",
     [
@@ -230,6 +234,7 @@ def work(store, run, *, threads=1, watch=lambda _: True, iterations=24, **given)
     return srs_ooc.open_run(run).features("records")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("importance", ["subspaces", "permutation"])
 def test_stopped_after_every_few_iterations_on_other_threads_it_ends_with_the_same_bits(
     checkerboard, tmp_path, importance
@@ -319,6 +324,7 @@ def test_workers_elsewhere_are_refused_before_a_run_is_made_and_when_it_goes_on(
         assert ledger.progress().iteration == 2
 
 
+@pytest.mark.slow
 def test_a_report_draws_the_scores_of_models(checkerboard, tmp_path):
     ranked(checkerboard, tmp_path / "x.run", model="knn", iterations=40)
     page = srs_ooc.open_run(tmp_path / "x.run").report(tmp_path / "x.html").read_text()
@@ -366,6 +372,7 @@ def test_a_cap_too_small_is_refused_with_the_smallest_that_works(
     assert Ledger(tmp_path / "x.run", writable=False).progress().iteration == 2
 
 
+@pytest.mark.slow
 def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
     with pytest.raises(UsageError, match="n_neighbors"):
         ranked(checkerboard, tmp_path / "x.run", model="knn", model_params={"n_neighbors": 10**6})

@@ -50,6 +50,7 @@ def whole(store, tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_stopped_in_its_closing_stage_it_goes_on_to_the_same_bits(store, whole, tmp_path):
     run = tmp_path / "parts.run"
     for most in (150, 500, TREES + 10):
@@ -68,6 +69,7 @@ def test_stopped_in_its_closing_stage_it_goes_on_to_the_same_bits(store, whole, 
             np.testing.assert_array_equal(found[key], array, err_msg=key)
 
 
+@pytest.mark.slow
 def test_it_is_part_of_a_run_s_identity_and_others_are_as_they_were(store, whole, tmp_path):
     message = error_of("run", store, "--out", whole, "--closing", "impurity")
     assert "closing sensitivity (asked for: impurity)" in message
@@ -100,6 +102,7 @@ def test_what_matters_is_selected(tmp_path, how):
     assert {"f0", "f1"} <= set(result.selected)
 
 
+@pytest.mark.slow
 def test_features_of_noise_rank_as_their_decoys_do(tmp_path):
     """Of all tables of noise together, about half of the leading places are decoys'."""
     leading = []

@@ -31,6 +31,8 @@ from srs_ooc.testing import check_executor
 from srs_ooc.testing.executors import fit_by_hash
 
 distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.dask
 QUIET = {
     "processes": False,
     "dashboard_address": "127.0.0.1:0",
@@ -58,9 +60,10 @@ FEW = [
 
 
 def cases():
-    return [pytest.param(n, marks=[] if n in FEW else [pytest.mark.slow]) for n in CASES]
+    return [pytest.param(n, marks=[] if n in FEW else [pytest.mark.campaign]) for n in CASES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", cases())
 def test_a_run_on_workers_has_the_results_that_are_pinned(name, tmp_path, scheduler):
     found = pin_of_run(name, tmp_path, more=("--dask", scheduler))
@@ -95,6 +98,7 @@ METHODS = {
 }  # fmt: skip
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_that_split_rows_or_score_columns_have_the_bits_of_one_core(
     name, store, tmp_path, client
@@ -108,6 +112,7 @@ def test_methods_that_split_rows_or_score_columns_have_the_bits_of_one_core(
         assert trees[0] == trees[1]
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_elsewhere_and_back_and_elsewhere_again(store, tmp_path, client):
     options = {"judge": "probe", "probe_min_draws": 2, "probe_min_wins": 0.6, "q": 20}
     options |= {"memory_mb": 4000, "save_trees": True}

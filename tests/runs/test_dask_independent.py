@@ -30,6 +30,8 @@ from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 
 distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.dask
 QUIET = {
     "processes": False,
     "dashboard_address": "127.0.0.1:0",
@@ -64,6 +66,7 @@ METHODS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_network_has_the_bytes_of_one_core(name, genes, tmp_path, client):
     one, many = tmp_path / "one.csv", tmp_path / "many.csv"
@@ -73,6 +76,7 @@ def test_a_network_has_the_bytes_of_one_core(name, genes, tmp_path, client):
     assert many.read_bytes() == one.read_bytes()
 
 
+@pytest.mark.slow
 def test_status_says_where_a_network_stands_and_how_its_cluster_stood(genes, tmp_path, client):
     out = tmp_path / "e.csv"
     srs_ooc.network(genes, out, client=client, **METHODS["genie3"], **CAP)
@@ -203,6 +207,7 @@ def permuted(store):
     return bits(srs_ooc.run(store, out=store.with_name("one.run"), threads=1, **PERMUTED), store)
 
 
+@pytest.mark.slow
 def test_permutation_runs_side_by_side_have_the_bits_of_one_core(store, permuted, tmp_path, client):
     steps = []
     many = srs_ooc.run(
@@ -214,6 +219,7 @@ def test_permutation_runs_side_by_side_have_the_bits_of_one_core(store, permuted
     assert [step.done for step in together] == sorted(step.done for step in together)
 
 
+@pytest.mark.slow
 def test_permutation_runs_done_elsewhere_and_here_are_taken_up(
     store, permuted, tmp_path, client, monkeypatch
 ):
@@ -242,6 +248,7 @@ def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(store, clie
     assert "--worker-memory-mb" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_run_on_a_cluster_notes_how_that_stands(store, tmp_path, client, monkeypatch):
     monkeypatch.setattr(standing, "NOTE_SECONDS", 0.0)
     options = {"judge": "probe", "iterations": 80, "q": 20} | CAP
@@ -256,6 +263,7 @@ def test_a_run_on_a_cluster_notes_how_that_stands(store, tmp_path, client, monke
     assert elsewhere.status.cluster is None
 
 
+@pytest.mark.slow
 def test_folds_side_by_side_have_the_bits_of_one_core(store, tmp_path, client):
     options = {"judge": "probe", "probe_min_draws": 2, "probe_min_wins": 0.4, "alpha": "0.2"}
     options |= {"iterations": 150, "q": 20} | CAP

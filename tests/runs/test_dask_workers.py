@@ -20,6 +20,8 @@ from srs_ooc.base.errors import BudgetError, RunError
 
 distributed = pytest.importorskip("distributed")
 
+pytestmark = pytest.mark.dask
+
 BRIEFLY = 1
 """Seconds for which a client looks for a scheduler that was killed."""
 OPTIONS = {"judge": "probe", "probe_min_draws": 2, "probe_min_wins": 0.6, "q": 200}
@@ -94,6 +96,7 @@ class At:
             self.act()
 
 
+@pytest.mark.slow
 def test_a_worker_killed_during_a_run_changes_nothing(store, whole, tmp_path, by_hand):
     file, _, workers, start = by_hand
 
@@ -109,6 +112,7 @@ def test_a_worker_killed_during_a_run_changes_nothing(store, whole, tmp_path, by
     assert results(tmp_path / "run", store) == whole
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_gone_is_an_error_and_the_run_goes_on_without(
     store, whole, tmp_path, by_hand
 ):
@@ -135,6 +139,7 @@ def listening(process):
     ]
 
 
+@pytest.mark.slow
 def test_local_workers_listen_on_the_loopback_address_alone(store, tmp_path):
     run = tmp_path / "run"
     words = [f"--{name.replace('_', '-')}={value}" for name, value in OPTIONS.items()]
@@ -157,7 +162,7 @@ def test_local_workers_listen_on_the_loopback_address_alone(store, tmp_path):
     assert set(found) == {"127.0.0.1"}
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(100))
 def test_a_campaign_of_kills_of_workers_and_coordinators(store, whole, tmp_path, by_hand, seed):
     """Three kills a campaign run: workers, and the process that holds the run."""
@@ -181,6 +186,7 @@ def test_a_campaign_of_kills_of_workers_and_coordinators(store, whole, tmp_path,
     assert results(run, store) == whole
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_not_there_is_one_message(store, tmp_path):
     run = ("run", store, "--out", tmp_path / "run", "--iterations", 10)
     assert "--dask-scheduler-file: expected the file" in error_of(
@@ -194,6 +200,7 @@ def peak_mb(process):
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's record of peaks")
 def test_a_worker_grows_by_no_more_than_it_may(tmp_path, by_hand):
     store = make_store(tmp_path / "t.zarr", *noise_table(3000, 4000))  # 12 MB of codes
@@ -210,7 +217,7 @@ def test_a_worker_grows_by_no_more_than_it_may(tmp_path, by_hand):
     assert 10 < max(grown) < smallest, grown
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_the_smallest_cap_accepted_holds_a_run_of_many_iterations(tmp_path, by_hand):
     store = make_store(tmp_path / "t.zarr", *noise_table(60, 50_000))
     run, ways = tmp_path / "run", {"--iterations": 3000, "--round-size": 3000, "--q": 2500}

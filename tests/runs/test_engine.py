@@ -119,6 +119,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_engine_equals_algorithm_1(table, tmp_path, name):
     store, ranks, labels, values = table
@@ -139,6 +140,7 @@ def test_engine_equals_algorithm_1(table, tmp_path, name):
     assert kept, "the case must exercise F"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_threads_stops_and_caps_change_nothing(table, tmp_path, name):
     """Laws 1 and 2: workers that run ahead, stopping and going on, reading instead of mapping."""
@@ -153,6 +155,7 @@ def test_threads_stops_and_caps_change_nothing(table, tmp_path, name):
     assert state == whole
 
 
+@pytest.mark.slow
 def test_a_store_larger_than_its_lease_is_read_with_the_same_result(tmp_path):
     """20 MB of codes under a cap that leaves less than that: files are read, not mapped."""
     values, labels = noise_table(400, 50_000)

@@ -41,6 +41,7 @@ def times_to_find_all(store, alpha, relevant):
     return np.array(times)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ["0", "0.5", "1"])
 @pytest.mark.parametrize(("name", "repetitions"), [("chain", 1), ("clique", 2), ("marginal", 2)])
 def test_the_mean_time_is_the_theorys(tmp_path, name, repetitions, alpha):

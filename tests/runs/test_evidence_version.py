@@ -46,6 +46,7 @@ def note(run, name, value):
     ledger.close()
 
 
+@pytest.mark.slow
 def test_a_new_run_is_of_this_version_and_says_so_once_it_has_a_verdict(old):
     run = old / "new.run"
     srs_ooc("run", old / "store", "--out", run, "--q", 30, "--iterations", 20)
@@ -60,6 +61,7 @@ def test_an_identity_without_a_version_is_of_the_first(old):
     assert RunSpec.from_json(record).evidence == 1
 
 
+@pytest.mark.slow
 def test_an_unfinished_run_keeps_its_decoys_and_its_closing_stage(old):
     run = old / "run-in-closing"
     assert read(run).stages == 1
@@ -90,6 +92,7 @@ def test_runs_without_a_final_verdict_have_no_version(old):
     assert "evidence" not in read(old / "run-with-trees-in-screen").to_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["run-in-screen", "run-in-closing", "run-in-replay"])
 def test_an_unfinished_run_is_finished_by_this_version_and_says_so(old, name):
     shown = srs_ooc("resume", old / name).stdout
@@ -98,6 +101,7 @@ def test_an_unfinished_run_is_finished_by_this_version_and_says_so(old, name):
     assert read(old / name).evidence == EVIDENCE
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_read_as_it_is_and_says_by_what_it_was_judged(old):
     run = old / "run-finished"
     before = json_of("features", run, "--json")
@@ -106,6 +110,7 @@ def test_a_finished_run_is_read_as_it_is_and_says_by_what_it_was_judged(old):
     assert read(run).evidence == 1
 
 
+@pytest.mark.slow
 def test_a_finished_run_taken_further_is_judged_by_this_version(old):
     run = old / "run-finished"
     srs_ooc("resume", run, "--iterations", 130)
@@ -113,6 +118,7 @@ def test_a_finished_run_taken_further_is_judged_by_this_version(old):
     assert read(run).evidence == EVIDENCE
 
 
+@pytest.mark.slow
 def test_permutation_runs_done_before_are_tested_anew_and_keep_their_scores(old):
     """No strength of one version is compared with one of another."""
     run = old / "run-in-replay"
@@ -130,6 +136,7 @@ def test_permutation_runs_done_before_are_tested_anew_and_keep_their_scores(old)
     assert int(anew["evidence"]) == EVIDENCE
 
 
+@pytest.mark.slow
 def test_a_run_of_a_later_version_is_read_and_refused_by_name_where_it_would_be_judged(old):
     run = old / "run-in-closing"
     note(run, "spec", read(run, "spec") | {"evidence": EVIDENCE + 1})

@@ -106,6 +106,7 @@ def test_a_regression_is_predicted_by_the_mean(tmp_path, heard):
     np.testing.assert_allclose(found - found.mean(), centered - centered.mean(), atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["prs", "rase"])
 def test_stopped_anywhere_it_keeps_the_same_bytes(store, tmp_path, method):
     work(store, tmp_path / "whole.run", method)

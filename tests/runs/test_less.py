@@ -73,6 +73,7 @@ def assert_same(one, other):
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ["decoy", "probe"])
 def test_resumed_equals_uninterrupted_whatever_the_threads(store, tmp_path, judge):
     request = Request(options(judge=judge), iterations=300, threads=1)
@@ -89,6 +90,7 @@ def test_resumed_equals_uninterrupted_whatever_the_threads(store, tmp_path, judg
     assert_same(work(store, tmp_path / "parts.run", more, stops), whole)
 
 
+@pytest.mark.slow
 def test_weights_are_kept_and_never_computed_again(store, tmp_path, monkeypatch):
     run = tmp_path / "a.run"
     before = work(store, run, Request(options(), iterations=50))
@@ -97,6 +99,7 @@ def test_weights_are_kept_and_never_computed_again(store, tmp_path, monkeypatch)
     np.testing.assert_array_equal(before["weights"], after["weights"])
 
 
+@pytest.mark.slow
 def test_features_are_drawn_by_their_weights_and_decoys_alike(store, tmp_path):
     found = work(store, tmp_path / "a.run", Request(options(replacement=True), iterations=4000))
     weights = found["weights"].astype(float)
@@ -108,6 +111,7 @@ def test_features_are_drawn_by_their_weights_and_decoys_alike(store, tmp_path):
     assert (weights == 0).sum() == len(weights) // N_FEATURES  # the constant feature, its decoys
 
 
+@pytest.mark.slow
 def test_permutation_runs_draw_by_the_weights_of_their_run(store, tmp_path, monkeypatch):
     seen = []
 
@@ -121,6 +125,7 @@ def test_permutation_runs_draw_by_the_weights_of_their_run(store, tmp_path, monk
     assert seen.count(N_FEATURES) == 1
 
 
+@pytest.mark.slow
 def test_each_decoy_of_several_families_is_scored_by_its_own_column(tmp_path):
     """Their rows differ, so their weights do, but not by much."""
     values, labels = noise_table(60, N_FEATURES)
@@ -137,6 +142,7 @@ def test_each_decoy_of_several_families_is_scored_by_its_own_column(tmp_path):
     assert np.corrcoef(families)[0, 1:].min() > 0.5
 
 
+@pytest.mark.slow
 def test_what_is_excluded_is_neither_scored_nor_drawn_and_rows_matter(store, tmp_path):
     excluded, rows = tmp_path / "excluded.txt", tmp_path / "rows.txt"
     excluded.write_text("".join(f"f{i}\n" for i in STRONG))
@@ -157,6 +163,7 @@ def test_what_is_excluded_is_neither_scored_nor_drawn_and_rows_matter(store, tmp
     assert sum(scores["all"].values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_table_of_scores_can_be_written_ranked_and_given_back(store, tmp_path):
     table = srs_ooc("scores", store, "--rank", 2, "--csv").stdout
     best = json_of("scores", store, "--rank", 2, "--json", "--top", 10)
@@ -181,6 +188,7 @@ def test_a_table_of_scores_can_be_written_ranked_and_given_back(store, tmp_path)
     srs_ooc("resume", run, "--iterations", 120)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -203,6 +211,7 @@ def test_a_file_of_scores_that_is_none_is_refused(store, tmp_path, text, words):
     assert not run.exists()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
@@ -231,6 +240,7 @@ def test_a_verdict_on_scores_of_unknown_origin_is_refused(store, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_values_are_asked_for_only_where_they_are_kept(store, tmp_path):
     lines = srs_ooc("scores", store, "--csv").stdout.splitlines()[1:]
     names = [line.split(",")[1] for line in lines]
@@ -245,6 +255,7 @@ def test_values_are_asked_for_only_where_they_are_kept(store, tmp_path):
             "--iterations", 10, "--judge", "probe", "--q", 3)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_default_subspace_is_twice_the_square_root_and_a_plan_can_be_made(store):
     plan = json_of("plan", store, "--method", "less", "--json")
     assert plan["subspace_size"] == 2 * 20
@@ -257,6 +268,7 @@ def cap_named(*arguments):
     return int(error_of(*arguments, "--memory-mb", 9).rsplit("--memory-mb ", 1)[1].rstrip("."))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(40, 60_000), (1500, 3000), (40_000, 60)])
 def test_the_smallest_cap_named_is_held_also_where_the_store_is_larger(tmp_path, shape):
     n_rows, n_features = shape
@@ -295,6 +307,7 @@ def test_a_rank_at_which_scores_hardly_differ_is_said(rank, n_rows, n_features, 
         assert less.notes(n_rows, n_features, n_copies) == ()
 
 
+@pytest.mark.slow
 def test_a_full_rank_is_said_by_runs_plans_and_scores(store, tmp_path):
     asked = ("--method", "less", "--judge", "positive", "--rank", 59)
     said = srs_ooc("run", store, "--out", tmp_path / "a.run", "--iterations", 2, *asked).stderr

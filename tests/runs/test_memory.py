@@ -91,9 +91,10 @@ def stores(tmp_path_factory):
     return get
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name == "permutations")) for name in SHAPES],
+    [pytest.param(n, marks=[pytest.mark.campaign] * (n == "permutations")) for n in SHAPES],
 )
 def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, name):
     n_rows, n_features, options = SHAPES[name]
@@ -115,6 +116,7 @@ def test_a_run_stays_under_the_smallest_cap_that_is_accepted(stores, tmp_path, n
         assert first == second
 
 
+@pytest.mark.slow
 def test_a_table_whose_features_all_stand_out_stays_under_the_cap(tmp_path):
     rng = np.random.default_rng(0)
     labels = np.arange(40) % 2
@@ -128,6 +130,7 @@ def test_a_table_whose_features_all_stand_out_stays_under_the_cap(tmp_path):
     assert json_of("status", run, "--json")["n_selected"] > 20_000
 
 
+@pytest.mark.slow
 def test_tests_within_strata_stay_under_the_cap(tmp_path):
     rng = np.random.default_rng(0)
     n_rows = 60_000
@@ -150,6 +153,7 @@ def test_tests_within_strata_stay_under_the_cap(tmp_path):
     assert peak_kb("run", store, "--out", run, *cap, *options) * 1024 / 1e6 < smallest
 
 
+@pytest.mark.slow
 def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):
     store = stores(2000, 6000)
     run = tmp_path / "max.run"
@@ -158,6 +162,7 @@ def test_q_max_fills_the_cap_and_not_more(stores, tmp_path):
     assert 60 < peak_mb < 90
 
 
+@pytest.mark.slow
 def test_memory_grows_by_at_most_32_bytes_a_feature(stores, tmp_path):
     """Law 11, with the store read from files and with nothing, then something, selected."""
     options = ("--q", 500, "--iterations", 40, "--threads", 1, "--memory-mb", 101)

@@ -25,7 +25,7 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 pytest.importorskip("obstore")
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.campaign
 QUICK = {"judge": "probe", "q": 40, "memory_mb": 4000}
 
 

@@ -56,6 +56,7 @@ def made(tmp_path_factory):
     return store, folder / "t.run", work(store, folder / "t.run")
 
 
+@pytest.mark.slow
 def test_selected_features_are_listed_before_any_other(made):
     _, run, record = made
     listed = json_of("features", run, "--json")
@@ -69,6 +70,7 @@ def test_selected_features_are_listed_before_any_other(made):
     assert [line["name"] for line in listed[: len(sources)]] == [f"f{i}" for i in sources]
 
 
+@pytest.mark.slow
 def test_a_near_copy_comes_after_all_that_is_relevant(made):
     _, run, _ = made
     listed = json_of("features", run, "--json", "--top", N_RELEVANT)
@@ -80,6 +82,7 @@ def test_a_near_copy_comes_after_all_that_is_relevant(made):
     assert len({family(int(line["name"][1:])) for line in by_importance}) < N_RELEVANT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("permutations", [0, 4])
 def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, permutations):
     store = made[0]
@@ -100,6 +103,7 @@ def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, permutati
     assert record.order.tolist() == whole.order.tolist()
 
 
+@pytest.mark.slow
 def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
     """However few are ordered by worth, and however few a small set is chosen from."""
     store, _, whole = made
@@ -127,6 +131,7 @@ def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
     assert sorted(shown.tolist()) == sorted(set(range(N_FEATURES)) - {0, 7})
 
 
+@pytest.mark.slow
 def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypatch):
     monkeypatch.setattr(order, "HEAD", 40)
     run = tmp_path / "t.run"
@@ -135,6 +140,7 @@ def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypat
     assert importances[40:] == sorted(importances[40:], reverse=True)
 
 
+@pytest.mark.slow
 def test_a_record_made_before_is_read_in_its_own_order(made, tmp_path):
     store, _, record = made
     run = tmp_path / "t.run"

@@ -48,6 +48,7 @@ def whole(store):
     return state_of(run)
 
 
+@pytest.mark.slow
 def test_stopped_after_every_few_iterations_and_steps_it_ends_with_the_same_bits(
     store, whole, tmp_path
 ):
@@ -88,6 +89,7 @@ def test_a_run_ends_by_itself_and_ranks_by_probability(store, tmp_path):
     assert srs_ooc("resume", run).stdout == done.stdout
 
 
+@pytest.mark.slow
 def test_a_ranking_is_shown_as_one_and_not_as_a_search_that_found_nothing(store):
     run = store.with_name("whole.run")
     if not run.exists():
@@ -100,6 +102,7 @@ def test_a_ranking_is_shown_as_one_and_not_as_a_search_that_found_nothing(store)
     assert "ranks features and selects none" in error_of("features", run, "--why", "f1")
 
 
+@pytest.mark.slow
 def test_a_plan_says_nothing_of_what_the_method_has_no_theory_of(store):
     said = srs_ooc("plan", store, "--method", "prs", *ARGUMENTS).stdout
     assert "time:" in said
@@ -111,6 +114,7 @@ def test_a_plan_says_nothing_of_what_the_method_has_no_theory_of(store):
     assert [advice["name"] for advice in found["advice"]] == ["iterations"]
 
 
+@pytest.mark.slow
 def test_regressions_are_ranked_too(tmp_path):
     table = tmp_path / "t.csv"
     rng = np.random.default_rng(4)
@@ -137,6 +141,7 @@ def named_rows(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_rows_held_out_by_name_are_part_of_the_identity(named_rows, tmp_path):
     rows, other, fewer = (tmp_path / f"{name}.txt" for name in ("rows", "other", "fewer"))
     rows.write_text("\n".join(f"r{i}" for i in range(20)) + "\n")
@@ -175,6 +180,7 @@ def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_
     assert [row["score"] for row in records[0]] != [row["score"] for row in records[2]]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -195,6 +201,7 @@ def test_what_does_not_fit_the_method_is_refused_by_name(store, tmp_path, given,
     assert not (tmp_path / "x.run").exists()
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_happens_with_many_features():
     few, many = (
         json_of("plan", "--n-rows", 300, "--n-features", p, "--method", "prs", "--json")
@@ -205,6 +212,7 @@ def test_a_plan_says_what_happens_with_many_features():
     assert many["iterations"] == 3000 * 1000 + 100
 
 
+@pytest.mark.slow
 def test_a_store_with_groups_of_rows_is_refused(tmp_path):
     values, labels = noise_table(40, 6, n_relevant=1)
     table = tmp_path / "t.csv"
@@ -218,6 +226,7 @@ def test_a_store_with_groups_of_rows_is_refused(tmp_path):
     assert not (tmp_path / "t.run").exists()
 
 
+@pytest.mark.slow
 def test_pixels_are_the_features_in_the_order_of_the_table(tmp_path):
     values, labels = noise_table(60, 12, n_relevant=2)
     store = make_store(tmp_path / "t.zarr", values, labels)

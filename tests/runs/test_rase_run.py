@@ -72,6 +72,7 @@ def test_smaller_blocks_take_more_iterations(store, whole, tmp_path):
     assert len(facts["losses"]) == 3
 
 
+@pytest.mark.slow
 def test_a_run_ends_by_itself_and_ranks_by_share_of_kept_subspaces(store, tmp_path):
     run = tmp_path / "a.run"
     done = srs_ooc("run", store, "--out", run, "--method", "rase", *ARGUMENTS)

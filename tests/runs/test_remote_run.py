@@ -28,9 +28,10 @@ FEW = ["probe, draw block 16", "trees, missing and categories", "probe, threshol
 
 
 def cases():
-    return [pytest.param(n, marks=[] if n in FEW else [pytest.mark.slow]) for n in CASES]
+    return [pytest.param(n, marks=[] if n in FEW else [pytest.mark.campaign]) for n in CASES]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", cases())
 def test_a_run_on_a_url_has_the_results_that_are_pinned(name, tmp_path):
     make, given = CASES[name]
@@ -71,6 +72,7 @@ def results(run, store):
     return found
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_after_the_server_was_away_to_the_same_bits(store, tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "PATIENCE", Patience(2, 0.001, 0.001, 2.0))
     monkeypatch.setattr(blocks, "BLOCK_NBYTES", 60)  # a request a column
@@ -102,6 +104,7 @@ def test_a_run_goes_from_a_url_to_a_disk_and_back(store, tmp_path, monkeypatch):
     assert results(run, store) == results(whole, store)
 
 
+@pytest.mark.slow
 def test_the_commands_that_read_a_store_read_one_at_a_url(store, tmp_path, monkeypatch):
     monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
@@ -140,7 +143,7 @@ def test_features_are_drawn_in_blocks_where_the_store_is_larger_than_the_cap():
     assert settled(1_000_000, 512, method="less") == 1
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_the_smallest_cap_accepted_holds_a_run_on_a_url(tmp_path):
     values = np.random.default_rng(1).normal(size=(60_000, 500))
     make_store(tmp_path / "t.zarr", values, np.arange(500) % 2)
@@ -152,7 +155,7 @@ def test_the_smallest_cap_accepted_holds_a_run_on_a_url(tmp_path):
         assert peak_kb(*run, "--memory-mb", cap) * 1024 <= cap * MB
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_a_run_on_a_url_killed_again_and_again_ends_with_the_same_bits(store, tmp_path):
     """SIGKILL in the middle of requests, with a cache that holds a part of the store."""
     options = ("--judge", "probe", "--q", 60, "--iterations", 400, "--threads", 2)
@@ -176,7 +179,8 @@ def test_a_run_on_a_url_killed_again_and_again_ends_with_the_same_bits(store, tm
     assert found[0] == found[1]
 
 
-@pytest.mark.slow
+@pytest.mark.dask
+@pytest.mark.campaign
 def test_workers_of_a_cluster_read_the_url_themselves(store, tmp_path):
     pytest.importorskip("distributed")
     options = ("--judge", "probe", "--q", 60, "--iterations", 300, *MEMORY)
@@ -190,6 +194,7 @@ def test_workers_of_a_cluster_read_the_url_themselves(store, tmp_path):
     assert len(list((tmp_path / "cache").iterdir())) == 3  # the run's process, and two workers
 
 
+@pytest.mark.slow
 def test_rows_of_a_store_at_a_url_are_predicted_as_those_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     table, labels = noise_table(40, 60)

@@ -1,7 +1,9 @@
 """Weights of classes and of rows: what is refused, and how."""
 
+import math
+
 import pytest
-from command import error_of, srs_ooc
+from command import error_of, json_of, srs_ooc
 
 
 @pytest.fixture(scope="module")
@@ -14,6 +16,7 @@ def store(tmp_path_factory):
     return folder / "t.zarr"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "parts"),
     [
@@ -29,5 +32,12 @@ def test_class_weights_that_make_no_weight_are_refused(store, tmp_path, weights,
     assert all(part in message for part in parts), message
 
 
+@pytest.mark.slow
 def test_weights_of_any_size_are_taken(store, tmp_path):
-    srs_ooc("run", store, "--out", tmp_path / "r", "--iterations", 3, "--judge", "positive")
+    """Those of class b are 10^600 times those of class a: importances are numbers all the same."""
+    run = tmp_path / "r"
+    srs_ooc("run", store, "--out", run, "--iterations", 3, "--judge", "positive")
+    assert json_of("status", run, "--json")["iterations"] == 3
+    importance = {row["name"]: row["importance"] for row in json_of("features", run, "--json")}
+    assert set(importance) == {"x", "y"}
+    assert all(0 < value < math.inf for value in importance.values()), importance

@@ -57,6 +57,7 @@ def start(store, run, threads):
     )
 
 
+@pytest.mark.slow
 def test_a_run_killed_at_many_random_moments_ends_with_the_same_result(store, tmp_path):
     """SIGKILL, from before the ledger exists to the last commit, with other numbers of workers."""
     random.seed(2)
@@ -79,6 +80,7 @@ def test_a_run_killed_at_many_random_moments_ends_with_the_same_result(store, tm
     assert not run.with_name(run.name + ".partial").exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_says_how_to_go_on_and_does(store, tmp_path):
     run, done = tmp_path / "interrupted.run", 0
     for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
@@ -94,6 +96,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_does(store, tmp_path):
     assert state_of(run) == whole(store, done + AFTER)
 
 
+@pytest.mark.slow
 def test_a_finished_run_asked_again_prints_its_result(store, tmp_path):
     run = tmp_path / "again.run"
     arguments = ("run", store, "--out", run, "--iterations", 50, *OPTIONS)
@@ -104,6 +107,7 @@ def test_a_finished_run_asked_again_prints_its_result(store, tmp_path):
     assert json_of("status", run, "--json")["iterations"] == 80
 
 
+@pytest.mark.slow
 def test_a_second_process_on_a_run_is_refused_and_readers_are_not(store, tmp_path):
     run = tmp_path / "held.run"
     process = start(store, run, threads=1)
@@ -125,6 +129,7 @@ def test_a_second_process_on_a_run_is_refused_and_readers_are_not(store, tmp_pat
     assert json_of("status", run, "--json")["state"] == "finished"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("damage", ["page", "truncated", "garbage", "absent"])
 def test_a_damaged_ledger_is_an_error_never_a_fresh_start(store, tmp_path, damage):
     run = tmp_path / "damaged.run"
@@ -159,6 +164,7 @@ def tampered_run(store, run, script):
         database.commit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tampering",
     [
@@ -177,6 +183,7 @@ def test_a_ledger_that_was_tampered_with_is_an_error(store, tmp_path, tampering)
         assert "ledger" in error_of(command, run)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tampering",
     [

@@ -101,6 +101,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "stage"), CASES)
 def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, kind, stage):
     store, other = stores
@@ -120,6 +121,7 @@ def test_a_store_replaced_while_a_run_works_gives_no_verdict(stores, tmp_path, k
     assert np.count_nonzero(verdict_of(tmp_path / "t.run")[0]["is_selected"]) >= 3
 
 
+@pytest.mark.slow
 def test_a_store_replaced_during_the_survey_gives_no_verdict(stores, tmp_path, monkeypatch):
     store, other = stores
     swap = Swap(store, other)
@@ -143,6 +145,7 @@ def test_a_store_written_over_in_place_gives_no_verdict(stores, tmp_path):
     assert verdict_of(tmp_path / "t.run")[0] is None
 
 
+@pytest.mark.slow
 def test_a_wrong_store_is_not_noted_as_the_place_of_a_run(stores, tmp_path):
     store, other = stores
     run = tmp_path / "t.run"
@@ -178,6 +181,7 @@ def copied(finished, tmp_path):
     return store, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_features", [N_FEATURES, N_FEATURES + 30])
 def test_no_names_of_another_store_stand_beside_a_runs_numbers(copied, tmp_path, n_features):
     store, run = copied
@@ -203,6 +207,7 @@ def test_no_names_of_another_store_stand_beside_a_runs_numbers(copied, tmp_path,
         assert "damaged" not in message
 
 
+@pytest.mark.slow
 def test_features_are_read_from_the_store_at_its_new_place(copied, tmp_path):
     store, run = copied
     before = json_of("features", run, "--json")
@@ -213,6 +218,7 @@ def test_features_are_read_from_the_store_at_its_new_place(copied, tmp_path):
     assert json_of("features", run, "--json") == before
 
 
+@pytest.mark.slow
 def test_the_store_beside_a_run_is_found_though_another_lies_at_the_first_place(copied, tmp_path):
     store, run = copied
     before = json_of("features", run, "--json")
@@ -240,6 +246,7 @@ def test_no_columns_are_exported_of_a_store_replaced_meanwhile(stores, tmp_path,
     assert not list(tmp_path.glob(f"*{name}*"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_training", [True, False])
 def test_nothing_is_predicted_of_a_store_replaced_meanwhile(
     copied, tmp_path, monkeypatch, is_training

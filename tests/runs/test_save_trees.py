@@ -57,6 +57,7 @@ def started(*arguments):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_tree_file(store, tmp_path):
     """Law 1, SIGKILL at random moments, with other numbers of workers; bytes beyond are cut off."""
     random.seed(5)
@@ -83,6 +84,7 @@ def test_a_killed_run_goes_on_to_the_same_tree_file(store, tmp_path):
     assert n_read(run) == more
 
 
+@pytest.mark.slow
 def test_the_file_holds_the_trees_that_were_grown(store, tmp_path):
     """Each tree's root has the training rows; its splits are on the features of its subspace."""
     run = tmp_path / "a.run"
@@ -104,6 +106,7 @@ def features_of(tree):
     return [tree.feature, *features_of(tree.left), *features_of(tree.right)]
 
 
+@pytest.mark.slow
 def test_all_trees_of_a_subspace_are_kept_and_counted(store, tmp_path):
     """Stopped and gone on with: 3 trees an iteration, in order, the first of each as with one."""
     options = ("--save-trees", "--q", 30, "--alpha", 0)
@@ -123,6 +126,7 @@ def test_all_trees_of_a_subspace_are_kept_and_counted(store, tmp_path):
     assert json_of("status", whole, "--json")["trees_per_subspace"] == 3
 
 
+@pytest.mark.slow
 def test_tallies_do_not_depend_on_saving(store, tmp_path):
     listings = []
     for flag in ("--save-trees", "--no-save-trees"):
@@ -135,6 +139,7 @@ def test_tallies_do_not_depend_on_saving(store, tmp_path):
     assert not (run / "trees.bin").exists()
 
 
+@pytest.mark.slow
 def test_a_run_keeps_all_of_its_trees_or_none(store, tmp_path):
     quick = ("--iterations", 20, "--q", 30)
     for first, second in (("--save-trees", "--no-save-trees"), ("--no-save-trees", "--save-trees")):
@@ -147,6 +152,7 @@ def test_a_run_keeps_all_of_its_trees_or_none(store, tmp_path):
     assert n_read(tmp_path / "--save-trees.run") == 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["byte", "length", "truncated", "absent", "garbage", "swapped"])
 def test_a_damaged_tree_file_is_an_error(store, tmp_path, damage):
     run = tmp_path / "a.run"
@@ -175,6 +181,7 @@ def test_a_damaged_tree_file_is_an_error(store, tmp_path, damage):
         assert file.exists() == (damage != "absent")
 
 
+@pytest.mark.slow
 def test_trees_are_used_while_the_run_goes_on(store, tmp_path):
     """As of the last commit, and the run is not disturbed."""
     run = tmp_path / "going.run"

@@ -37,6 +37,7 @@ def bits_of(saved):
     return [score.tobytes(), *(array.tobytes() for array in saved.arrays.values())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SMALL)
 def test_stopped_within_the_screen_and_after_it_ends_with_the_same_bits(store, tmp_path, method):
     whole, parts = tmp_path / "whole.run", tmp_path / "parts.run"
@@ -59,6 +60,7 @@ def test_stopped_within_the_screen_and_after_it_ends_with_the_same_bits(store, t
     assert (whole / "said.csv").read_bytes() == (parts / "said.csv").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SMALL)
 def test_before_there_are_scores_features_rank_by_importance_and_excluded_ones_last(
     store, tmp_path, method
@@ -77,6 +79,7 @@ def test_before_there_are_scores_features_rank_by_importance_and_excluded_ones_l
     assert f"First: {records[0]['name']}, with a score of 0" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", SMALL)
 def test_what_is_screened_out_has_no_score_and_what_is_excluded_is_never_drawn(
     store, tmp_path, method

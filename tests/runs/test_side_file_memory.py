@@ -8,7 +8,7 @@ import pytest
 from command import error_of, peak_kb
 from stores import make_store
 
-LARGE = [pytest.param(n, marks=pytest.mark.slow) for n in (10**6, 10**7)]
+LARGE = [pytest.param(n, marks=pytest.mark.campaign) for n in (10**6, 10**7)]
 SEVERAL = pytest.mark.parametrize("n", [100_000, *LARGE])
 
 
@@ -35,6 +35,7 @@ def check(*arguments, cap=None):
     return cap
 
 
+@pytest.mark.slow
 @SEVERAL
 def test_files_of_features_and_what_reads_the_run(tmp_path, n):
     store = make_store(tmp_path / "t.zarr", values_of(n, 8), np.arange(8) % 2)
@@ -58,6 +59,7 @@ def test_files_of_features_and_what_reads_the_run(tmp_path, n):
     check("scores", store, "--exclude", exclude, "--csv")
 
 
+@pytest.mark.slow
 @SEVERAL
 def test_files_of_rows(tmp_path, n):
     store = make_store(tmp_path / "t.zarr", values_of(3, n), np.arange(n) % 2)
@@ -69,6 +71,7 @@ def test_files_of_rows(tmp_path, n):
     check("export", store, run, tmp_path / "out.csv", "--top", 2, cap=cap)
 
 
+@pytest.mark.slow
 @SEVERAL
 @pytest.mark.parametrize("many", ["features", "rows"])
 def test_files_of_names_and_of_targets(tmp_path, n, many):
@@ -80,6 +83,7 @@ def test_files_of_names_and_of_targets(tmp_path, n, many):
     check("ingest", tmp_path / "t.npy", tmp_path / "t.zarr", *files)
 
 
+@pytest.mark.slow
 @SEVERAL
 def test_files_of_samples(tmp_path, n):
     with (tmp_path / "t.csv").open("w") as file:

@@ -47,10 +47,11 @@ def cap_named(*arguments, cwd):
     return int(refused.rsplit("--memory-mb ", 1)[1].rstrip("."))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "way"),
     [
-        pytest.param(shape, way, marks=[] if (shape, way) in QUICK else [pytest.mark.slow])
+        pytest.param(shape, way, marks=[] if (shape, way) in QUICK else [pytest.mark.campaign])
         for shape in SHAPES
         for way in WAYS
     ],

@@ -70,6 +70,7 @@ def shifted(n_shifted):
     return values, labels
 
 
+@pytest.mark.slow
 def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
@@ -87,6 +88,7 @@ def test_features_that_pass_by_themselves_stand_first_by_their_p_values(tmp_path
     np.testing.assert_allclose(verdict["levels"][n - 1], expected[-1] / n, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
     """No grain of counting for those."""
     values, labels = shifted(1)
@@ -98,6 +100,7 @@ def test_one_feature_that_stands_out_is_selected_alone(tmp_path):
     assert len(selected) <= 2
 
 
+@pytest.mark.slow
 def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
     """It is 0 there, which is also what is said where none passes."""
     rng = np.random.default_rng(0)
@@ -113,6 +116,7 @@ def test_a_feature_whose_p_value_no_single_precision_holds_stands_out(tmp_path):
     assert 0 < verdict["p_values"][0] < 1e-30
 
 
+@pytest.mark.slow
 def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
@@ -139,6 +143,7 @@ def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
     assert _strongest(found_alone, np.inf, 3).tolist() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_rare_features_of_no_relevance_are_not_selected(tmp_path, seed):
     """Single ones in the rare class are no news, whatever normal tails say of them."""
@@ -176,6 +181,7 @@ def test_none_stands_first_where_rows_come_in_groups(tmp_path):
     assert not verdict["is_outstanding"].any()
 
 
+@pytest.mark.slow
 def test_permutation_runs_certify_marginally_significant_features(tmp_path):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
@@ -187,6 +193,7 @@ def test_permutation_runs_certify_marginally_significant_features(tmp_path):
     assert np.count_nonzero(stored_positions(400)[verdict["features"][:n]] < 25) >= n - 1
 
 
+@pytest.mark.slow
 def test_a_feature_left_out_does_not_stand_first(tmp_path):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)

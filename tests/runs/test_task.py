@@ -96,6 +96,7 @@ def spec_with_decoys():
     return settle(Options(judge="decoy"), shape, "", 4000 * MB)
 
 
+@pytest.mark.slow
 def test_the_target_is_read_once_for_all_stages_of_a_run(tmp_path, monkeypatch):
     """Screen, closing stage, nine permutation runs and the tests of each."""
     values, labels = noise_table(N_ROWS, N_FEATURES)

@@ -19,6 +19,7 @@ def run(store, out, *options):
     return srs_ooc("features", out, "--csv").stdout
 
 
+@pytest.mark.slow
 def test_threads_and_stops_change_nothing(store, tmp_path):
     """Decoys and the closing stage draw by their feature's values; the tables are made again."""
     first = run(store, tmp_path / "a.run", "--iterations", 60, "--threads", 1)
@@ -29,6 +30,7 @@ def test_threads_and_stops_change_nothing(store, tmp_path):
     assert srs_ooc("features", other, "--csv").stdout != first
 
 
+@pytest.mark.slow
 def test_predictions_are_as_good_as_those_of_extra_trees(tmp_path):
     """Held-out half of a table of integers: by rank, by value, and scikit-learn's."""
     ensemble = pytest.importorskip("sklearn.ensemble")
@@ -55,12 +57,14 @@ def test_predictions_are_as_good_as_those_of_extra_trees(tmp_path):
     np.testing.assert_allclose(found, accuracy, atol=0.03)
 
 
+@pytest.mark.slow
 def test_nothing_is_left_beside_the_store(store, tmp_path):
     before = sorted(store.parent.iterdir())
     run(store, tmp_path / "a.run", "--iterations", 3, "--judge", "probe")
     assert sorted(store.parent.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_they_are_part_of_the_identity(store, tmp_path):
     out = tmp_path / "a.run"
     run(store, out, "--iterations", 5, "--judge", "probe")
@@ -98,6 +102,7 @@ def test_best_splits_part_values_midway_as_those_of_scikit_learn(tmp_path):
     assert alike["rank"] < 1.0, alike
 
 
+@pytest.mark.slow
 def test_plan_counts_their_memory():
     def largest(*options):
         table = ("--n-rows", 1000, "--n-features", 10**6)

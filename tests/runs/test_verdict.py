@@ -57,6 +57,7 @@ def table(tmp_path_factory):
     return make_store(tmp_path_factory.mktemp("table") / "t.zarr", values, labels), values, labels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_families", [1, 3])
 def test_decoys_are_what_features_with_permuted_rows_would_be(
     table, tmp_path, monkeypatch, n_families
@@ -91,6 +92,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
     store, _, _ = table
@@ -110,6 +112,7 @@ def test_a_verdict_does_not_depend_on_stops_or_threads(table, tmp_path, name):
     assert not (stopped / "replays").exists()
 
 
+@pytest.mark.slow
 def test_going_on_to_more_iterations_is_as_if_they_had_been_asked_at_once(table, tmp_path):
     store, _, _ = table
     for iterations in (100, 300):
@@ -118,6 +121,7 @@ def test_going_on_to_more_iterations_is_as_if_they_had_been_asked_at_once(table,
     assert_same(tmp_path / "a.run", tmp_path / "b.run", 2 * N_FEATURES)
 
 
+@pytest.mark.slow
 def test_a_screen_ends_once_its_ranking_is_at_rest_wherever_it_was_stopped(table, tmp_path):
     store, _, _ = table
     asked = Request(options(seed=6), iterations=50_000, memory_mb=4000, until_stable=True)
@@ -149,6 +153,7 @@ def test_only_runs_with_a_verdict_end_by_themselves(table, tmp_path):
     assert not (tmp_path / "no.run").exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_selected_where_nothing_is(tmp_path):
     rng = np.random.default_rng(0)
     n_selected = []
@@ -161,6 +166,7 @@ def test_nothing_is_selected_where_nothing_is(tmp_path):
     assert np.count_nonzero(n_selected) <= 2
 
 
+@pytest.mark.slow
 def test_the_share_of_false_features_is_near_the_level_and_most_true_ones_are_found(tmp_path):
     rng = np.random.default_rng(1)
     n_true, false_shares, powers = 30, [], []
@@ -191,6 +197,7 @@ def concluded(tmp_path_factory):
     return run, said
 
 
+@pytest.mark.slow
 def test_the_command_line_tells_the_verdict(concluded):
     run, said = concluded
     status = json_of("status", run, "--json")
@@ -213,6 +220,7 @@ def test_the_command_line_tells_the_verdict(concluded):
     assert f"{len(selected)} features selected" in srs_ooc("features", run).stdout
 
 
+@pytest.mark.slow
 def test_why_says_why(concluded):
     run, _ = concluded
     records = json_of("features", run, "--json")
@@ -232,6 +240,7 @@ def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     assert "final verdict" in error_of("features", run, "--why", "f0")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -247,6 +256,7 @@ def test_options_that_do_not_go_together_are_refused(table, tmp_path, given, mes
     assert not (tmp_path / "no.run").exists()
 
 
+@pytest.mark.slow
 def test_strata_are_kept_and_pinning_ones_refused(tmp_path):
     import srs_ooc as package
 
@@ -283,6 +293,7 @@ def test_permutation_runs_taken_up_again_go_on_where_they_were(table, tmp_path):
     assert done == [401, 802, 1203]
 
 
+@pytest.mark.slow
 def test_a_permutation_run_left_behind_is_cleared(table, tmp_path):
     store, _, _ = table
     request = Request(options(seed=8, permutations=4, fdr="0.2"), iterations=100, memory_mb=4000)

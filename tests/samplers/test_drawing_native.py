@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import derive, mix32_array
@@ -16,7 +16,6 @@ from srs_ooc.samplers.distinct_reference import items_from
 from srs_ooc.trees.reference import draw_distinct as reference_draw
 
 
-@settings(deadline=None)
 @given(st.data(), st.integers(1, 5000), st.integers(0, 2**64 - 1))
 def test_native_draw_equals_reference(data, bound, key):
     n_excluded = data.draw(st.integers(0, min(bound, 300)))
@@ -59,7 +58,6 @@ def test_drawing_more_than_there_are_is_refused():
         draw_blocks(1, 5, 6, None, 2)
 
 
-@settings(deadline=None)
 @given(st.data(), st.integers(1, 1500), st.integers(1, 1500), st.integers(0, 2**64 - 1))
 def test_native_blocks_equal_the_reference(data, bound, block_size, key):
     block_size = min(block_size, bound)

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.records import Outcome
@@ -80,6 +81,7 @@ class Copy:
         return {name: array.tobytes() for name, array in self._arrays.items()}, self.facts
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("regression", [False, True])
 def test_taken_up_after_any_step_it_ends_with_the_same_bits(regression):
     whole = sampler_of(n_epochs=6, regression=regression)
@@ -134,7 +136,7 @@ def test_relevant_features_come_to_lead(regression):
     assert sampler.best[list(RELEVANT)].min() > 0.2
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     st.sampled_from([0.001, 0.05, 0.9]),
     st.sampled_from([0.0, 0.01, 10.0]),

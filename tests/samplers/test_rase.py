@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
@@ -49,7 +50,7 @@ def test_it_keeps_the_contract_on_some_of_the_features():
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(seed=st.integers(0, 2**64 - 1), p=st.integers(1, 40), data=st.data())
 def test_native_draws_equal_their_twin(seed, p, data):
     heavy = sorted(data.draw(st.sets(st.integers(0, p - 1))))

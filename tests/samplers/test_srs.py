@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import Purpose, derive
@@ -13,7 +14,7 @@ from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.trees.reference import draw_distinct
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.integers(1, 400),
     st.integers(1, 400),

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
@@ -30,7 +30,6 @@ def line_of(weights):
     return WeightedLine(np.array(weights, np.uint32))
 
 
-@settings(deadline=None)
 @given(weight_lists, st.data())
 def test_the_item_at_each_place_is_the_one_that_lies_there(weights, data):
     line, ends = line_of(weights), np.cumsum(weights)
@@ -46,7 +45,6 @@ def test_the_item_at_each_place_is_the_one_that_lies_there(weights, data):
         assert start == ends[item] - weights[item]
 
 
-@settings(deadline=None)
 @given(weight_lists, st.integers(0, 2**64 - 1), st.data())
 def test_draws_without_replacement_are_distinct_and_have_a_weight(weights, key, data):
     line = line_of(weights)
@@ -69,6 +67,7 @@ def one_after_another(weights, count):
     return chances
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weights", "count"), [([1, 2, 3, 4], 2), ([1, 50, 7, 400], 3), ([1, 1, 1, 1000], 3)]
 )

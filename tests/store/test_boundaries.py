@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.atomic import published_folder
@@ -16,7 +17,7 @@ from srs_ooc.store.manifest import read_manifest
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(finite, finite)
 def test_a_midpoint_lies_from_the_lower_up_to_below_the_upper(a, b):
     lower, upper = min(a, b), max(a, b)
@@ -43,6 +44,7 @@ class Columns:
         return self.values[start:stop]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("values_dtype", ["float64", "float32", None])
 @pytest.mark.parametrize("n_rows", [90, 1500])
 def test_values_and_codes_fall_on_the_same_side(tmp_path, values_dtype, n_rows):

@@ -73,6 +73,7 @@ def test_both_sides_of_each_limit(value_dtype, n_rows, n_distinct):
     check(values.astype(value_dtype), np.uint8)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("value_dtype", [np.float32, np.float64])
 def test_long_features_of_every_distribution(value_dtype):
     rng, n_rows = np.random.default_rng(3), 150_000

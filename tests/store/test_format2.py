@@ -34,6 +34,7 @@ def test_a_store_of_format_2_keeps_its_fingerprint_and_is_whole(folder, name):
 TESTED = ("rank", "p_value", "differs_in")
 
 
+@pytest.mark.slow
 def test_its_half_done_run_goes_on_to_the_result_of_the_finished_one(folder):
     """But for the tests, which are those of today; the finished run keeps its own."""
     srs_ooc("resume", folder / "half.run")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from blocks import block_of
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence.involutions import involution
@@ -34,7 +35,7 @@ def chunks(tmp_path_factory):
             file.close()
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     st.sampled_from([1, 2]),
     st.sampled_from([1, 15, 16, 64, 201]),

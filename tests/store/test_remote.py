@@ -6,7 +6,8 @@ from shutil import copytree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from object_server import serving
 from stores import make_store
@@ -65,7 +66,7 @@ def gathered(store, items, rows=None, families=None, *, tiled=True):
     return block.as_columns(len(items))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.data())
 def test_a_gather_lays_out_the_same_columns_as_from_a_local_disk(data):
     there = open_store("memory://examples/t.zarr", cache=CacheOptions(str(MADE["cache"]), 1))
@@ -93,6 +94,7 @@ def copied(store, url):
             target.write(file.relative_to(store).as_posix(), file)
 
 
+@pytest.mark.slow
 def test_the_room_on_disk_is_bounded_and_the_columns_are_right(
     server, store, tmp_path, monkeypatch
 ):
@@ -131,6 +133,7 @@ def test_what_is_kept_is_not_fetched_again_and_what_is_damaged_is(server, store,
     assert sum("codes" in path for _, path, _ in server.requests) - n_ranges in (2, 3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fault", ["503", "cut", "reset", "slow"])
 def test_failures_that_pass_change_nothing(server, store, tmp_path, fault):
     seen = []
@@ -145,6 +148,7 @@ def test_failures_that_pass_change_nothing(server, store, tmp_path, fault):
     assert opened.names[3] == Store.open(store).names[3]
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_answer_is_given_up_with_a_clear_error(
     server, tmp_path, monkeypatch
 ):
@@ -166,6 +170,7 @@ def test_a_server_that_knows_no_ranges_is_refused_at_once(server, tmp_path):
         gathered(remote(server, tmp_path), np.arange(5))
 
 
+@pytest.mark.slow
 def test_damage_and_replacement_are_found_as_on_a_local_disk(server, store, tmp_path):
     place = store.parent / "hurt.zarr"
     copytree(store, place)

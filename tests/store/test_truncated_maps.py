@@ -56,6 +56,7 @@ if then == "other":
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("then", ["nothing", "faulthandler", "other"])
 def test_a_chunk_cut_short_under_a_mapped_store_is_a_store_error(tmp_path, then):
     rng = np.random.default_rng(0)

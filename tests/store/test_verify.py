@@ -9,7 +9,8 @@ import zlib
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import StoreError
@@ -78,6 +79,7 @@ def record_of(store):
     return json.loads((store / "zarr.json").read_bytes())["attributes"]["srs_ooc"]
 
 
+@pytest.mark.slow
 def test_verify_says_what_it_read(whole):
     found = json_of("verify", whole, "--json")
     sizes = [file.stat().st_size for file in whole.rglob("*") if file.is_file()]
@@ -88,6 +90,7 @@ def test_verify_says_what_it_read(whole):
     assert json_of("inspect", whole, "--verify", "--json")["verified"] is True
 
 
+@pytest.mark.slow
 def test_every_byte_of_every_file_is_covered(store):
     for file in sorted(file for file in store.rglob("*") if file.is_file()):
         data = file.read_bytes()
@@ -106,6 +109,7 @@ def test_every_byte_of_every_file_is_covered(store):
     Store.open(store).verify()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep_values", [True, False])
 def test_chunks_that_traded_places_are_found(tmp_path, monkeypatch, keep_values):
     store = many_chunks(tmp_path, monkeypatch, keep_values=keep_values)
@@ -168,8 +172,9 @@ TOLD_BY_THE_MANIFEST_ALONE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_a_sealed_manifest_that_cannot_be_is_an_error(store, data):
     record = record_of(store)
     name = data.draw(st.sampled_from(sorted(record)))
@@ -197,6 +202,7 @@ def test_a_sealed_manifest_that_cannot_be_is_an_error(store, data):
         (store / "zarr.json").write_bytes(kept)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_of_the_manifest_is_an_error_or_means_the_same(store):
     file = store / "zarr.json"
     data = file.read_bytes()
@@ -284,9 +290,10 @@ def test_sealed_items_that_cannot_be_are_named(store, tmp_path, name, at, item, 
         (store / "zarr.json").write_bytes(document)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", THERE)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_sealed_garbage_in_a_small_array_is_a_store_error_or_can_be_read(store, name, data):
     file = store / name / "c" / "0"
     kept, manifest = file.read_bytes(), (store / "zarr.json").read_bytes()

@@ -18,6 +18,7 @@ def places(tmp_path_factory):
     return store, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", [0, 1], ids=["store", "run"])
 def test_verify_works_at_the_smallest_cap_it_names_and_at_none_smaller(places, which):
     refused = error_of("verify", places[which], "--memory-mb", 9)
@@ -25,6 +26,7 @@ def test_verify_works_at_the_smallest_cap_it_names_and_at_none_smaller(places, w
     assert peak_kb("verify", places[which], "--memory-mb", cap) * 1024 / 1e6 < cap
 
 
+@pytest.mark.slow
 def test_texts_of_categories_do_not_take_the_cap(tmp_path):
     frame = {f"c{i}": [f"text {i} {j % 3}" for j in range(9)] for i in range(3_000)}
     pandas = pytest.importorskip("pandas")

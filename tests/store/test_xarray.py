@@ -37,6 +37,7 @@ def test_zarr_reads_names_in_the_order_of_values(store):
     )
 
 
+@pytest.mark.slow
 def test_xarray_selects_values_and_codes_by_name(store):
     xarray = pytest.importorskip("xarray")
     table = xarray.open_zarr(store, consolidated=False, chunks=None)

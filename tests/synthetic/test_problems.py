@@ -42,6 +42,7 @@ def whole(request: pytest.FixtureRequest) -> tuple[Problem, np.ndarray]:
     return problem, rows(problem, 0, problem.n_rows)
 
 
+@pytest.mark.few(4)
 @given(data=st.data())
 def test_any_block_equals_the_table(whole: tuple[Problem, np.ndarray], data: st.DataObject) -> None:
     problem, table = whole

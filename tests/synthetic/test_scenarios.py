@@ -53,6 +53,7 @@ def test_irrelevant_features_together_are_independent_of_the_rest(name):
     assert all(4 * count == n_each[cell] for (cell, _), count in pairs.items())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", KINDS)
 def test_no_tree_gives_an_irrelevant_feature_any_importance(name):
     problem, values, labels = table(KINDS[name], 3, 8)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from blocks import block_of
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from problems import tree_problems
 
 from srs_ooc.trees.forest import add_shares, decode_trees
@@ -47,13 +48,14 @@ def assert_native_equals_reference(problem):
             assert grown.record == expected.record
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.slow
+@examples(150)
 @given(tree_problems())
 def test_native_equals_reference_on_every_instruction_set_and_layout(problem):
     assert_native_equals_reference(problem)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(tree_problems(most_rows=700, most_columns=6))
 def test_native_equals_reference_where_counters_are_flushed_and_codes_counted(problem):
     assert_native_equals_reference(problem)
@@ -70,7 +72,7 @@ def panel_of(problem, rng):
     return panel, missing
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(tree_problems())
 def test_saved_trees_say_what_the_reference_says(problem):
     grown = native_tree(problem, tiled=True)
@@ -100,10 +102,13 @@ def leaf_weights(problem, tree):
     """Training weight that reaches each leaf by the saved splits, in the order of leaves."""
     missing = np.iinfo(problem.codes.dtype).max
     column = {int(feature): i for i, feature in enumerate(problem.features)}
+    response = problem.training.response
+    is_weighted = response.n_channels == (2 if response.is_regression else 1)
+    weights = response.channels[0] if is_weighted else np.ones(problem.codes.shape[1], np.int64)
 
     def walk(node, rows):
         if not isinstance(node, Split):
-            return [len(rows)]
+            return [int(weights[rows].sum())]
         codes = problem.codes[column[node.feature], rows].tolist()
         left = np.array([node.sends_left(code, missing) for code in codes], dtype=bool)
         return walk(node.left, rows[left]) + walk(node.right, rows[~left])
@@ -115,15 +120,13 @@ def leaves_of(node):
     return leaves_of(node.left) + leaves_of(node.right) if isinstance(node, Split) else [node]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(tree_problems())
 def test_training_rows_go_the_way_they_went(problem):
     """Saved splits send every training row to the leaf it was counted in."""
     response = problem.training.response
     tree = decode_tree(native_tree(problem, tiled=False).record, regression=response.is_regression)
-    weighted = response.n_channels == (2 if response.is_regression else 1)
-    if not weighted:
-        assert leaf_weights(problem, tree) == [leaf.n_rows for leaf in leaves_of(tree)]
+    assert leaf_weights(problem, tree) == [leaf.n_rows for leaf in leaves_of(tree)]
 
 
 @pytest.mark.parametrize("splitter", ["random", "best"])

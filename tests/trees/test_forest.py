@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.trees.forest import LEAF, PROBE_SPLIT, add_shares, decode_trees
@@ -35,7 +36,7 @@ def preorder(node):
         yield from preorder(node.right)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(st.lists(trees, min_size=1, max_size=4), st.integers(0, 2**32))
 def test_native_equals_reference(forest, seed):
     records = [encode_tree(tree) for tree in forest]

@@ -22,6 +22,7 @@ def problem(n_rows=60, n_columns=70, seed=0):
     return values, codes, target
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", instruction_sets())
 @pytest.mark.parametrize(
     ("splitter", "bootstrap", "k", "tiled", "weighted"),
@@ -85,6 +86,7 @@ def test_trees_of_a_sample_count_by_what_they_decrease_of_all_rows():
     assert np.ldexp(grown.importance.sum(), -IMPORTANCE_BITS) == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("isa", instruction_sets())
 @pytest.mark.parametrize("splitter", ["best", "random"])
 @pytest.mark.parametrize("n_rows", [2, 31, 33, 65, 129, 257, 400])
@@ -108,6 +110,7 @@ def test_nodes_equal_the_twin_whatever_registers_and_tables_hold_their_rows(isa,
             np.testing.assert_array_equal(grown.importance, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", instruction_sets())
 @pytest.mark.parametrize("weight", [None, 1.0, 1000.0])  # with the last one sums are above a cell's
 def test_nodes_of_many_rows_equal_the_twin_however_rows_are_counted_by_code(isa, weight):

@@ -169,6 +169,7 @@ def test_splits_below_the_least_importance_are_not_made():
     assert grown.importance[grown.importance > 0].min() >= least
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("impurity", ["gini", "variance"])
 def test_sizes_at_the_limits_grow_alike_on_every_instruction_set(impurity):
     """uint16 above 65,536 rows, q = 1; a million rows; q far above n."""

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from blocks import block_of
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import tree_problems
 
@@ -14,7 +15,7 @@ from srs_ooc.trees.response import Response
 from srs_ooc.trees.training import TrainingRows
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(tree_problems(most_rows=40, most_columns=90), st.booleans(), st.integers(0, 2**32))
 def test_native_predictions_are_the_references(problem, tiled, seed):
     rng = np.random.default_rng(seed)

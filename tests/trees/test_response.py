@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.trees.response import Response, whole_weights
@@ -32,7 +33,7 @@ def test_targets_that_say_nothing_are_refused(values):
         Response.targets(np.array(values))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(st.floats(-1e300, 1e300), min_size=2, max_size=30).filter(lambda v: min(v) < max(v)),
     st.booleans(),

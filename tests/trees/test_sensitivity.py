@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.trees.forest import decode_trees
@@ -85,7 +86,7 @@ def expected(forest, codes, altered, row, *, regression=False):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.lists(class_trees, min_size=1, max_size=4),
     st.integers(0, 2**32),
@@ -113,7 +114,7 @@ def test_one_walk_finds_the_effects_of_all_features_of_classes(forest, seed, dty
     np.testing.assert_array_equal(tally, sums)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.lists(target_trees, min_size=1, max_size=4), st.integers(0, 2**32))
 def test_one_walk_finds_the_effects_of_all_features_of_targets(forest, seed):
     codes, altered = panels(seed, np.uint8)

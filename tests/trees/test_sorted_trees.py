@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.trees.block import Block
@@ -42,7 +43,7 @@ def make_response(rng, codes, n_classes):
     return Response.classes(rng.integers(0, n_classes, n_rows), n_classes)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     seed=st.integers(0, 2**32 - 1),
     nbytes=st.sampled_from([1, 2]),

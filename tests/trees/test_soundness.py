@@ -76,6 +76,7 @@ def test_every_place_of_a_threshold_is_equally_likely_with_missing_values():
     assert min(grouped.values()) > 400
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("missing", [255, 65_535])
 @pytest.mark.parametrize("codes", [[0, 1, 2], [0, 1, 2, 3, None], [7, 8, 9, 10, 11]])
 def test_every_binary_partition_of_few_categories_occurs(codes, missing):

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
@@ -46,7 +47,7 @@ def make_candidates(rng, n_columns, n_candidates, splits):
     return Candidates(np.concatenate(subsets).astype(np.int32), bounds, splits)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     seed=st.integers(0, 2**32 - 1),
     nbytes=st.sampled_from([1, 2]),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from blocks import block_of
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import key_of
@@ -52,7 +53,7 @@ def assert_same(a, b):
     assert (a.n_nodes, a.n_leaves, a.depth) == (b.n_nodes, b.n_leaves, b.depth)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(problems())
 def test_native_equals_reference_on_every_instruction_set_and_layout(problem):
     codes, labels, n_classes, features, limits, key = problem
@@ -111,7 +112,7 @@ def test_instruction_sets_agree_above_the_32_bit_counts(n_classes):
         assert_same(native_tree(codes, labels, n_classes, features, 9, limits, isa=isa), expected)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(problems(), st.randoms(use_true_random=False))
 def test_permuting_columns_permutes_importances_and_nothing_else(problem, random):
     codes, labels, n_classes, features, limits, key = problem
@@ -196,6 +197,7 @@ def test_importances_of_a_full_tree_add_up_to_the_impurity(impurity):
     assert grown.n_nodes == 2 * grown.n_leaves - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_features", [None, 7])
 def test_statistics_agree_with_scikit_learn_on_the_same_codes(max_features):
     """Mean importances and node counts of 400 trees, where thresholds mean the same to both.

@@ -83,6 +83,7 @@ def test_equally_spaced_values_agree_with_ranks_in_law():
     np.testing.assert_allclose(*means, atol=0.01)
 
 
+@pytest.mark.slow
 def test_statistics_agree_with_scikit_learn_on_skewed_values():
     """Importances of 400 trees where ranks and values differ much, and are far from each other."""
     tree = pytest.importorskip("sklearn.tree")

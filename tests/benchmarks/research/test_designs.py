@@ -83,6 +83,7 @@ def test_cells_and_their_largest_errors():
     assert largest_errors(some) == "Standard errors of a cell are at most 0.25 / 0.12."
 
 
+@pytest.mark.slow
 def test_no_minutes_stop_after_a_step_and_go_on(tmp_path):
     assert "the same command goes on" in run(tmp_path, "--minutes", "0").stderr
     assert run(tmp_path, "--report").stdout.strip() == ""

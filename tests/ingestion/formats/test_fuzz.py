@@ -4,7 +4,8 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import example, given, settings
+from examples import examples
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from srs_ooc.ingestion.parse import (
@@ -73,13 +74,13 @@ def parse(text: bytes, dialect: Dialect, cuts: list[int]) -> tuple:
 
 @given(BYTES, DIALECTS, st.lists(st.integers(0, 120), max_size=5))
 @example(b"1,2,r,u\r\n\r\n#\r3,4,s,v", Dialect(comment="#"), [9, 10, 12])
-@settings(max_examples=300, deadline=None)
+@examples(300)
 def test_cuts_change_nothing(text, dialect, cuts):
     assert parse(text, dialect, cuts) == parse(text, dialect, [])
 
 
 @given(BYTES, DIALECTS, st.integers(0, 120))
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_headers_of_any_bytes(text, dialect, cut):
     found = []
     for cuts in ([], [min(cut, len(text))]):

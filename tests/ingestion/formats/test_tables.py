@@ -79,6 +79,7 @@ OBJECTS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", OBJECTS)
 def test_objects(tmp_path, kind):
     table = OBJECTS[kind]()

@@ -14,7 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
@@ -151,6 +152,7 @@ def _zst(data: bytes) -> bytes:
 PACK = {"gz": gzip.compress, "xz": lzma.compress, "bz2": bz2.compress, "zst": _zst}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PACK)
 def test_compressed_tables_in_several_members(tmp_path, kind):
     if kind == "zst":
@@ -176,7 +178,7 @@ def test_compressed_tables_in_several_members(tmp_path, kind):
     st.lists(st.tuples(st.binary(max_size=300), st.integers(1, 4000)), min_size=1, max_size=3),
     st.integers(1, 5000),
 )
-@settings(max_examples=20, deadline=None)
+@examples(20)
 def test_decoding_gives_the_bytes_back_in_bounded_pieces(kind, parts, step):
     if kind == "zst":
         pytest.importorskip("zstandard")
@@ -236,7 +238,7 @@ def test_marks_that_cannot_be(options):
     st.lists(st.integers(0, 400), max_size=6),
     st.data(),
 )
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_any_dialect_cut_anywhere_reads_the_numbers(rows, mark, cuts, data):
     """Comments and blanks between rows, any separator, decimal commas, cut at any byte."""
     text = ""

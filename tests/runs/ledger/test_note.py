@@ -8,7 +8,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import change
 from stores import make_store, noise_table
@@ -66,7 +67,7 @@ def test_a_killed_run_stands_where_it_was_committed(killed, tmp_path):
     assert iteration_of(run, writable=True) == 20
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_no_damage_to_the_write_ahead_file_goes_unseen(killed, tmp_path_factory, data):
     run = shutil.copytree(killed, tmp_path_factory.mktemp("d") / "k.run")
@@ -191,6 +192,7 @@ def test_a_run_made_before_there_were_notes_is_opened_and_noted_from_then_on(kil
         iteration_of(tmp_path / "copy.run")
 
 
+@pytest.mark.slow
 def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
     values, labels = noise_table(60, N_FEATURES)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"
@@ -211,6 +213,7 @@ def test_the_command_line_tells_the_loss_and_goes_on_when_told_to(tmp_path):
     assert json_of("status", killed, "--json")["state"] == "finished"
 
 
+@pytest.mark.slow
 def test_a_loss_in_a_permutation_run_names_the_run_and_is_accepted_with_it(tmp_path):
     values, labels = noise_table(60, N_FEATURES)
     store, run = make_store(tmp_path / "t.zarr", values, labels), tmp_path / "a.run"

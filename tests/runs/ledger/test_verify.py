@@ -6,7 +6,8 @@ import sqlite3
 import numpy as np
 import pytest
 from command import error_of, srs_ooc
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from ledgers import change
 from stores import make_store, noise_table
@@ -61,7 +62,7 @@ def test_a_whole_run_is_found_whole_and_left_as_it_is(whole):
     assert sum(item.nbytes for item in found.values()) > (whole / FILE).stat().st_size
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_no_damage_to_trees_or_thresholds_goes_unseen(whole, tmp_path_factory, data):
     name = data.draw(st.sampled_from(["trees.bin", "splits.bin"]))
@@ -84,7 +85,7 @@ def test_trees_that_are_lost_whole_are_missed(whole, tmp_path):
         checked(run)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_no_damage_to_what_a_ledger_holds_goes_unseen(whole, tmp_path_factory, data):
     table = data.draw(st.sampled_from(["pages", "inputs", "meta", "arrays"]))
@@ -137,6 +138,7 @@ def copied_record(run, later, table, name):
     database.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "name"), [("arrays", "more"), ("meta", "iterations")])
 def test_a_record_of_an_earlier_commit_is_found_at_once(whole, tmp_path, table, name):
     runs = [shutil.copytree(whole, tmp_path / f"{i}.run") for i in range(2)]

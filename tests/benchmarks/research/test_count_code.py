@@ -1,0 +1,159 @@
+"""Each count is of what its definition says, on a checkout small enough to count by hand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import count_code
+import pytest
+from count_code import checkout_rows, code_lines, has_refusal, modules_of, package_rows
+
+pytestmark = pytest.mark.research
+
+MODULE = '''"""A module."""
+
+# A comment is no code.
+import os
+from typing import Any, NamedTuple
+
+CAP_NBYTES: int = 3  # type: ignore
+Pair = tuple[int, int]
+made = namedtuple("made", "a b")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Kept."""
+
+    total_nbytes: int
+    rest: Any
+
+    def bare(
+        self,
+    ) -> int:
+        return (1 +
+                2)  # fmt: skip
+
+
+class _Private(NamedTuple):
+    def also_bare(self): ...
+'''
+TESTS = "def test_a():\n    with raises(E):\n        f()\ndef test_b():\n    f()\n"
+LONG = '"""Long."""\n\n\ndef f():\n' + "    pass\n" * 60
+
+
+@pytest.fixture
+def root(tmp_path):
+    files = {
+        "srs_ooc/__init__.py": "",
+        "srs_ooc/a/__init__.py": "",
+        "srs_ooc/a/one.py": MODULE,
+        "srs_ooc/a/two.py": LONG,
+        "srs_ooc/b/two.py": "def resident_nbytes(): return 1\n",
+        "srs_ooc/native/k.cpp": "int a;\nint b;\n",
+        "srs_ooc/native/deep/k.hpp": "#pragma once\n",
+        "srs_ooc/native/_native.pyi": "a: int\n",
+        "tests/test_a.py": TESTS,
+        "docs/a.md": "one two\nthree\n",
+        "docs/research/b.md": "four",
+        "benchmarks/a.py": "",
+        "benchmarks/parts/b.txt": "",
+        "benchmarks/results/c.json": "",
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_a_package_is_counted_as_defined(root):
+    found = {row.name: row.value for row in package_rows(root / "srs_ooc")}
+    assert found == {
+        "modules": 5,
+        "code lines": 16 + 61 + 1,
+        "code lines, median module": 16,
+        "code lines, largest module": 61,
+        "modules under 80 code lines": 3,
+        "module names used more than once": 1,
+        "classes": 2,
+        "stand-ins for classes": 2,
+        "dataclasses": 1,
+        "modules that do memory arithmetic": 2,
+        "AST statements": (1 + 2 + 3 + 1 + 3 + 2 + 1 + 1 + 1) + 62 + 2,
+        "fmt: skip|off": 1,
+        "Any": 1,
+        "type: ignore": 1,
+        "functions over 60 lines": 1,
+        "public things": 5 + 2 + 1 + 1,
+        "public things without docstring": 2 + 1 + 1 + 1 + 1,
+    }
+
+
+def test_a_checkout_is_counted_as_defined(root):
+    found = {row.name: row.value for row in checkout_rows(root)}
+    assert found == {
+        "C++ files": 2,
+        "C++ raw lines": 3,
+        "C++ raw lines with stub": 4,
+        "test files": 1,
+        "test raw lines": 5,
+        "tests of refused input": 1,
+        "words of docs": 3,
+        "words of docs with research": 4,
+        "benchmark files": 2,
+    }
+
+
+def test_lines_of_code_hold_more_than_docstrings_comments_and_blanks():
+    text = '"""Say."""\n\n# Why.\nx = """a\nb"""  # here\n"""Of x."""\nf(\n    1,\n)\n'
+    assert code_lines(text) == 5
+
+
+def test_every_row_says_how_it_is_counted(root):
+    rows = [*package_rows(root / "srs_ooc"), *checkout_rows(root)]
+    assert [row.name for row in rows if not row.definition] == ["code lines, largest module"]
+
+
+def test_a_header_that_needs_another_does_not_parse_alone(tmp_path):
+    (tmp_path / "base.hpp").write_text("#pragma once\nstruct Base {};\n")
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "good.hpp").write_text('#pragma once\n#include "base.hpp"\nBase good();\n')
+    (tmp_path / "bad.hpp").write_text("#pragma once\nBase bad();\n")
+    row = count_code.headers_alone(tmp_path)
+    assert row.value == 1
+    assert row.definition.startswith("of 3,")
+
+
+@pytest.mark.slow
+def test_classes_on_the_way_of_a_command_are_those_that_work(tmp_path):
+    store = str(count_code.small_store(tmp_path))
+    run = count_code.known_classes(tmp_path, "run", store, "--iterations", "200")
+    inspect = count_code.known_classes(tmp_path, "inspect", store)
+    words = {name.rpartition(":")[2] for name in run}
+    assert {"Engine", "Ledger", "RunSpec", "Task", "Tally"} <= words
+    assert not {"Engine", "Ledger"} & {name.rpartition(":")[2] for name in inspect}
+    assert {name.partition(".")[0] for name in run} == {"srs_ooc"}
+    (loaded, lines) = count_code.loaded_rows(
+        tmp_path, "inspect", count_code.COMMAND, "inspect", store
+    )
+    assert 10 < loaded.value < lines.value
+
+
+def test_a_command_that_fails_ends_the_count(tmp_path):
+    with pytest.raises(SystemExit, match="expected"):
+        count_code.told(tmp_path, count_code.COMMAND, "inspect", str(tmp_path / "none.zarr"))
+
+
+def test_the_program_prints_a_row_a_line(root):
+    script = Path(count_code.__file__)
+    command = [sys.executable, str(script), "--root", str(root), "--static"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[0].split()[:2] == ["5", "modules:"]
+    assert len(lines) == len(package_rows(root / "srs_ooc")) + len(checkout_rows(root))
+
+
+def test_a_refusal_is_a_test_that_raises(root):
+    (module,) = modules_of(root / "tests")
+    assert [has_refusal(node) for node in module.tree.body] == [True, False]
