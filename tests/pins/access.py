@@ -4,6 +4,7 @@ Everything goes through the command line where it can. What a run holds is read 
 """
 
 import json
+from unittest import mock
 
 import numpy as np
 from click.testing import CliRunner
@@ -13,7 +14,8 @@ from srs_ooc import ingest
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.runs import screening
+from srs_ooc.learners.trial import Trial
+from srs_ooc.runs import memory, screening
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
 from srs_ooc.runs.memory import plan_memory
@@ -45,6 +47,11 @@ def command(*arguments):
 def close_as_before(monkeypatch):
     """Have new runs close as runs with permutations did before version 3 of the stages."""
     monkeypatch.setattr(screening, "MIXED", RISING)
+
+
+def without_trials():
+    """Try no model in a process of its own before a run: what it takes changes no result."""
+    return mock.patch.object(memory, "tried", return_value=Trial(0, 0, 0.001, 0.001))
 
 
 def json_of(*arguments):
