@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from command_cases import SCRIPTS, pin_of_script
 from method_cases import CASES as METHODS
 from method_cases import pin_of_method
 from old_files import RUNS, pin_of_old_file
@@ -22,6 +23,7 @@ IN_FILE = {
 }
 IN_FOLDER = {
     "methods": (list(METHODS), pin_of_method),
+    "commands": (list(SCRIPTS), pin_of_script),
 }
 SECTIONS = IN_FILE | IN_FOLDER
 """Section: names of its pins, and what finds the value of one: ``find(name, empty folder)``."""
