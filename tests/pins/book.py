@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 from command_cases import SCRIPTS, pin_of_script
+from fixture_cases import NAMES as FIXTURES
+from fixture_cases import pin_of_fixture
 from method_cases import CASES as METHODS
 from method_cases import pin_of_method
 from old_files import RUNS, pin_of_old_file
@@ -24,6 +26,7 @@ IN_FILE = {
 IN_FOLDER = {
     "methods": (list(METHODS), pin_of_method),
     "commands": (list(SCRIPTS), pin_of_script),
+    "fixtures": (FIXTURES, pin_of_fixture),
 }
 SECTIONS = IN_FILE | IN_FOLDER
 """Section: names of its pins, and what finds the value of one: ``find(name, empty folder)``."""
