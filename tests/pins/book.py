@@ -6,12 +6,16 @@ from pathlib import Path
 from command_cases import SCRIPTS, pin_of_script
 from fixture_cases import NAMES as FIXTURES
 from fixture_cases import pin_of_fixture
+from message_cases import NAMES as MESSAGES
+from message_cases import pin_of_messages
 from method_cases import CASES as METHODS
 from method_cases import pin_of_method
 from old_files import RUNS, pin_of_old_file
 from plan_cases import NEEDS, PLANS, pin_of_needs, pin_of_plan
 from run_cases import CASES, pin_of_run
 from store_cases import MAKERS, pin_of_store
+from surface_cases import NAMES as SURFACE
+from surface_cases import pin_of_surface
 
 FILE = Path(__file__).with_name("pins.json")
 FOLDER = Path(__file__).with_name("pinned")
@@ -27,6 +31,8 @@ IN_FOLDER = {
     "methods": (list(METHODS), pin_of_method),
     "commands": (list(SCRIPTS), pin_of_script),
     "fixtures": (FIXTURES, pin_of_fixture),
+    "messages": (list(MESSAGES), pin_of_messages),
+    "surface": (list(SURFACE), pin_of_surface),
 }
 SECTIONS = IN_FILE | IN_FOLDER
 """Section: names of its pins, and what finds the value of one: ``find(name, empty folder)``."""
