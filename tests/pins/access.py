@@ -4,16 +4,38 @@ Everything goes through the command line where it can. What a run holds is read 
 """
 
 import json
+from unittest import mock
 
+import click
 import numpy as np
 from click.testing import CliRunner
 from digests import digest_of_array, digest_of_json, rounded, sha256
 
+import srs_ooc
+import srs_ooc.estimators
+import srs_ooc.testing
 from srs_ooc import ingest
 from srs_ooc.base.budget import PROCESS_NBYTES
+from srs_ooc.base.errors import (
+    BudgetError,
+    InputError,
+    RunError,
+    SrsOocError,
+    StoreError,
+    UsageError,
+)
+from srs_ooc.base.params import Choice, Params, Share, Text, Whole, option
+from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
+from srs_ooc.base.seeds import derive, derive_array
+from srs_ooc.base.state import State, Stateful
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.runs import screening
+from srs_ooc.ingestion.formats.outside import GROUP as FORMATS_GROUP
+from srs_ooc.learners.trial import Trial
+from srs_ooc.networks.request import Network
+from srs_ooc.results.comparison import Comparison
+from srs_ooc.results.sensitivity import Sensitivity
+from srs_ooc.runs import memory, screening
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
 from srs_ooc.runs.memory import plan_memory
@@ -21,8 +43,11 @@ from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, TrainingShape, settle
+from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.elimination import RISING
 from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.method import GROUP as SAMPLERS_GROUP
+from srs_ooc.samplers.method import Fits, Ground, Method
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.small_arrays import read_array
@@ -45,6 +70,11 @@ def command(*arguments):
 def close_as_before(monkeypatch):
     """Have new runs close as runs with permutations did before version 3 of the stages."""
     monkeypatch.setattr(screening, "MIXED", RISING)
+
+
+def without_trials():
+    """Try no model in a process of its own before a run: what it takes changes no result."""
+    return mock.patch.object(memory, "tried", return_value=Trial(0, 0, 0.001, 0.001))
 
 
 def json_of(*arguments):
@@ -176,3 +206,29 @@ def needs_of(shape, options, cap_nbytes, *, saves):
         found[f"{what} q"] = spec.subspace_size
         found[f"smallest cap at {what} q"] = room - budget.free_nbytes
     return found
+
+
+def commands():
+    """Every command and subcommand by its words, the program first."""
+    found = {"srs-ooc": cli}
+    for name in cli.list_commands(None):
+        found[name] = command = cli.get_command(None, name)
+        if isinstance(command, click.Group):
+            for sub in command.list_commands(None):
+                found[f"{name} {sub}"] = command.get_command(None, sub)
+    return found
+
+
+PUBLIC_MODULES = {
+    module.__name__: module for module in (srs_ooc, srs_ooc.testing, srs_ooc.estimators)
+}
+EXTENDED = {
+    kind.__name__: kind
+    for kind in (
+        Method, Ground, Fits, Params, Choice, Share, Text, Whole, option, Subspace, Outcome,
+        Iteration, Step, State, Stateful, Sampler, derive, derive_array, Comparison, Sensitivity,
+        Network, SrsOocError, UsageError, StoreError, RunError, InputError, BudgetError,
+    )
+}  # fmt: skip
+"""What docs/extending.md and the reference name beyond the public modules."""
+GROUPS = {"formats": FORMATS_GROUP, "samplers": SAMPLERS_GROUP}

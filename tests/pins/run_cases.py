@@ -104,6 +104,11 @@ def results_of(run, store):
 
 def pin_of_run(name, folder, threads=1, more=()):
     make, options = CASES[name]
+    return run_of(make, options, folder, threads, more)
+
+
+def run_of(make, options, folder, threads=1, more=()):
+    """All that is pinned of a run that is made in ``folder``."""
     store, run = make(folder), folder / "run"
     options = [
         part for option in options for part in (option(folder) if callable(option) else (option,))

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1] / "helpers"))
+
 import book
 import pytest
 from digests import differences
@@ -42,7 +44,7 @@ def main():
     unknown = set(given.sections) - set(book.SECTIONS)
     if unknown:
         parser.error(f"expected {', '.join(book.SECTIONS)}, found {', '.join(sorted(unknown))}")
-    pins = book.read() if book.FILE.exists() else {}
+    pins = book.read()
     found = found_in(given.sections or book.SECTIONS, pins)
     held = {section: pins.get(section, {}) for section in found}
     lines = [
@@ -51,8 +53,7 @@ def main():
     ]
     print("\n".join(lines) or "as pinned")
     if given.write:
-        merged = pins | found
-        book.write({section: merged[section] for section in book.SECTIONS if section in merged})
+        book.write(pins | found)
     return 1 if lines and not given.write else 0
 
 
