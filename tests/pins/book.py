@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from cap_cases import NAMES as CAPS
+from cap_cases import pin_of_caps
 from command_cases import SCRIPTS, pin_of_script
 from fixture_cases import NAMES as FIXTURES
 from fixture_cases import pin_of_fixture
@@ -30,6 +32,7 @@ IN_FILE = {
 IN_FOLDER = {
     "methods": (list(METHODS), pin_of_method),
     "commands": (list(SCRIPTS), pin_of_script),
+    "caps": (list(CAPS), pin_of_caps),
     "fixtures": (FIXTURES, pin_of_fixture),
     "messages": (list(MESSAGES), pin_of_messages),
     "surface": (list(SURFACE), pin_of_surface),

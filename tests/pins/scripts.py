@@ -35,9 +35,14 @@ def _forks():
     return Forks(clean | {"COLUMNS": "80", "PYTHONWARNINGS": "error"}, _HANGS)
 
 
+def raw(folder, line):
+    """Run a command line in ``folder``; return its exit status and what it wrote."""
+    return _forks().run(shlex.split(line), folder)
+
+
 def said(folder, line):
     """Run a command line in ``folder``; return its exit status and what it wrote, masked."""
-    status, out, err = _forks().run(shlex.split(line), folder)
+    status, out, err = raw(folder, line)
     found = {"status": status}
     for name, text in (("stdout", out), ("stderr", err)):
         if text := _PROGRESS.sub("", text):
