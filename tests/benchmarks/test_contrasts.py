@@ -2,8 +2,10 @@
 
 import contrasts
 import numpy as np
+import pytest
 
 
+@pytest.mark.slow
 def test_each_contrast_sees_its_own_design_and_all_are_joined(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["contrasts.py", "--designs", "missing", "--seeds", "3", "4"])
     contrasts.main()

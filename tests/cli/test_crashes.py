@@ -154,6 +154,7 @@ def test_short_reads_are_read_on_and_a_scratch_file_that_ends_is_an_error(tmp_pa
             gathered.read_bytes(raw.fileno(), 50, 80)
 
 
+@pytest.mark.slow
 def test_long_labels_are_texts_however_many_bytes_they_take(tmp_path):
     """Of labels that do not fit, what is said is of labels, not of numbers."""
     lines = "".join(f"{i},label{i % 9000}{'x' * 900}\n" for i in range(18_000))

@@ -246,6 +246,7 @@ def command(source: Path, store: Path) -> list[str]:
     return [sys.executable, "-m", "srs_ooc", "ingest", str(source), str(store)]
 
 
+@pytest.mark.slow
 def test_a_limit_met_by_the_spool_itself_leaves_nothing(tmp_path):
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))

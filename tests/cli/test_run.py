@@ -41,6 +41,7 @@ def test_the_only_store_of_the_folder_is_taken(folder, tmp_path):
     assert (tmp_path / "t.run").is_dir()
 
 
+@pytest.mark.slow
 def test_status_says_where_the_run_stands(folder):
     status = json_of("status", "t.run", "--json", cwd=folder)
     assert status["state"] == "finished"
@@ -130,6 +131,7 @@ def test_positive_defines_no_share_of_wins(folder, tmp_path):
     assert any(record["entered"] for record in records)
 
 
+@pytest.mark.slow
 def test_export_writes_the_selected_columns_with_their_values(folder, tmp_path):
     out = tmp_path / "selected.csv"
     srs_ooc("export", "t.zarr", "t.run", out, cwd=folder)
@@ -306,6 +308,7 @@ def test_a_run_of_another_identity_is_refused_by_name(folder):
     srs_ooc("run", "t.zarr", *again, cwd=folder)
 
 
+@pytest.mark.slow
 def test_a_run_on_another_store_is_refused(folder, tmp_path):
     values, labels = noise_table(80, 120, seed=1)
     other = make_store(tmp_path / "other.zarr", values, labels)
@@ -392,6 +395,7 @@ def test_a_damaged_small_array_is_refused_where_it_is_read(folder, tmp_path, arr
     assert "CRC-32" in message
 
 
+@pytest.mark.slow
 def test_no_leaf_can_hold_more_than_all_rows(folder, tmp_path):
     run = tmp_path / "x.run"
     options = ("--judge", "positive", "--min-samples-leaf", 2**31 - 1, *QUICK)
@@ -412,6 +416,7 @@ def test_a_path_that_cannot_be_made_is_an_error(folder):
     assert "could not be created" in message
 
 
+@pytest.mark.slow
 def test_one_class_among_the_training_rows_is_refused(folder, tmp_path):
     rows = tmp_path / "rows.txt"
     with (folder / "table.csv").open(newline="") as file:

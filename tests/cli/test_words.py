@@ -48,6 +48,7 @@ def test_paths_with_spaces_are_quoted_in_suggested_commands(store):
     assert f"srs-ooc features '{run}'" in said
 
 
+@pytest.mark.slow
 def test_a_run_without_its_verdict_says_so(store, tmp_path):
     from srs_ooc.runs.request import Request
     from srs_ooc.runs.session import open_or_create, work_on

@@ -150,6 +150,7 @@ def _copied(ledger, site, tmp_path):
     return other, site
 
 
+@pytest.mark.slow
 def test_what_decides_the_classes_is_found_by_a_handful(table):
     ledger, site = table
     found = compact(ledger, site, 3, 1)

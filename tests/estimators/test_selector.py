@@ -86,6 +86,7 @@ def test_a_fit_is_the_run_of_the_command_line_to_the_bit(tmp_path, n_rows, optio
             )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_kind_of_table_gives_the_same_fit(tmp_path):
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
     arrow = pytest.importorskip("pyarrow")
@@ -220,6 +221,7 @@ def test_weights_and_groups_are_those_of_a_store(tmp_path):
     assert not np.array_equal(plain.q_values_, fitted.q_values_, equal_nan=True)
 
 
+@pytest.mark.slow
 @NOTHING
 def test_weights_and_groups_are_routed_through_a_pipeline():
     values, labels = table()
@@ -297,6 +299,7 @@ def test_a_clone_has_the_parameters_and_nothing_learnt():
     assert not hasattr(cloned, "support_")
 
 
+@pytest.mark.slow
 def test_threads_do_not_change_the_result():
     values, labels = table()
     same(SRSSelector(**FAST, n_jobs=2).fit(values, labels), SRSSelector(**FAST).fit(values, labels))
@@ -372,6 +375,7 @@ def test_every_option_of_a_run_is_a_parameter():
     assert defaults == {None, False, "auto"}
 
 
+@pytest.mark.slow
 def test_a_target_of_numbers_or_texts_is_found_out_as_by_ingest(tmp_path):
     values, labels = table()
     by_text = SRSSelector(**FAST).fit(values, np.where(labels, "b", "a"))

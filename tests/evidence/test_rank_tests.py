@@ -264,6 +264,7 @@ def test_what_is_constant_or_missing_shows_nothing():
     assert p_values(same, told).tolist() == [1.0] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_each", [20, 20_000])
 def test_of_many_rows_it_is_the_normal_test(n_each):
     """The saddlepoint is found in large tables too, not merely bounded."""

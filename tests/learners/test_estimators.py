@@ -43,6 +43,7 @@ def test_it_keeps_to_the_contract_of_learners(name, n_classes, importance):
     check_learner(learner, N_ROWS, n_columns=5)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "criterion", "n_classes"),
     [

@@ -50,6 +50,7 @@ def rows_of(file):
         return [(r["regulator"], r["target"], float(r["weight"])) for r in csv.DictReader(stream)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", SMALL)
 def test_a_known_network_is_recovered(folder, tmp_path, method):
     out = tmp_path / "edges.csv"
@@ -139,6 +140,7 @@ def test_what_all_targets_keep_is_said_before_the_work(folder, tmp_path):
     assert "for what all targets keep" in notes[0]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", SMALL)
 def test_rows_without_the_target_are_left_out(tmp_path, method):
     values, known = expression()

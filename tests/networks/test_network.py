@@ -46,6 +46,7 @@ def rows_of(file):
         return [(r["regulator"], r["target"], float(r["weight"])) for r in csv.DictReader(stream)]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("ensemble", ["forest", "extra-trees"])
 @pytest.mark.parametrize("k", ["sqrt", "all"])
 def test_a_known_network_is_recovered(folder, tmp_path, ensemble, k):
@@ -193,6 +194,7 @@ def test_a_format_that_is_not_written_is_refused(folder, tmp_path):
         network(folder, tmp_path / "edges.xlsx")
 
 
+@pytest.mark.slow
 def test_the_command_reports_and_holds_its_cap(folder, tmp_path):
     out = tmp_path / "edges.csv"
     asked = ("network", folder / "t.zarr", "--out", out, "--trees", 5, "--json")

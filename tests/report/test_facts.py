@@ -164,6 +164,7 @@ def test_small_classes_are_named(tmp_path):
     assert "rare (3)" in titles["1 class of 5 rows or fewer"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "probe"])
 def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -95,6 +95,7 @@ def test_names_of_features_are_data(kind, targets):
     assert data["legend"]["classes"] == ([] if kind == "numbers" else sorted(targets))
 
 
+@pytest.mark.slow
 def test_figures_keep_names_as_they_are_and_take_the_colours_of_the_page():
     with source_of("nothing") as source:
         facts = facts_of(source)
@@ -161,6 +162,7 @@ def test_a_report_in_place_of_another_is_asked_for(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a.html"]
 
 
+@pytest.mark.slow
 def test_each_listed_feature_takes_few_bytes():
     for kind in ("classes", "many", "numbers"):
         with source_of(kind) as source:
@@ -172,6 +174,7 @@ def test_each_listed_feature_takes_few_bytes():
         assert facts.features
 
 
+@pytest.mark.slow
 def test_the_cut_speaks_of_decoys_only_where_there_are_some():
     assert "beside those of decoys" in page_of("classes")
     assert (

@@ -108,6 +108,7 @@ export.export_columns(Store.open(Path(sys.argv[1])), np.array([0, 1]), Path(sys.
 """
 
 
+@pytest.mark.slow
 def test_what_a_killed_export_left_is_cleared_by_the_next(tmp_path):
     store, values = make_store(tmp_path)
     out = tmp_path / "out.csv"

@@ -210,6 +210,7 @@ def test_a_plan_of_small_subspaces_counts_their_models(checkerboard):
     assert "up to 810 models are fitted" in plan.subject.notes[-1]
 
 
+@pytest.mark.slow
 def test_a_regression_with_missing_values_ranks_what_it_is_made_of(table, tmp_path):
     values = table.copy()
     values[2, ::9] = np.nan
@@ -380,6 +381,7 @@ def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
     assert tried.cache_info().currsize == 0
 
 
+@pytest.mark.slow
 def test_a_plan_counts_the_model_and_advises_nothing_of_trees(checkerboard):
     request = Request(Options(method="rs", subspace_size="4", model="knn"), memory_mb=4000)
     plan = make_plan(subject_of_store(Store.open(checkerboard), request), request.options)

@@ -119,6 +119,7 @@ def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
     assert len(reading.selected()) == reading.n_selected == len(selected)
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
     store = made[0]
     (tmp_path / "out").write_text("f0\nf7\n")

@@ -162,6 +162,7 @@ def test_rows_held_out_by_name_are_part_of_the_identity(named_rows, tmp_path):
     assert srs_ooc("resume", run).stdout == first
 
 
+@pytest.mark.slow
 def test_from_python_rows_held_out_are_named_by_file_or_by_list(named_rows, tmp_path):
     ids = [f"r{i}" for i in range(20)]
     (tmp_path / "rows").write_text("\n".join(ids) + "\n")

@@ -97,6 +97,7 @@ def test_other_criteria_find_the_relevant_features_too(store, tmp_path, given):
     assert records[0]["name"] in {"f0", "f1"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -109,6 +110,7 @@ def test_what_does_not_fit_is_refused_by_name(store, tmp_path, given, says):
     assert not (tmp_path / "a.run").exists()
 
 
+@pytest.mark.slow
 def test_plan_and_run_say_where_a_round_sees_too_few_features(store, tmp_path):
     few = "--method", "rase", "--models", 2, "--candidates", 2, "--rounds", 1, "--max-size", 3
     planned = srs_ooc("plan", store, *few)

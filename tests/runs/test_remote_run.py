@@ -93,6 +93,7 @@ def test_a_run_goes_on_after_the_server_was_away_to_the_same_bits(store, tmp_pat
     assert results(run, store) == results(whole, store)
 
 
+@pytest.mark.slow
 def test_a_run_goes_from_a_url_to_a_disk_and_back(store, tmp_path, monkeypatch):
     monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     whole = package.run(store, out=tmp_path / "whole", iterations=90, **QUICK)

@@ -145,6 +145,7 @@ def test_a_screen_ends_once_its_ranking_is_at_rest_wherever_it_was_stopped(table
     assert read(stopped, 2 * N_FEATURES)[0] == done + 100
 
 
+@pytest.mark.slow
 def test_only_runs_with_a_verdict_end_by_themselves(table, tmp_path):
     asked = ("--judge", "probe", "--until-stable", "--out", tmp_path / "no.run")
     assert "--iterations" in error_of("run", table[0], *asked)
@@ -231,6 +232,7 @@ def test_why_says_why(concluded):
     assert "expected the name of a feature" in error_of("features", run, "--why", "nobody")
 
 
+@pytest.mark.slow
 def test_a_run_without_a_verdict_is_provisional(table, tmp_path):
     run = tmp_path / "p.run"
     request = Request(options(), iterations=200, memory_mb=4000)

@@ -136,6 +136,7 @@ def test_relevant_features_come_to_lead(regression):
     assert sampler.best[list(RELEVANT)].min() > 0.2
 
 
+@pytest.mark.slow
 @examples(15)
 @given(
     st.sampled_from([0.001, 0.05, 0.9]),

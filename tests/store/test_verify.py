@@ -128,6 +128,7 @@ def test_chunks_that_traded_places_are_found(tmp_path, monkeypatch, keep_values)
     Store.open(store).verify()
 
 
+@pytest.mark.slow
 def test_the_metadata_of_an_array_and_arrays_of_others_are_found(store):
     file = store / "values" / "zarr.json"
     kept = file.read_text()

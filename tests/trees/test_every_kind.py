@@ -120,6 +120,7 @@ def leaves_of(node):
     return leaves_of(node.left) + leaves_of(node.right) if isinstance(node, Split) else [node]
 
 
+@pytest.mark.slow
 @examples(60)
 @given(tree_problems())
 def test_training_rows_go_the_way_they_went(problem):

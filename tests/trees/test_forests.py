@@ -50,6 +50,7 @@ def test_the_native_forest_equals_its_twin(isa, splitter, bootstrap, k, tiled, w
     np.testing.assert_array_equal(sum(part.importance for part in parts), expected)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("splitter", "k"), [("best", 8), ("best", ALL), ("random", 8)])
 def test_importances_agree_with_scikit_learns_forests(splitter, k):
     from sklearn.ensemble import ExtraTreesRegressor, RandomForestRegressor

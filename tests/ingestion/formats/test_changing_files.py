@@ -47,6 +47,7 @@ def replace(path):
     path.with_name("copy").rename(path)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("change", [shrink, rewrite, grow, replace, lambda path: path.unlink()])
 @pytest.mark.parametrize("name", WRITE)
 def test_a_file_that_changes_makes_no_store(tmp_path, monkeypatch, name, change):

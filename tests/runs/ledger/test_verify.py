@@ -152,6 +152,7 @@ def test_a_record_of_an_earlier_commit_is_found_at_once(whole, tmp_path, table, 
         assert "expected all records of one commit" in error_of(command, runs[1])
 
 
+@pytest.mark.slow
 def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(whole, tmp_path):
     """The rows to train on: without them the run would go on with all rows."""
     run = shutil.copytree(whole, tmp_path / "d.run")
@@ -213,6 +214,7 @@ def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, m
     assert checked(run) == checked(whole)
 
 
+@pytest.mark.slow
 def test_permutation_runs_under_way_are_checked_too(store, tmp_path):
     values, labels = noise_table(60, 120)
     small, run = make_store(tmp_path / "s.zarr", values, labels), tmp_path / "r.run"
