@@ -9,9 +9,8 @@ import pytest
 from command import environment, error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
-from srs_ooc.base.records import Subspace
+from srs_ooc.base.records import State, Subspace
 from srs_ooc.base.seeds import key_of
-from srs_ooc.base.state import State
 from srs_ooc.column_scores.norm import SquaredNorm
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.trees import TreeLearner
@@ -130,7 +129,7 @@ def endless(sampler):
         (not_ascending, "ascending"),
         (too_many, "capacity"),
         (forgetful, "restore"),
-        (no_state, "expected a srs_ooc.base.state.State, found dict"),
+        (no_state, "expected a srs_ooc.base.records.State, found dict"),
         (never_new, "restore: expected the sampler as new where nothing was committed"),
         (same_version, "version"),
         (endless, "step"),

@@ -21,7 +21,7 @@ import numpy as np
 from theory_parts import examples
 from theory_parts.real_trees import real_tree_time
 
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.paper_theory.settings import Setting
 from srs_ooc.paper_theory.times import expected_time

@@ -7,9 +7,14 @@ from typing import Any
 
 from srs_ooc.api.runs import StoreOrPath, store_of
 from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.given import megabytes_given, path_given, place_given, whole_given
-from srs_ooc.base.sizes import MB
-from srs_ooc.base.spelling import python_spelling
+from srs_ooc.base.options import (
+    megabytes_given,
+    path_given,
+    place_given,
+    python_spelling,
+    whole_given,
+)
+from srs_ooc.base.text import MB
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS
 from srs_ooc.compaction.compact import compact as compacted
 from srs_ooc.compaction.fold_runs import Site

@@ -8,7 +8,7 @@ from typing import Any
 from srs_ooc.api.runs import StoreOrPath, store_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.spelling import python_spelling
+from srs_ooc.base.options import python_spelling
 from srs_ooc.networks.network import work_on_network
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.plan import PLANNED_OUT, make_network_plan, network_plan_values

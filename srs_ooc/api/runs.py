@@ -12,12 +12,11 @@ from typing import Any
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import flag_given, path_given, place_given
-from srs_ooc.base.places import Url
-from srs_ooc.base.spelling import python_spelling
+from srs_ooc.base.frames import frame_of_columns
+from srs_ooc.base.options import flag_given, path_given, place_given, python_spelling
+from srs_ooc.base.urls import Url
 from srs_ooc.planning.expect import planned_run
 from srs_ooc.report.result import Result
-from srs_ooc.results.frames import frame_of_columns
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.values import values_of
 from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB

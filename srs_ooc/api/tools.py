@@ -10,12 +10,11 @@ from typing import Any
 from srs_ooc.api.runs import StoreOrPath, store_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Whole
-from srs_ooc.base.sizes import MB
-from srs_ooc.base.spelling import python_spelling
+from srs_ooc.base.frames import check_kind, frame_of
+from srs_ooc.base.options import Whole, python_spelling
+from srs_ooc.base.text import MB
 from srs_ooc.paper_theory.settings import SCENARIOS, Setting
 from srs_ooc.paper_theory.summary import Extras, compare
-from srs_ooc.results.frames import check_kind, frame_of
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.scores_table import ScoreRecord, ScoreRequest, score_table
 from srs_ooc.runs.given import NamesOrFile, names_file

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div
 
 PROCESS_NBYTES = 56 * MB
 """Published allowance for the interpreter, the libraries of a run, and Python objects."""

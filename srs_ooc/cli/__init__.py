@@ -13,7 +13,7 @@ import click
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import SrsOocError
-from srs_ooc.base.terminal import visible
+from srs_ooc.base.text import visible
 from srs_ooc.cli.examples import epilog
 
 COMMANDS = {

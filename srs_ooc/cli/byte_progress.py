@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from srs_ooc.base.sizes import describe_nbytes
+from srs_ooc.base.text import describe_nbytes
 from srs_ooc.cli.shows import NOTHING, is_live, log, seconds_between
 
 _Progress = Any  # a callable of (stage, bytes done, bytes in all)

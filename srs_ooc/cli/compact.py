@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import counted
+from srs_ooc.base.text import counted
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.output import echo_json, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress, watched

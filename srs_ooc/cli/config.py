@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
 
 MOST_CONFIG_NBYTES = MB
 _SHOWN = 20

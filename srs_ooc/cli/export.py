@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place, place_of
-from srs_ooc.base.sizes import MB, counted
+from srs_ooc.base.text import MB, counted
+from srs_ooc.base.urls import Place, place_of
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
 from srs_ooc.results.export import export_columns, export_nbytes
 from srs_ooc.results.export_formats import check_name

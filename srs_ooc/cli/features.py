@@ -7,8 +7,8 @@ import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB, counted
+from srs_ooc.base.text import MB, counted
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
     MEMORY_OPTION,
     SAFE_OPTION,

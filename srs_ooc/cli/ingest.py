@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.byte_progress import byte_progress
 from srs_ooc.cli.ingest_report import report_forecast, report_store
 from srs_ooc.cli.ingest_sources import IngestCommand, Sources, with_workers

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import say
 from srs_ooc.ingestion.forecast import Forecast
 from srs_ooc.ingestion.remarks import remarks_of

@@ -6,8 +6,8 @@ from typing import Any
 import click
 import numpy as np
 
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import MEMORY_OPTION, say
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.verification import check_cap, verified_store

@@ -9,8 +9,8 @@ import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import counted
+from srs_ooc.base.text import counted
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.config import read_config
 from srs_ooc.cli.network_plan import network_plan_lines

@@ -1,7 +1,6 @@
 """``srs-ooc network --plan``: what a network would need and take, for a reader."""
 
-from srs_ooc.base.durations import describe_seconds
-from srs_ooc.base.sizes import MB, counted, describe_nbytes
+from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.networks.files import PARQUET
 from srs_ooc.networks.plan import NetworkPlan
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.params import Choice, Flag, Kind, Option, Whole
+from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
 from srs_ooc.cli.output import say
 from srs_ooc.runs.spec import declared, owner_of
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.terminal import no_formula, visible
+from srs_ooc.base.text import no_formula, visible
 
 MEMORY_OPTION = click.option(
     "--memory-mb",

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from srs_ooc.base.durations import describe_seconds
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB, counted, describe_nbytes
+from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import echo_json, say
 from srs_ooc.cli.store_option import only_store

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB, counted
+from srs_ooc.base.text import MB, counted
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import echo_json, say
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.ensemble.predict import Report, predict

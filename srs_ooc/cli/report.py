@@ -6,8 +6,8 @@ import click
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import say
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.report.drawing import FIGURES

@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.durations import LONG_SECONDS, describe_seconds
-from srs_ooc.base.places import Place, Url
-from srs_ooc.base.sizes import counted
+from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
+from srs_ooc.base.urls import Place, Url
 from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.config import read_config
 from srs_ooc.cli.counts import Count

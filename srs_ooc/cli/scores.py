@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import process_nbytes
-from srs_ooc.base.params import Whole
-from srs_ooc.base.places import Place
+from srs_ooc.base.options import Whole
 from srs_ooc.base.records import Step
-from srs_ooc.base.sizes import MB, counted
+from srs_ooc.base.text import MB, counted
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.options import TABLE_OPTIONS, option_of, with_options
 from srs_ooc.cli.output import (
     MEMORY_OPTION,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB, counted
+from srs_ooc.base.text import MB, counted
+from srs_ooc.base.urls import Place
 from srs_ooc.cli.options import FILE
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress

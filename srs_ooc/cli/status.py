@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import Budget
-from srs_ooc.base.sizes import MB, counted, describe_nbytes
+from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
 from srs_ooc.results.network_status import NetworkStatus, network_status_of
 from srs_ooc.results.reading_memory import READING_NBYTES

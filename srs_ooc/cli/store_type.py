@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place, Url, place_of
+from srs_ooc.base.urls import Place, Url, place_of
 
 
 class StoreType(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 
 BLOCK_COLUMNS = 256
 """Columns of a block at most: so many products of two 8-bit codes sum exactly in float32."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import derive, derive_array
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.column_scores.base import BLOCK_CELLS, BLOCK_COLUMNS, Columns, shifted
 from srs_ooc.column_scores.projection import VECTOR_BITS, Projection
 from srs_ooc.native.numerics import orthonormal, products, top_eigenvectors

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.compaction.nested import Nested, nest, sampled_nbytes
 from srs_ooc.compaction.records import FoldRecord
 from srs_ooc.compaction.scoring import HeldOut

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.compaction.fold_runs import (
     Fold,
     Site,

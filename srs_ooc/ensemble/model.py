@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.places import Place
+from srs_ooc.base.urls import Place
 from srs_ooc.ensemble.csv_panels import CsvPanels
 from srs_ooc.ensemble.ensemble import probabilities
 from srs_ooc.ensemble.memory_panels import MemoryPanels

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from srs_ooc.base.budget import Budget, cap_to_name
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ensemble.ensemble import ensemble_nbytes
 from srs_ooc.ensemble.panels import TEXT_NBYTES, Panels
 from srs_ooc.runs.ledger.splits import SplitTable

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from srs_ooc.base.atomic import published_file
 from srs_ooc.base.budget import Budget, process_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place, Url
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.files import published_file
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place, Url
 from srs_ooc.ensemble.csv_panels import CsvPanels, most_csv_nbytes
 from srs_ooc.ensemble.ensemble import ensemble_nbytes, most_ensemble_nbytes, probabilities
 from srs_ooc.ensemble.panels import CATEGORY_NBYTES, TEXT_NBYTES, Panels

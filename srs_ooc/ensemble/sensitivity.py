@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Budget, process_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Place
 from srs_ooc.base.records import Step
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place
 from srs_ooc.ensemble.altered import AUTO, FLIPS, codes_mirrored
 from srs_ooc.ensemble.ensemble import NODE_NBYTES
 from srs_ooc.ensemble.item_codes import Codes, ItemCodes

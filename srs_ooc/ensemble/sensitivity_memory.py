@@ -1,7 +1,7 @@
 """What sensitivity needs of memory: before it is known what trees use, and after."""
 
 from srs_ooc.base.budget import Budget, Lease
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ensemble.ensemble import most_ensemble_nbytes
 from srs_ooc.ensemble.item_codes import piece_nbytes
 from srs_ooc.ensemble.unseen import DRAW_NBYTES

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import counted
+from srs_ooc.base.text import counted
 from srs_ooc.ensemble.altered import FLIPPED, done_to
 from srs_ooc.ensemble.unseen import Unseen
 from srs_ooc.runs.task import Task

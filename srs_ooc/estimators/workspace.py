@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.spelling import python_spelling
+from srs_ooc.base.options import python_spelling
 
 _CODE_NBYTES, _VALUE_NBYTES, _FEATURE_NBYTES = 1, 8, 40
 _RANGES = 254

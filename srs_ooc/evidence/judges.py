@@ -5,9 +5,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Outcome, Probe
 from srs_ooc.base.seeds import Purpose, below, derive
-from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.native import _native
 

@@ -5,8 +5,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome
-from srs_ooc.base.state import Pages, Saved, State, n_pages, touch
+from srs_ooc.base.records import Outcome, Pages, Saved, State, n_pages, touch
 
 _UNIT = float(2**-36)
 

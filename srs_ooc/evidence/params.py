@@ -6,8 +6,7 @@ from math import ceil
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Params, Share, Whole, option
-from srs_ooc.base.shares import exact_share
+from srs_ooc.base.options import Choice, Params, Share, Whole, exact_share, option
 
 MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
 EVIDENCE = 4

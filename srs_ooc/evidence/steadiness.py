@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome
-from srs_ooc.base.state import Saved, State
+from srs_ooc.base.records import Outcome, Saved, State
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.tally import Tally
 

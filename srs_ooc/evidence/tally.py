@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from srs_ooc.base.records import Outcome
-from srs_ooc.base.state import PAGE_ITEMS, Pages, Saved, State, n_pages
+from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, n_pages
 from srs_ooc.native import _native
 
 _NO_COUNTS = np.zeros(0, np.uint32)

@@ -7,7 +7,7 @@ from typing import Any
 
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.given import path_given
+from srs_ooc.base.options import path_given
 from srs_ooc.ingestion.feature_reading import open_feature_rows
 from srs_ooc.ingestion.formats.arrow_files import ArrowFile
 from srs_ooc.ingestion.formats.dialect import TextForm

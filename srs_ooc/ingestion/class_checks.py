@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.sizes import counted
+from srs_ooc.base.text import counted
 from srs_ooc.ingestion.parse import parse_decimal
 
 NAMED = 5

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from srs_ooc.base.atomic import try_lock
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.places import Place
+from srs_ooc.base.files import try_lock
+from srs_ooc.base.urls import Place
 from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.remote.cache import CacheOptions

@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from srs_ooc.base.atomic import SCRATCH_SUFFIX
 from srs_ooc.base.errors import InputError, StoreError
-from srs_ooc.base.sizes import describe_nbytes
+from srs_ooc.base.files import SCRATCH_SUFFIX
+from srs_ooc.base.text import describe_nbytes
 from srs_ooc.ingestion.contents import StoreForm
 from srs_ooc.store.layout import Shape
 

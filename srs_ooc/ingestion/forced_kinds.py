@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.parse import CATEGORIES, ONLY_NUMBERS, UNKNOWN
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.texts import hash_text

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import path_given, unexpected
+from srs_ooc.base.options import path_given, unexpected
 
 WORDS = {
     "task": ("auto", "classification", "regression"),

@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass
 
 from srs_ooc.base.budget import Budget, program_nbytes
-from srs_ooc.base.sizes import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion.contents import StoreForm
 from srs_ooc.store.coding import LONG_NBYTES, LONG_ROWS, max_codes
 from srs_ooc.store.layout import VALUES_CHUNK_NBYTES, Shape, values_chunk

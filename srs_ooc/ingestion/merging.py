@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import resident_nbytes
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.contents import ByteProgress, stored_positions
 from srs_ooc.ingestion.memory import budget_of
 from srs_ooc.ingestion.scratch import text_blocks

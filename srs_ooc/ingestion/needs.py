@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB, ceil_div, megabytes
+from srs_ooc.base.text import MB, ceil_div, megabytes
 from srs_ooc.ingestion.contents import StoreForm
 from srs_ooc.ingestion.memory import SLACK_NBYTES, largest_stage, own_nbytes
 from srs_ooc.ingestion.options import IngestOptions

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.contents import StoreForm
 from srs_ooc.ingestion.forced_kinds import ForcedKinds
 from srs_ooc.ingestion.formats.dialect import TextForm

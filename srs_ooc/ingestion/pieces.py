@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from srs_ooc.base.atomic import published_folder, try_lock
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, StoreError, UsageError
+from srs_ooc.base.files import published_folder, try_lock
 from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.ingestion.disk import check_replaceable, disk_errors
 from srs_ooc.ingestion.memory import load_libraries, release

@@ -6,13 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import flag_given, megabytes_given, place_given, whole_given
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB
-from srs_ooc.base.spelling import python_spelling
+from srs_ooc.base.files import published_folder
+from srs_ooc.base.options import (
+    flag_given,
+    megabytes_given,
+    place_given,
+    python_spelling,
+    whole_given,
+)
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place
 from srs_ooc.ingestion.choosing import open_reading
 from srs_ooc.ingestion.columns import kept_columns
 from srs_ooc.ingestion.contents import ByteProgress

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.base.places import Place
-from srs_ooc.base.spelling import spelled
+from srs_ooc.base.options import spelled
+from srs_ooc.base.urls import Place
 from srs_ooc.ingestion.class_checks import said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.store.kinds import CATEGORICAL, INTEGER
 from srs_ooc.store.manifest import NO_TARGET

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.closing import Closing
+from srs_ooc.base.files import Closing
 from srs_ooc.ingestion.texts import Texts, hash_text
 
 ARRAY_BLOCK = 1 << 18

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.closing import Closing
+from srs_ooc.base.files import Closing
 
 ITEMSIZE = 8
 _COPY_NBYTES = 2_000_000

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.sizes import describe_nbytes
+from srs_ooc.base.text import describe_nbytes
 from srs_ooc.ingestion.class_checks import check_counts
 from srs_ooc.ingestion.row_columns import KeptRows, RowColumn, Wording, shown
 from srs_ooc.ingestion.scratch import ScratchArray, blocks_of

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.columns_writer import ColumnsWriter, Share
 from srs_ooc.ingestion.contents import (
@@ -56,7 +56,7 @@ def write_store(
     Parameters
     ----------
     folder : Path
-        Where the store's files go (see :func:`srs_ooc.base.atomic.published_folder`).
+        Where the store's files go (see :func:`srs_ooc.base.files.published_folder`).
     columns : StoredColumns
         The values, in the order of :func:`srs_ooc.ingestion.contents.stored_positions`.
     target : int32 or float64 (n_rows,)

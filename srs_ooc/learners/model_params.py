@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Params, Text, Whole, option
+from srs_ooc.base.options import Choice, Params, Text, Whole, option
 
 TREE = "tree"
 SUBSPACES, PERMUTATION = "subspaces", "permutation"

@@ -6,8 +6,18 @@ from math import ceil, isqrt
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Flag, Params, Share, Text, Whole, option
-from srs_ooc.base.shares import exact_share, floor_share, share_text
+from srs_ooc.base.options import (
+    Choice,
+    Flag,
+    Params,
+    Share,
+    Text,
+    Whole,
+    exact_share,
+    floor_share,
+    option,
+    share_text,
+)
 from srs_ooc.trees.tree import IMPORTANCE_BITS, IMPURITIES, SPLITTERS, THRESHOLDS, TreeLimits
 
 UNWEIGHTED, RANK = "none", "rank"

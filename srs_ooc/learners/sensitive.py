@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import Purpose, derive, derive_array
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.samplers.base import SENSITIVITY

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.recent import Recent
+from srs_ooc.base.files import Recent
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import derive
 from srs_ooc.learners.base import Columns

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.sizes import MB
-from srs_ooc.base.state import State, Stateful
+from srs_ooc.base.records import State, Stateful
+from srs_ooc.base.text import MB
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.runs.place import N_TARGETS, NETWORK
 

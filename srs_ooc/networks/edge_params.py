@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from srs_ooc.base.params import Params, Whole, option
+from srs_ooc.base.options import Params, Whole, option
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from srs_ooc.base.arrow_arrays import arrow_numbers, arrow_texts
-from srs_ooc.base.atomic import published_file
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.terminal import no_formula
+from srs_ooc.base.files import published_file
+from srs_ooc.base.frames import arrow_numbers, arrow_texts
+from srs_ooc.base.text import no_formula
 
 COLUMNS = ("regulator", "target", "weight")
 PARQUET = ".parquet"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Text, option
+from srs_ooc.base.options import Choice, Text, option
 from srs_ooc.learners.params import settle_max_features
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable, trees_option
 from srs_ooc.trees.grow import scratch_nbytes

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.state import Saved, State
+from srs_ooc.base.records import Saved, State
 from srs_ooc.samplers.prs import GROWING, ParametricRandomSubspace
 
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
-from srs_ooc.base.records import Step
+from srs_ooc.base.records import Stateful, Step
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.state import Stateful
 from srs_ooc.networks.book import JOINT, EdgeBook
 from srs_ooc.networks.descents import Models, models_of, sampler_of, standardised
 from srs_ooc.networks.genes import Genes

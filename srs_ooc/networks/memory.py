@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.networks.book import shard_nbytes
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
 from srs_ooc.networks.genes import (

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 import numpy as np
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.networks.book import EdgeBook, open_book
 from srs_ooc.networks.desks import NetworkJob, TargetDesk
 from srs_ooc.networks.files import Edge, check_edge_file, write_edges

@@ -9,9 +9,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.durations import LONG_SECONDS, describe_seconds
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
-from srs_ooc.base.sizes import counted
+from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.networks.desks import TargetDesk
 from srs_ooc.networks.forest_params import ForestParams
 from srs_ooc.networks.learning_pace import LearningPace, learning_pace

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Option, Params, Whole, option
+from srs_ooc.base.options import Choice, Option, Params, Whole, option
 from srs_ooc.networks.edge_params import EdgeParams
 from srs_ooc.networks.forest_params import ForestParams
 from srs_ooc.networks.probability_params import ProbabilityParams

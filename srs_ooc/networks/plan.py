@@ -8,7 +8,7 @@ import numpy as np
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.networks.files import PARQUET
 from srs_ooc.networks.pace import TRIAL_SECONDS, Pace, pace_of
 from srs_ooc.networks.request import NetworkRequest

@@ -6,9 +6,8 @@ from math import ceil, sqrt
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Number, Share, Whole, option
-from srs_ooc.base.shares import exact_share
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
+from srs_ooc.base.text import MB
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
 from srs_ooc.samplers.prs_descent_params import FEATURE_NBYTES, SPREADS, DescentParams

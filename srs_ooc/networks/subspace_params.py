@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Share, Whole, option
+from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.evidence.params import ProbeParams
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable, trees_option
 from srs_ooc.trees.block import block_nbytes

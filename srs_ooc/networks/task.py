@@ -9,7 +9,7 @@ from numpy import int32
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Budget, Lease
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.networks.desks import blocks_of
 from srs_ooc.networks.edge_params import EdgeTable
 from srs_ooc.networks.genes import GeneFiles, Genes, find_genes

@@ -5,11 +5,11 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.shares import Share, exact_share, floor_share
+from srs_ooc.base.options import ShareLike, exact_share, floor_share
 
 Scenario = Literal["chain", "clique", "marginal"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
-Alpha = Share
+Alpha = ShareLike
 
 
 def exact_alpha(alpha: Alpha) -> Fraction:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from srs_ooc.base.shares import exact_share
+from srs_ooc.base.options import exact_share
 from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.native.numerics import log
 from srs_ooc.planning.subject import Subject

@@ -3,7 +3,7 @@
 Imports little and allocates little: it works in the process of the run, under its cap.
 """
 
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.planning.memory import memory_plan
 from srs_ooc.planning.parts import speed_of

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from math import ceil
 
-from srs_ooc.base.shares import floor_share
+from srs_ooc.base.options import floor_share
 from srs_ooc.native.numerics import exp
 from srs_ooc.planning.draws import DrawTimes, draw_chance, draw_times, log_chance_below
 from srs_ooc.planning.subject import Subject

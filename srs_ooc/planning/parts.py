@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from srs_ooc.base.durations import describe_seconds
-from srs_ooc.base.params import Params
+from srs_ooc.base.options import Params
+from srs_ooc.base.text import describe_seconds
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.speed import (
     PROBE_CELLS,

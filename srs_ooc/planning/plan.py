@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.planning.advice import Advice, advice_for
 from srs_ooc.planning.counting import Counting, counting_of
 from srs_ooc.planning.degrees import DegreeTime, degree_times

@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from math import log
 
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.learners.model_params import DEFAULT_FOLDS
 from srs_ooc.planning.made_up import fits, seconds_of_a_tree, seconds_of_candidates
 from srs_ooc.planning.memory import MemoryPlan

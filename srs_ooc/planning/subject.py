@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.places import Url
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Url
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK
 from srs_ooc.runs.inputs import Inputs

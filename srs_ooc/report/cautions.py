@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from shlex import quote
 
-from srs_ooc.base.sizes import counted
+from srs_ooc.base.text import counted
 from srs_ooc.report.course import Draws
 from srs_ooc.report.held_out import HeldOut
 from srs_ooc.report.source import LISTED, Source

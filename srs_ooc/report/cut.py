@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.state import Saved, State
+from srs_ooc.base.records import Saved, State
 from srs_ooc.evidence.params import ProbeParams
 from srs_ooc.report.source import Source
 from srs_ooc.runs.ledger import StageBook

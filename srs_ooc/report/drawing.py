@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from srs_ooc.base.atomic import published_file
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.files import published_file
 from srs_ooc.report import figures
 from srs_ooc.report.facts import Facts
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from srs_ooc.base.terminal import visible
+from srs_ooc.base.text import visible
 from srs_ooc.report.correlations import Correlations
 from srs_ooc.report.course import Discoveries, Draws, Usage
 from srs_ooc.report.cut import Cut

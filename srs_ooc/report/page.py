@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any
 
 from srs_ooc import __version__
-from srs_ooc.base.terminal import visible
+from srs_ooc.base.text import visible
 from srs_ooc.report.course import Discoveries
 from srs_ooc.report.drawing import FIGURES, inline_svg, missing
 from srs_ooc.report.ends import Ends

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import Any
 
 from srs_ooc import __version__
-from srs_ooc.base.params import Choice, Flag, Kind, WordOrFile
+from srs_ooc.base.options import Choice, Flag, Kind, WordOrFile
 from srs_ooc.report.source import Source
 from srs_ooc.runs.spec import declared
 

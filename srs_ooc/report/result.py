@@ -9,8 +9,8 @@ import numpy as np
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB
-from srs_ooc.base.spelling import python_spelling
+from srs_ooc.base.options import python_spelling
+from srs_ooc.base.text import MB
 from srs_ooc.report import figures
 from srs_ooc.report.correlations import correlations_of
 from srs_ooc.report.course import discoveries_of, draws_of, usage_of

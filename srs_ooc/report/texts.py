@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from srs_ooc.base.terminal import visible
+from srs_ooc.base.text import visible
 from srs_ooc.report.facts import Facts
 from srs_ooc.results.feature_record import FeatureRecord
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from srs_ooc.base.atomic import published_file
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.files import published_file
+from srs_ooc.base.text import MB
 from srs_ooc.report.drawing import FIGURES, save_figure
 from srs_ooc.report.ends import ends_of
 from srs_ooc.report.facts import Facts, facts_of

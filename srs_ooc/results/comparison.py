@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import find_store, spec_of

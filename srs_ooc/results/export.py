@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.atomic import published_file
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.files import published_file
+from srs_ooc.base.text import MB
 from srs_ooc.results.export_formats import Block, Exported, extra_nbytes, is_store_name, writer_of
 from srs_ooc.results.export_store import COLUMN_NBYTES, export_store, store_leases
 from srs_ooc.results.gathered import gather_columns, places_of, read_bytes
@@ -50,7 +50,7 @@ def export_columns(
         Cap on the memory of the whole process.
     safe : bool
         Texts that a spreadsheet would take for formulas are marked, see
-        :func:`srs_ooc.base.terminal.no_formula`.
+        :func:`srs_ooc.base.text.no_formula`.
 
     Raises
     ------

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.arrow_arrays import arrow_numbers, arrow_texts
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.terminal import no_formula
+from srs_ooc.base.frames import arrow_numbers, arrow_texts
+from srs_ooc.base.text import no_formula
 
 Block = tuple[list[str], NDArray[np.float64], list[Any]]
 """Row ids, values (m, k) with NaN where missing, and targets: class codes, or numbers."""

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.files import published_folder
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.categories import FeatureKinds
 from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.disk import check_disk, disk_of

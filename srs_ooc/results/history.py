@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.ranking_history import LEADING, RankingHistory
 from srs_ooc.results.ranking import Reading

@@ -3,8 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from srs_ooc.base.sizes import counted
-from srs_ooc.base.terminal import visible
+from srs_ooc.base.text import counted, visible
 from srs_ooc.results.status import Status
 
 if TYPE_CHECKING:

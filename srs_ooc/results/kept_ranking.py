@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.state import PAGE_ITEMS, Saved, State
+from srs_ooc.base.records import PAGE_ITEMS, Saved, State
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.ledger import Ledger

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from srs_ooc.base.sizes import megabytes
+from srs_ooc.base.text import megabytes
 from srs_ooc.runs.cluster.standing import ClusterNote
 from srs_ooc.runs.ledger import Ledger, is_held
 from srs_ooc.runs.place import NETWORK

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.state import Stateful
+from srs_ooc.base.records import Stateful
 from srs_ooc.evidence.ranking import mean_importance
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.results.feature_record import FeatureRecord

@@ -1,7 +1,7 @@
 """The memory that reading a ranking takes."""
 
 from srs_ooc.base.budget import Budget
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.results.method_scores import own_scores_nbytes
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec

@@ -8,16 +8,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from srs_ooc.base.budget import growth_counted
-from srs_ooc.base.places import Place, Url, place_of
-from srs_ooc.base.sizes import MB
-from srs_ooc.base.spelling import python_spelling
+from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
+from srs_ooc.base.options import python_spelling
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.ensemble.altered import AUTO
 from srs_ooc.ensemble.model import Model
 from srs_ooc.ensemble.sensitivity import REPEATS
 from srs_ooc.results.comparison import Comparison, compare, side_of
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.export_formats import check_name
-from srs_ooc.results.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.results.history import Point, history_of
 from srs_ooc.results.html import page_of
 from srs_ooc.results.inventory import remove_run

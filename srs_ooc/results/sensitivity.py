@@ -7,12 +7,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from srs_ooc.base.places import Place
+from srs_ooc.base.frames import check_kind, frame_of
 from srs_ooc.base.records import Step
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place
 from srs_ooc.ensemble.sensitivity import Asked, sensitivity
 from srs_ooc.ensemble.sensitivity_scores import Sensitivities, SensitivityRecord
-from srs_ooc.results.frames import check_kind, frame_of
 from srs_ooc.results.progress import Progress, Shown
 from srs_ooc.runs.given import NamesOrFile, names_file
 

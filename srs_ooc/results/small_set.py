@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from srs_ooc.base.frames import frame_of
 from srs_ooc.compaction.compact import Compacted
-from srs_ooc.results.frames import frame_of
 from srs_ooc.store.store import Store
 
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from srs_ooc.base.params import Params, Share
-from srs_ooc.base.sizes import megabytes
+from srs_ooc.base.options import Params, Share
+from srs_ooc.base.text import megabytes
 from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.cluster.standing import ClusterNote

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.shares import exact_share
-from srs_ooc.base.sizes import counted
+from srs_ooc.base.options import exact_share
+from srs_ooc.base.text import counted
 from srs_ooc.evidence.params import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.evidence.verdict import fewest_features

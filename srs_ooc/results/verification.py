@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srs_ooc.base.budget import Budget
-from srs_ooc.base.places import Place
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place
 from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.runs.ledger.records import FILE
 from srs_ooc.runs.ledger.verify import verify_run

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Stateful
 from srs_ooc.base.seeds import key_of
-from srs_ooc.base.state import Stateful
 from srs_ooc.evidence.ranking import largest, mean_importance
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger

@@ -10,9 +10,8 @@ from typing import Protocol
 
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Iteration, Outcome
+from srs_ooc.base.records import Iteration, Outcome, Part, State, Stateful
 from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.base.state import Part, State, Stateful
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.runs.executors import Executor, Speculation
 from srs_ooc.runs.ledger import Progress

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import path_given
+from srs_ooc.base.options import path_given
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.spec import declared
 

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Step
-from srs_ooc.base.state import Pages, Saved, State, n_pages
+from srs_ooc.base.records import Pages, Saved, State, Step, n_pages
 from srs_ooc.column_scores.base import (
     Columns,
     ColumnScore,

@@ -5,7 +5,7 @@ from pathlib import Path
 from shlex import quote
 
 from srs_ooc.base.errors import RunError, StoreError
-from srs_ooc.base.places import Place, Url, place_of
+from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.opening import open_store

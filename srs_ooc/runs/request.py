@@ -5,8 +5,8 @@ from itertools import chain, count
 from pathlib import Path
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.given import flag_given, whole_given
-from srs_ooc.base.places import Place, Url
+from srs_ooc.base.options import flag_given, whole_given
+from srs_ooc.base.urls import Place, Url
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.spec import Options
 

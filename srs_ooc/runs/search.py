@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.records import Part
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.state import Part
 from srs_ooc.evidence.model_scores import ModelScores
 from srs_ooc.evidence.ranking_history import RankingHistory
 from srs_ooc.evidence.steadiness import Steadiness

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.base.given import path_given
-from srs_ooc.base.params import WordOrFile
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.options import WordOrFile, path_given
+from srs_ooc.base.text import MB
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED
 from srs_ooc.runs.base_models import check_cluster, check_table, folds_of

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.texts import hash_text
 from srs_ooc.store.names import Names
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.shares import exact_share
+from srs_ooc.base.options import exact_share
 from srs_ooc.evidence.correlation import sampled_rows
 from srs_ooc.evidence.linkage import cluster_items, dependent_items, largest_cluster
 from srs_ooc.evidence.marginal import least_passing, p_values_of

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.shares import exact_share
+from srs_ooc.base.options import exact_share
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.learners.params import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes
+from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.shares import exact_share
 from srs_ooc.evidence.marginal import p_values_of
 from srs_ooc.evidence.permutation_runs import certify
 from srs_ooc.evidence.promotion import passing_level

@@ -2,8 +2,7 @@
 
 from typing import ClassVar, Protocol
 
-from srs_ooc.base.records import Outcome, Step, Subspace
-from srs_ooc.base.state import Saved, State
+from srs_ooc.base.records import Outcome, Saved, State, Step, Subspace
 
 IMPORTANCE, LOSS, PREDICTIONS = "importance", "loss", "predictions"
 """What a sampler may need to learn of a subspace, and a learner provide."""

@@ -5,9 +5,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.options import floor_share
 from srs_ooc.base.seeds import Purpose, below, derive
-from srs_ooc.base.shares import floor_share
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.samplers.distinct import draw_blocks, draw_distinct
 
 

@@ -11,9 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome, Step, Subspace
+from srs_ooc.base.records import Outcome, Saved, State, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.base.state import Saved, State
 from srs_ooc.evidence.ranking import by_score
 from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.distinct import draw_distinct

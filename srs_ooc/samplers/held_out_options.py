@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from srs_ooc.base.params import Share, Whole, option
+from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.samplers.folds import Folds, make_folds
 from srs_ooc.samplers.method import Ground

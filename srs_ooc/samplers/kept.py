@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.state import PAGE_ITEMS, Pages, Saved, State, n_pages
+from srs_ooc.base.records import PAGE_ITEMS, Pages, Saved, State, n_pages
 
 
 class KeptSet:

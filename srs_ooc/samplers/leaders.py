@@ -5,8 +5,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome, Subspace
-from srs_ooc.base.state import Saved, State
+from srs_ooc.base.records import Outcome, Saved, State, Subspace
 from srs_ooc.evidence.ranking import best_items
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import IMPORTANCE, Unbounded

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Flag, Params, Whole, WordOrFile, option
+from srs_ooc.base.options import Choice, Flag, Params, Whole, WordOrFile, option
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.column_scores.base import ColumnScore
 from srs_ooc.column_scores.leverage import MOST_ROWS, Leverage

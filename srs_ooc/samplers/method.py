@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.entry_points import part_at, places_of
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Params
+from srs_ooc.base.options import Params, part_at, places_of
 from srs_ooc.column_scores.base import ColumnScore
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally

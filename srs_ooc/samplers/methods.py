@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from srs_ooc.base.params import Params, Share, Whole, option
+from srs_ooc.base.options import Params, Share, Whole, option
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.leaders import Leaders

@@ -10,9 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome, Step, Subspace
+from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.base.state import PAGE_ITEMS, Pages, Saved, State, n_pages
 from srs_ooc.samplers.base import PREDICTIONS
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
 from srs_ooc.samplers.folds import Folds

@@ -6,8 +6,7 @@ from math import sqrt
 from typing import Any, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Number, Params, Share, Whole, option
-from srs_ooc.base.shares import exact_share
+from srs_ooc.base.options import Number, Params, Share, Whole, exact_share, option
 from srs_ooc.samplers.held_out_options import folds_option, models_option, validation_share_option
 from srs_ooc.samplers.prs_steps import Descent
 

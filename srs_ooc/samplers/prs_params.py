@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Number, option
+from srs_ooc.base.options import Number, option
 from srs_ooc.samplers.base import IMPORTANCE, Sampler
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
 from srs_ooc.samplers.ensemble import Ensemble

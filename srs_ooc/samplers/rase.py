@@ -10,9 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Candidates, Outcome, RowSplit, Step, Subspace
+from srs_ooc.base.records import (
+    Candidates,
+    Outcome,
+    Pages,
+    RowSplit,
+    Saved,
+    State,
+    Step,
+    Subspace,
+    n_pages,
+)
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.base.state import Pages, Saved, State, n_pages
 from srs_ooc.native.numerics import log
 from srs_ooc.samplers.base import LOSS, PREDICTIONS
 from srs_ooc.samplers.folds import deal, resample

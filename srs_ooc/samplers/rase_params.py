@@ -7,9 +7,8 @@ from math import exp, isqrt
 from typing import Any, ClassVar, Self
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Choice, Number, Share, Whole, option
-from srs_ooc.base.shares import exact_share
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
+from srs_ooc.base.text import ceil_div
 from srs_ooc.samplers.base import IMPORTANCE, Sampler
 from srs_ooc.samplers.ensemble import Ensemble
 from srs_ooc.samplers.held_out_options import (

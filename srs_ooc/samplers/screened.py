@@ -8,10 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.params import Params, Whole, option
-from srs_ooc.base.records import Outcome, RowSplit, Step, Subspace
-from srs_ooc.base.sizes import ceil_div
-from srs_ooc.base.state import Pages, Saved, State, n_pages, touch
+from srs_ooc.base.options import Params, Whole, option
+from srs_ooc.base.records import (
+    Outcome,
+    Pages,
+    RowSplit,
+    Saved,
+    State,
+    Step,
+    Subspace,
+    n_pages,
+    touch,
+)
+from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.ranking import largest, mean_importance
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.drawing import Drawing

@@ -2,8 +2,7 @@
 
 from typing import ClassVar
 
-from srs_ooc.base.records import Outcome, Subspace
-from srs_ooc.base.state import Saved, State
+from srs_ooc.base.records import Outcome, Saved, State, Subspace
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import IMPORTANCE, Unbounded

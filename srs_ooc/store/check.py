@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.store.layout import chunk_file, require_file, values_file
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.small_arrays import check_size

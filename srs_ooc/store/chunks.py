@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.store.codec import encode
 from srs_ooc.store.layout import (
     Shape,

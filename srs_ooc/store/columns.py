@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.closing import Closing
 from srs_ooc.base.errors import StoreError
+from srs_ooc.base.files import Closing
 from srs_ooc.native import _native
 from srs_ooc.store.check import check_chunks
 from srs_ooc.store.layout import cannot_read, chunk_file

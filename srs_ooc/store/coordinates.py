@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.closing import Closing
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.files import Closing
+from srs_ooc.base.text import MB
 from srs_ooc.store.chunks import SyncedFile
 from srs_ooc.store.layout import COORDINATE_CHUNK, small_file
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.sizes import MB, ceil_div
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.coding import max_codes
 
 CODES_CHUNK_NBYTES = 32 * MB

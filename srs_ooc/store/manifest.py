@@ -64,7 +64,7 @@ from shlex import quote
 from typing import Any
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.places import Place
+from srs_ooc.base.urls import Place
 from srs_ooc.store.layout import (
     SMALL_ARRAYS,
     Shape,

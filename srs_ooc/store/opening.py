@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from srs_ooc.base.places import Place, Url, place_of
+from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.store.remote.cache import CacheOptions
 from srs_ooc.store.remote.objects import Objects
 from srs_ooc.store.remote.store import RemoteStore, read_remote_manifest

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.closing import Closing
+from srs_ooc.base.files import Closing
 from srs_ooc.store.columns import ColumnStore
 
 CACHED_SECONDS = 3e-6

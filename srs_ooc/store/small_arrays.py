@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.closing import Closing
+from srs_ooc.base.files import Closing
 from srs_ooc.store.array_checks import ArrayCheck
 from srs_ooc.store.layout import (
     Shape,

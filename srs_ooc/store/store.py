@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.places import Place
+from srs_ooc.base.urls import Place
 from srs_ooc.store import reading
 from srs_ooc.store.boundaries import boundaries, code_ranges
 from srs_ooc.store.check import check_files

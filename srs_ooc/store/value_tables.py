@@ -12,9 +12,9 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.closing import Closing
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.files import Closing
+from srs_ooc.base.text import MB
 from srs_ooc.native import _native
 from srs_ooc.store.boundaries import code_ranges
 from srs_ooc.store.coding import max_codes

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.store.codec import crc_of, decode, packed_bound
 from srs_ooc.store.files import LOCAL, Files
 from srs_ooc.store.layout import cannot_read, values_file

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.store.files import LOCAL, Files
 from srs_ooc.store.layout import COORDINATES, cannot_read, verify_file
 from srs_ooc.store.manifest import Manifest, canonical, parse

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import Purpose, below, key_of
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.synthetic.normal import hash_grid, noise_cells, normals
 from srs_ooc.synthetic.problem import Cells, Truth, check_shape, distinct_places, to_cells
 from srs_ooc.synthetic.targets import additive_classes, signs

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.base.atomic import published_file, published_folder
 from srs_ooc.base.errors import UsageError
+from srs_ooc.base.files import published_file, published_folder
 from srs_ooc.synthetic.problem import Problem, describe
 from srs_ooc.synthetic.text import write_csv
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import below
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 
 STEPS = 10_000
 CELL_LIMIT = 99_999

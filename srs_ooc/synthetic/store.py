@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.memory import fit_batch
 from srs_ooc.ingestion.scratch import text_blocks

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.state import PAGE_ITEMS, State, Stateful, n_pages
+from srs_ooc.base.records import PAGE_ITEMS, State, Stateful, n_pages
 from srs_ooc.runs.ledger import Progress
 
 
 @dataclass
 class SavedCopy:
-    """One part as it was committed; see :class:`srs_ooc.base.state.Saved`."""
+    """One part as it was committed; see :class:`srs_ooc.base.records.Saved`."""
 
     facts: Any = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)

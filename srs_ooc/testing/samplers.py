@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Candidates, Outcome, RowSplit, Subspace
+from srs_ooc.base.records import Candidates, Outcome, RowSplit, State, Subspace
 from srs_ooc.base.seeds import derive, derive_array, key_of
-from srs_ooc.base.state import State
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, Sampler
@@ -152,7 +151,7 @@ def _check_proposals(
 def _check_new(work: _Work, course: list[Subspace]) -> None:
     """Check that a new run, of which nothing was committed yet, begins alike."""
     found = type(work.sampler.state())
-    assert found is State, f"state: expected a srs_ooc.base.state.State, found {found.__name__}"
+    assert found is State, f"state: expected a srs_ooc.base.records.State, found {found.__name__}"
     try:
         MemoryBook().load({work.sampler.name: work.sampler})
     except Exception as error:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.native import _native
 
 ALIGNMENT = 64

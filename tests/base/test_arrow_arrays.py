@@ -9,7 +9,7 @@ from command import environment
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.base.arrow_arrays import arrow_numbers, arrow_texts
+from srs_ooc.base.frames import arrow_numbers, arrow_texts
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from srs_ooc.base import atomic
-from srs_ooc.base.atomic import MARKER, SCRATCH_SUFFIX, published_file, published_folder, try_lock
+from srs_ooc.base import files
+from srs_ooc.base.files import MARKER, SCRATCH_SUFFIX, published_file, published_folder, try_lock
 
 Publisher = Callable[[Path], AbstractContextManager[Path]]
 
 WRITER = """
 import sys, time
 from pathlib import Path
-from srs_ooc.base import atomic
+from srs_ooc.base import files as atomic
 target = Path(sys.argv[2])
 with getattr(atomic, sys.argv[1])(target) as scratch:
     place = scratch / "half" if scratch.is_dir() else scratch
@@ -153,17 +153,17 @@ def test_losing_a_race_leaves_the_winner(
 ) -> None:
     """Another writer publishes between this one's first look and its lock."""
     target = tmp_path / "out"
-    lock_after = atomic.try_lock
+    lock_after = files.try_lock
 
     def lock_late(path: Path, *, flags: int) -> int | None:
-        monkeypatch.setattr(atomic, "try_lock", lock_after)
+        monkeypatch.setattr(files, "try_lock", lock_after)
         with publish(target) as scratch:
             write(scratch, "winner")
         if publish is published_folder:
             path.mkdir()
         return lock_after(path, flags=flags)
 
-    monkeypatch.setattr(atomic, "try_lock", lock_late)
+    monkeypatch.setattr(files, "try_lock", lock_late)
     with pytest.raises(FileExistsError), publish(target):
         pytest.fail("entered")
     assert read(target) == "winner"
@@ -175,7 +175,7 @@ def test_a_lock_on_what_was_renamed_meanwhile_is_no_lock(
 ) -> None:
     """Another writer finishes after this one opened the scratch and before it had the lock."""
     target = tmp_path / "out"
-    lock_after = atomic.try_lock
+    lock_after = files.try_lock
 
     def lock_and_lose(path: Path, *, flags: int) -> int | None:
         handle = lock_after(path, flags=flags)
@@ -183,7 +183,7 @@ def test_a_lock_on_what_was_renamed_meanwhile_is_no_lock(
         path.rename(target)
         return handle
 
-    monkeypatch.setattr(atomic, "try_lock", lock_and_lose)
+    monkeypatch.setattr(files, "try_lock", lock_and_lose)
     with pytest.raises(FileExistsError, match="meanwhile"), publish(target):
         pytest.fail("entered")
     assert read(target) == "winner"
@@ -264,7 +264,7 @@ def test_a_writer_killed_as_folders_trade_places_leaves_one_that_is_whole(
     with published_folder(target) as scratch:
         write(scratch, "first")
     with monkeypatch.context() as patch:
-        patch.setattr(atomic, "_remove", die)  # both after the exchange and in clearing up
+        patch.setattr(files, "_remove", die)  # both after the exchange and in clearing up
         with pytest.raises(Killed), published_folder(target, replaces=True) as scratch:
             (scratch / "data").write_text("second")
     assert read(target) == "second"

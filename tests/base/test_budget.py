@@ -7,7 +7,7 @@ from srs_ooc.base.budget import (
     process_nbytes,
     resident_nbytes,
 )
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 
 
 def test_only_growth_counts_in_the_block_and_the_outermost_one_says_from_when():

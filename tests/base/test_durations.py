@@ -2,7 +2,7 @@
 
 import pytest
 
-from srs_ooc.base.durations import describe_seconds
+from srs_ooc.base.text import describe_seconds
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """A few things kept while they are used."""
 
-from srs_ooc.base.recent import Recent
+from srs_ooc.base.files import Recent
 
 
 def test_the_last_ones_made_are_kept_and_others_made_again():

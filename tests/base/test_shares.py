@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from srs_ooc.base.options import exact_share, floor_share, share_text
 from srs_ooc.base.records import Outcome
-from srs_ooc.base.shares import exact_share, floor_share, share_text
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.paper_theory.settings import Setting

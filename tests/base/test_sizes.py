@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.base.sizes import MB, ceil_div, describe_nbytes, megabytes
+from srs_ooc.base.text import MB, ceil_div, describe_nbytes, megabytes
 
 
 @given(st.integers(0, 1 << 70), st.integers(1, 1 << 40))

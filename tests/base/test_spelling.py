@@ -1,7 +1,7 @@
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.spelling import python_spelling, spelled
+from srs_ooc.base.options import python_spelling, spelled
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from command import error_of, json_of, srs_ooc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.base.terminal import no_formula, visible
+from srs_ooc.base.text import no_formula, visible
 
 RED = "\x1b[31mred\x9b2J\u202etxt"
 FORMULA = "=1+1"

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srs_ooc.base.atomic import MARKER, SCRATCH_SUFFIX
+from srs_ooc.base.files import MARKER, SCRATCH_SUFFIX
 from srs_ooc.cli import main
 from srs_ooc.store import chunks
 

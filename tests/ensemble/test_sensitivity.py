@@ -7,7 +7,7 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ensemble import sensitivity as module
 from srs_ooc.ensemble.altered import permutation
 from srs_ooc.ensemble.sensitivity import Asked, sensitivity

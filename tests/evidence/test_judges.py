@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.base.records import Outcome
-from srs_ooc.base.state import PAGE_ITEMS
+from srs_ooc.base.records import PAGE_ITEMS, Outcome
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.evidence.tally import Tally
 

@@ -1,6 +1,6 @@
 """Runs that a test works on in its own process, and what their ledgers keep."""
 
-from srs_ooc.base.state import State
+from srs_ooc.base.records import State
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.store.store import Store

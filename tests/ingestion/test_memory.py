@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.contents import StoreForm
 from srs_ooc.ingestion.memory import (
     SLACK_NBYTES,

@@ -10,7 +10,7 @@ from access import command
 from command import srs_ooc
 
 from srs_ooc.base.errors import InputError, StoreError, UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion import merging, pieces
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pieces import ingest_pieces

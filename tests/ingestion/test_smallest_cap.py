@@ -12,7 +12,7 @@ from command import error_of, peak_kb, srs_ooc
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.forecast import forecast
 from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
 from srs_ooc.ingestion.pipeline import ingest_table

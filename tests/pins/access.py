@@ -24,10 +24,9 @@ from srs_ooc.base.errors import (
     StoreError,
     UsageError,
 )
-from srs_ooc.base.params import Choice, Params, Share, Text, Whole, option
-from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
+from srs_ooc.base.options import Choice, Params, Share, Text, Whole, option
+from srs_ooc.base.records import Iteration, Outcome, State, Stateful, Step, Subspace
 from srs_ooc.base.seeds import derive, derive_array
-from srs_ooc.base.state import State, Stateful
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.formats.outside import GROUP as FORMATS_GROUP

@@ -10,7 +10,7 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.cli import cli
 from srs_ooc.paper_theory.settings import Setting
 from srs_ooc.paper_theory.times import expected_time

@@ -15,7 +15,7 @@ from reports import HOSTILE, N_FEATURES, folder, run_of, source_of
 
 import srs_ooc
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.terminal import visible
+from srs_ooc.base.text import visible
 from srs_ooc.report.drawing import inline_svg
 from srs_ooc.report.ends import ends_of
 from srs_ooc.report.facts import facts_of

@@ -8,7 +8,7 @@ import pytest
 from theory_parts import examples
 from theory_parts.real_trees import real_tree_time
 
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger

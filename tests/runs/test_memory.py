@@ -9,7 +9,7 @@ from stores import make_store
 
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.runs.memory import check_stages, smallest_cap
 
 SHAPES = {  # rows, features, options

@@ -136,7 +136,7 @@ def test_a_store_is_made_there_read_from_there_and_replaced(bucket, tmp_path):
 def test_a_store_larger_than_a_part_is_copied_whole(bucket, tmp_path):
     values, labels = noise_table(100, 140_000)  # a chunk of codes takes three parts
     make_store(tmp_path / "t.zarr", values, labels)
-    from srs_ooc.base.places import place_of
+    from srs_ooc.base.urls import place_of
     from srs_ooc.store.remote.objects import Objects
     from srs_ooc.store.remote.publishing import Publishing
 

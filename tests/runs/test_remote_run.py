@@ -16,7 +16,7 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.runs.spec import Options, TrainingShape, settle
 from srs_ooc.store.remote import blocks, objects
 from srs_ooc.store.remote.objects import Patience

@@ -10,7 +10,7 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.responses import training_response

@@ -6,8 +6,8 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.base.atomic import published_folder
 from srs_ooc.base.errors import StoreError
+from srs_ooc.base.files import published_folder
 from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store

@@ -13,7 +13,7 @@ from object_server import serving
 from stores import make_store
 
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.places import Url, place_of
+from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion.pipeline import ingest
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote import blocks, mirror, objects

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import combinations, product
 from math import comb
 
-from srs_ooc.base.shares import floor_share
+from srs_ooc.base.options import floor_share
 from srs_ooc.paper_theory.settings import Alpha
 from theory_parts.distributions import Distribution, Features
 from theory_parts.relevance import subsets

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats.numbers import as_float64, check_dtype, is_narrow
 from srs_ooc.ingestion.labels import item_blocks
 from srs_ooc.ingestion.texts import TextCoder

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats.arrays import check_shape
 from srs_ooc.ingestion.formats.frames import are_narrow, are_texts, read_column
 from srs_ooc.ingestion.formats.parquet_footer import footer_nbytes, size_of

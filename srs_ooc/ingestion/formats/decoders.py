@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 
 PIECE_NBYTES = 1 << 18
 START_NBYTES = 4096

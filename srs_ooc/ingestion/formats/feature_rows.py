@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.ingestion.forced_kinds import row_cells_of
 from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8, fed

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, StoreError
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.formats import Table
 from srs_ooc.ingestion.formats.arrays import (
     LOADING_NBYTES,

@@ -7,7 +7,7 @@ a value a function ``open(path, scratch, cap_nbytes) -> Table``.
 from collections.abc import Callable
 from pathlib import Path
 
-from srs_ooc.base.entry_points import part_at, places_of
+from srs_ooc.base.options import part_at, places_of
 from srs_ooc.ingestion.formats import Table
 
 GROUP = "srs_ooc.formats"

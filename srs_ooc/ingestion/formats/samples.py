@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.sizes import MB, describe_nbytes
+from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile

@@ -13,7 +13,7 @@ import numpy as np
 
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats.arrays import SCIPY_NBYTES, SparseTable
 from srs_ooc.ingestion.formats.pieces import PieceReader
 from srs_ooc.ingestion.formats.source import SourceFile

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from math import ceil
 
 from srs_ooc.base.records import Iteration, Outcome
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.runs.cluster.line import Line, Order, Part, Reply, Sent
 from srs_ooc.runs.cluster.orders import Packed, unpack
 

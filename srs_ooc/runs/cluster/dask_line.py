@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.runs.cluster.batches import BatchExecutor
 from srs_ooc.runs.cluster.dask_worker import topic_of, work_on_dask
 from srs_ooc.runs.cluster.line import AnyJob, Order, Reply, Standing

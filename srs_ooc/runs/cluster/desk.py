@@ -9,9 +9,9 @@ from time import perf_counter
 
 from srs_ooc.base.budget import PROCESS_NBYTES, Budget
 from srs_ooc.base.errors import BudgetError
-from srs_ooc.base.recent import Recent
+from srs_ooc.base.files import Recent
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.learners.base import Learner
 from srs_ooc.learners.trees import MOST_SPLITS, TreeLearner

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import PROCESS_NBYTES
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.runs.base_models import check_cluster
 from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of
 from srs_ooc.runs.cluster.prepared import Prepared, WorkerStore, new_token

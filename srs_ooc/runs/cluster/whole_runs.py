@@ -9,7 +9,7 @@ from typing import Any
 from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
 from srs_ooc.base.errors import BudgetError, RunError
 from srs_ooc.base.records import Step
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.runs.cluster.independent import Spread, line_to
 from srs_ooc.runs.cluster.line import AnyJob, Part, Reply, Tell
 from srs_ooc.runs.cluster.orders import Cluster

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.atomic import published_folder, sync_folder
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.state import State, Stateful, n_pages
+from srs_ooc.base.files import published_folder, sync_folder
+from srs_ooc.base.records import State, Stateful, n_pages
 from srs_ooc.runs.ledger.connection import connect_reader, connect_writer
 from srs_ooc.runs.ledger.lock import hold
 from srs_ooc.runs.ledger.note import Noted, NoteWriter, check_note, read_note

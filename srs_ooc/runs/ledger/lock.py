@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 from shlex import quote
 
-from srs_ooc.base.atomic import try_lock
 from srs_ooc.base.errors import RunError
+from srs_ooc.base.files import try_lock
 
 
 def is_held(run: Path) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.state import PAGE_ITEMS, n_pages
+from srs_ooc.base.records import PAGE_ITEMS, n_pages
 
 PAGES_SCHEMA = """
 CREATE TABLE pages (id INTEGER PRIMARY KEY, data BLOB NOT NULL);

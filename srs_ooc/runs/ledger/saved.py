@@ -12,7 +12,7 @@ from srs_ooc.runs.ledger.records import Records
 
 @dataclass(frozen=True)
 class SavedPart:
-    """A part as it was committed; see :class:`srs_ooc.base.state.Saved`."""
+    """A part as it was committed; see :class:`srs_ooc.base.records.Saved`."""
 
     _ledger: Records
     _database: sqlite3.Connection

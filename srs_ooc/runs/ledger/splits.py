@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.atomic import published_file
 from srs_ooc.base.errors import RunError
+from srs_ooc.base.files import published_file
 from srs_ooc.runs.ledger.trees import TreeReader
 from srs_ooc.store.store import Store
 from srs_ooc.trees.forest import Trees

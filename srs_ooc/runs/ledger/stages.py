@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.state import State, Stateful
+from srs_ooc.base.records import State, Stateful
 from srs_ooc.runs.ledger.database import Ledger, Progress
 
 _ITERATION, _ORIGIN = "iteration", "n_iterations"
@@ -60,7 +60,7 @@ def _iteration_of(arrays: dict[str, NDArray[Any]]) -> int:
 
 @dataclass(frozen=True)
 class _SavedArrays:
-    """A part of arrays alone; see :class:`srs_ooc.base.state.Saved`."""
+    """A part of arrays alone; see :class:`srs_ooc.base.records.Saved`."""
 
     arrays: dict[str, NDArray[Any]]
     facts: None = None

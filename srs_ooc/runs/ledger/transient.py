@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from srs_ooc.base.state import State, Stateful
+from srs_ooc.base.records import State, Stateful
 from srs_ooc.runs.ledger.database import Progress
 
 

@@ -15,10 +15,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from srs_ooc.base.atomic import sync_folder
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.records import Outcome
-from srs_ooc.base.state import Saved, State
+from srs_ooc.base.files import sync_folder
+from srs_ooc.base.records import Outcome, Saved, State
 from srs_ooc.runs.ledger.database import Ledger
 from srs_ooc.runs.ledger.tree_records import (
     BATCH_NBYTES,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.state import PAGE_ITEMS
+from srs_ooc.base.records import PAGE_ITEMS
 from srs_ooc.runs.ledger.database import Ledger
 from srs_ooc.runs.ledger.note import NOTE_FILE
 from srs_ooc.runs.ledger.older import layout_of

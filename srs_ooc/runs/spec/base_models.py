@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.shares import exact_share
+from srs_ooc.base.options import exact_share
 from srs_ooc.learners.import_paths import check_model_name
 from srs_ooc.learners.model_params import (
     DEFAULT_FOLDS,

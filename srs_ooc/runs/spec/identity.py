@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.params import Choice, Params, Text, Whole, option
+from srs_ooc.base.options import Choice, Params, Text, Whole, option
 from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
 from srs_ooc.evidence.params import (
     EVIDENCE,

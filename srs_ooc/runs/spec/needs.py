@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from srs_ooc.base.budget import PROCESS_NBYTES
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.evidence.involutions import Exchangeability
 from srs_ooc.learners.decoding import decoded_nbytes
 from srs_ooc.learners.sensitive import WORK_NBYTES

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from srs_ooc.base.params import Params
+from srs_ooc.base.options import Params
 from srs_ooc.runs.spec.needs import TrainingShape
 from srs_ooc.samplers.methods import RandomSubspaceParams
 

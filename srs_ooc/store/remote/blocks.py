@@ -9,7 +9,7 @@ from threading import Condition
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.sizes import ceil_div
+from srs_ooc.base.text import ceil_div
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.remote.slots import SlotFile
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 
 DEFAULT_CACHE_MB = 2048
 DIR_VARIABLE, MB_VARIABLE = "SRS_OOC_CACHE_DIR", "SRS_OOC_CACHE_MB"

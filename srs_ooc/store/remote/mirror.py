@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
 
-from srs_ooc.base.atomic import try_lock
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.sizes import MB, ceil_div
+from srs_ooc.base.files import try_lock
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.store.layout import chunk_file, dtype_of
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.remote.blocks import BlockCache, Geometry

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.base.places import WRITABLE, Url
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import WRITABLE, Url
 
 PIECE_NBYTES = 4 * MB
 """Bytes of an object that are asked for at a time where all of it is read."""

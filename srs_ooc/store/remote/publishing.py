@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
 from srs_ooc.store.manifest import ATTRIBUTE, parse
 from srs_ooc.store.remote.objects import Objects
 

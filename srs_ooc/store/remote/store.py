@@ -4,8 +4,8 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.base.places import Place, Url
-from srs_ooc.base.sizes import MB
+from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Place, Url
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.files import Files
 from srs_ooc.store.layout import chunk_file

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.state import PAGE_ITEMS, touch
+from srs_ooc.base.records import PAGE_ITEMS, touch
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger, Progress, database, is_held
 from srs_ooc.samplers.kept import KeptSet

@@ -15,7 +15,7 @@ from ledgers import change
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.state import touch
+from srs_ooc.base.records import touch
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.runs.ledger.note import NOTE_FILE, Noted, NoteWriter, check_note, read_note

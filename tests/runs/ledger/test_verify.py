@@ -13,7 +13,7 @@ from ledgers import change
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.state import PAGE_ITEMS
+from srs_ooc.base.records import PAGE_ITEMS
 from srs_ooc.runs import permutation_runs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.verify import verify_run

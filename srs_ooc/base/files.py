@@ -1,13 +1,16 @@
-"""Publishing a file or a folder all at once, and a lock that dies with its holder."""
+"""Files and folders: published all at once, locked, closed; a lock dies with its holder."""
 
 import ctypes
 import errno
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
+from typing import Generic, Self, TypeVar
 
 SCRATCH_SUFFIX = ".partial"
 MARKER = ".srs-ooc-scratch"
@@ -168,3 +171,56 @@ def _remove(entry: Path) -> None:
         shutil.rmtree(entry)
     else:
         entry.unlink(missing_ok=True)
+
+
+# What is closed at the end of a ``with`` block.
+
+
+class Closing(ABC):
+    """Something that holds files or threads; a ``with`` block closes it, come what may."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Give up what is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+# A few things kept while they are used: the one made first makes room for a new one.
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+class Recent(Generic[Key, Value]):
+    """Keeps what was made for the last keys; several threads may ask at once.
+
+    Parameters
+    ----------
+    most : int
+        Values that are kept, at most.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._kept: dict[Key, Value] = {}
+
+    def __len__(self) -> int:
+        """Return how many values are kept."""
+        return len(self._kept)
+
+    def get(self, key: Key, make: Callable[[], Value]) -> Value:
+        """Return what was made for a key, or make it now; of two made at once one is kept."""
+        found = self._kept.get(key)
+        if found is not None:
+            return found
+        made = make()
+        with self._lock:
+            kept = self._kept.setdefault(key, made)
+            if len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
+        return kept

@@ -2,15 +2,77 @@
 
 The command line, config files, settling, the comparison on resume, ``status`` and ``plan`` follow
 from the declaration. A part's options are the fields of a frozen dataclass under :class:`Params`.
+Beside them stand shares (alpha, beta), what a caller from Python gives, how options are spelt in
+messages, and parts that other packages bring.
 """
 
 import dataclasses
-from collections.abc import Mapping
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol, Self
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.shares import DECIMALS, share_text
+from srs_ooc.base.errors import SrsOocError, UsageError
+from srs_ooc.base.urls import Place, Url, place_of
+
+# Shares of a whole (alpha, beta), exact: a share is what its decimal text says.
+#
+# As a float 0.29 times 100 is 28.999999999999996, so floor(alpha q) taken on floats loses a place.
+
+DECIMALS = 9
+"""Places a share may have, so that counts times its denominator fit 64 bits."""
+_DECIMAL = re.compile(r"-?[0-9]{0,20}\.?[0-9]{0,20}([eE][+-]?[0-9]{1,2})?", re.ASCII)
+
+ShareLike = str | int | float | Decimal | Fraction
+
+
+def exact_share(share: ShareLike) -> Fraction:
+    """Return the exact number that the decimal text of ``share`` says.
+
+    A float stands for its shortest decimal text; a fraction for itself.
+
+    Raises
+    ------
+    ValueError
+        If it is no number, or outside [0, 1].
+    """
+    try:
+        exact = share if isinstance(share, Fraction) else Fraction(Decimal(str(share)))
+    except (InvalidOperation, ValueError, OverflowError) as error:
+        raise ValueError(f"expected a number from 0 to 1, found {share!r}") from error
+    if not 0 <= exact <= 1:
+        raise ValueError(f"expected a number from 0 to 1, found {share}")
+    return exact
+
+
+def floor_share(share: ShareLike, whole: int) -> int:
+    """Return floor(share * whole), exactly."""
+    return int(exact_share(share) * whole)
+
+
+def share_text(share: ShareLike) -> str:
+    """Return the canonical decimal text of a share: ``0.50`` and ``5e-1`` are both ``0.5``.
+
+    Raises
+    ------
+    ValueError
+        If it is no plain decimal number, outside [0, 1], or of more than nine places.
+    """
+    text = str(share)
+    exact = exact_share(text) if _DECIMAL.fullmatch(text) else None
+    if exact is None or (exact * 10**DECIMALS).denominator != 1:
+        raise ValueError(f"expected a decimal from 0 to 1 with at most {DECIMALS} places")
+    value = Decimal(text)
+    return f"{value.normalize():f}" if value else "0"
+
 
 LARGEST = 2**31 - 1
 """Bound of whole numbers, so that no sum of them overflows in the kernel."""
@@ -220,3 +282,149 @@ class Params:
 
 def _flag(name: str) -> str:
     return name.replace("_", "-")
+
+
+# What a caller from Python gives, checked before it is used.
+
+
+def path_given(value: Any, name: str) -> Path:
+    """Return a path.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or one that no file can have.
+    """
+    try:
+        if isinstance(value, str | os.PathLike) and "\0" not in (path := os.fspath(value)):
+            os.fsencode(path)
+            return Path(path)
+    except (TypeError, ValueError):
+        pass  # a path of bytes, or a text that no file system can hold
+    raise unexpected(name, "a path as text or pathlib.Path", value)
+
+
+def place_given(value: Any, name: str) -> Place:
+    """Return a path, or the URL that a text stands for.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    return value if isinstance(value, Url) else place_of(path_given(value, name))
+
+
+def whole_given(value: Any, name: str, low: int = 1) -> int | None:
+    """Return a whole number from ``low`` on; None where none is given.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or out of range.
+    """
+    if value is None:
+        return None
+    try:
+        number = value.__index__()
+    except (AttributeError, TypeError):
+        number = low - 1
+    if not isinstance(number, int) or not low <= number <= LARGEST:
+        raise unexpected(name, f"a whole number from {low} to {LARGEST}", value)
+    return number
+
+
+def megabytes_given(value: Any, name: str = "--memory-mb") -> float:
+    """Return a finite number of megabytes above 0.
+
+    Raises
+    ------
+    UsageError
+        If it is none.
+    """
+    try:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 < number <= LARGEST:
+        raise unexpected(name, f"a number of megabytes up to {LARGEST}", value)
+    return number
+
+
+def flag_given(value: Any, name: str) -> bool:
+    """Return yes or no.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    if type(value).__name__ not in ("bool", "bool_", "int") or value not in (0, 1):
+        raise unexpected(name, "True or False", value)
+    return bool(value)
+
+
+def unexpected(name: str, expected: str, value: Any) -> UsageError:
+    """Return the error that says what was expected of ``name``, and what was found."""
+    return UsageError(
+        f"{name}: expected {expected}, found {ascii(value)[:60]} ({type(value).__name__}). "
+        "Give one, or leave it out where it may be."
+    )
+
+
+# Options as Python spells them, in messages that the command line shares.
+
+_COMMAND = re.compile("(`[^`]*`)")
+_SCRATCH = re.compile(r"\S*/srs-ooc-\w{8}/(\w+)")
+"""A file that names given as a list were written to: called as their argument is."""
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z]|[a-z])(?: (?=[0-9]))?")
+
+
+def spelled(message: str) -> str:
+    """Return a message with options spelt as keyword arguments, but for commands it quotes."""
+    parts = _COMMAND.split(_SCRATCH.sub(r"\1", message))
+    return "".join(part if part.startswith("`") else _FLAG.sub(_keyword, part) for part in parts)
+
+
+def _keyword(match: "re.Match[str]") -> str:
+    return match[1].replace("-", "_") + ("=" if match[0].endswith(" ") else "")
+
+
+@contextmanager
+def python_spelling() -> Iterator[None]:
+    """Spell options as keyword arguments in the message of an error that the block raises."""
+    try:
+        yield
+    except SrsOocError as error:
+        if len(error.args) == 1:
+            error.args = (spelled(str(error.args[0])),)
+        raise
+
+
+# Parts from other packages, which say by entry points where they are.
+
+
+@cache
+def places_of(group: str) -> dict[str, str]:
+    """Return where the parts of a group are, ``module:attribute`` by name; nothing is imported."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in entry_points(group=group)}
+
+
+def part_at(place: str, what: str) -> Any:
+    """Import the part at ``module:attribute``; ``what`` names it in messages.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be imported.
+    """
+    module, _, attribute = place.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"{what}: expected a part at {place}, could not import it: {error}. Install the "
+            "package that provides it again."
+        ) from error
