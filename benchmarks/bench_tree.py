@@ -31,10 +31,8 @@ from srs_ooc.base.seeds import key_of
 from srs_ooc.learners.trees import wants_tiles
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.grow import grow_tree, instruction_sets
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.kernel import grow_tree, instruction_sets
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 ALL_ROWS, ALL_MAPPED = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32)
 

@@ -19,9 +19,7 @@ from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.samplers.method import Ground, method_of
 from srs_ooc.samplers.prs import FINAL
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 PARTS = ("train", "valid", "test")
 MOST_CODE = 60_000

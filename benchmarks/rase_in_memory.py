@@ -25,10 +25,8 @@ from srs_ooc.learners.pinned import one_thread
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.samplers.method import Ground, method_of
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.subsets import judge_all_at_once
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.kernel import judge_all_at_once
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 N_COMPARED = 30
 """Subspaces that scikit-learn judges too."""

@@ -21,9 +21,7 @@ from srs_ooc.samplers.method import Ground, methods
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.testing import check_executor, check_learner, check_sampler, check_score
 from srs_ooc.testing.samplers import N_ROWS
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 DOCS = Path(__file__).parents[1] / "docs"
 WORKED = re.findall(r"```python\n(.*?)```", (DOCS / "extending.md").read_text(), re.DOTALL)

@@ -37,7 +37,7 @@ import numpy as np
 from scipy.stats import ttest_rel
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-from srs_ooc.trees.tree import THRESHOLDS
+from srs_ooc.trees.response import THRESHOLDS
 
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 

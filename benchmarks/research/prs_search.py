@@ -34,9 +34,7 @@ from srs_ooc.samplers.prs_descent_params import SPREADS
 from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.samplers.prs_steps import Descent
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 N_ROWS = 1000
 RELEVANT = {"madelon": 20, "chain": 3, "blocks": 20, "linear": 20}

@@ -17,7 +17,7 @@ from srs_ooc.runs.executors import Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.resources import Resources
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.forest import Trees, add_shares, decode_trees
+from srs_ooc.trees.saved import Trees, add_shares, decode_trees
 
 N_TREES = 300
 MOST_HELD_OUT = 1 << 14

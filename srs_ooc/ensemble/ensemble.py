@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from srs_ooc.runs.ledger.splits import CODE_BITS, SPLIT_NBYTES, SplitTable, has_threshold
 from srs_ooc.runs.ledger.tree_records import BATCH_NBYTES
 from srs_ooc.runs.ledger.trees import TreeReader
-from srs_ooc.trees.forest import PROBE_SPLIT, Trees, add_shares
+from srs_ooc.trees.saved import PROBE_SPLIT, Trees, add_shares
 
 NODE_NBYTES = 160
 """Allowance for a decoded node, its copies and what is looked up for it."""
@@ -94,7 +94,7 @@ def _add_votes(
 ) -> None:
     """Count each tree's vote on each row: the likeliest class, the first of equal ones.
 
-    Parameters are those of :func:`srs_ooc.trees.forest.add_shares`.
+    Parameters are those of :func:`srs_ooc.trees.saved.add_shares`.
     """
     rows = np.arange(len(votes))
     for root in trees.root:

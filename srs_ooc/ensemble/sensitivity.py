@@ -38,10 +38,8 @@ from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
-from srs_ooc.trees.forest import PROBE_SPLIT, Trees
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.sensitivity import Effects, add_effects
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import Response, TrainingRows
+from srs_ooc.trees.saved import PROBE_SPLIT, Effects, Trees, add_effects
 
 REPEATS = 5
 """Permutations by default."""

@@ -12,7 +12,7 @@ from srs_ooc.runs.ledger.splits import SPLIT_NBYTES
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import block_nbytes
-from srs_ooc.trees.sensitivity import row_nbytes
+from srs_ooc.trees.saved import row_nbytes
 
 MOST_REPEATS = 100
 """Permutations at most."""

@@ -15,13 +15,7 @@ from srs_ooc.ensemble.unseen import Unseen
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response
-from srs_ooc.trees.sensitivity import (
-    CHANGE_BITS,
-    TARGET_BITS,
-    Effects,
-    tally_classes,
-    tally_targets,
-)
+from srs_ooc.trees.saved import CHANGE_BITS, TARGET_BITS, Effects, tally_classes, tally_targets
 
 _UNIT = 2.0**-CHANGE_BITS
 
@@ -32,7 +26,7 @@ class Tally:
     Attributes
     ----------
     sums : int64 (n_items, 3)
-        As :func:`srs_ooc.trees.sensitivity.tally_classes` has them.
+        As :func:`srs_ooc.trees.saved.tally_classes` has them.
     n_rows : int
         Rows that some tree votes on.
     n_right : int

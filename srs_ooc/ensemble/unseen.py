@@ -12,8 +12,8 @@ from srs_ooc.learners.trees import tree_key
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
-from srs_ooc.trees.sensitivity import NO_VOTES
-from srs_ooc.trees.training import TrainingRows, times_drawn
+from srs_ooc.trees.response import TrainingRows, times_drawn
+from srs_ooc.trees.saved import NO_VOTES
 
 DRAW_NBYTES = 64
 """Memory of a training row while it is found which rows a tree was grown on."""

@@ -18,8 +18,8 @@ from srs_ooc.learners.moments import Sets
 from srs_ooc.learners.pinned import pin_worker
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.subsets import judge_in_turn
-from srs_ooc.trees.tree import IMPORTANCE_BITS
+from srs_ooc.trees.kernel import judge_in_turn
+from srs_ooc.trees.response import IMPORTANCE_BITS
 
 _PERMUTED = 1 << 32
 """Word of the keys by which held-out values are permuted; no fold has it."""

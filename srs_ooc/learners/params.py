@@ -18,7 +18,7 @@ from srs_ooc.base.options import (
     option,
     share_text,
 )
-from srs_ooc.trees.tree import IMPORTANCE_BITS, IMPURITIES, SPLITTERS, THRESHOLDS, TreeLimits
+from srs_ooc.trees.response import IMPORTANCE_BITS, IMPURITIES, SPLITTERS, THRESHOLDS, TreeLimits
 
 UNWEIGHTED, RANK = "none", "rank"
 MOST_TREES = 10_000

@@ -13,11 +13,12 @@ from srs_ooc.learners.base import Columns
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.samplers.base import SENSITIVITY
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.forest import Trees, decode_trees
-from srs_ooc.trees.sensitivity import (
+from srs_ooc.trees.saved import (
     CHANGE_BITS,
     Effects,
+    Trees,
     add_effects,
+    decode_trees,
     row_nbytes,
     tally_classes,
     tally_targets,

@@ -12,11 +12,17 @@ from srs_ooc.base.seeds import derive
 from srs_ooc.learners.base import Columns
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.grow import grow_tree, scratch_nbytes
-from srs_ooc.trees.sorted_trees import Said, grow_and_ask
-from srs_ooc.trees.subsets import Predict, judge_all_at_once, judge_one_by_one, takes_all_at_once
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import GrownTree, TreeLimits
+from srs_ooc.trees.kernel import (
+    Predict,
+    Said,
+    grow_and_ask,
+    grow_tree,
+    judge_all_at_once,
+    judge_one_by_one,
+    scratch_nbytes,
+    takes_all_at_once,
+)
+from srs_ooc.trees.response import GrownTree, TrainingRows, TreeLimits
 
 MORE_TREES = 1 << 32
 """Part of the words under which further trees on a subspace have their keys."""

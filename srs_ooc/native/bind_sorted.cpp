@@ -1,4 +1,4 @@
-// Python binding of sorted_trees.cpp. Twin: trees/sorted_trees.py.
+// Python binding of sorted_trees.cpp. Twin: trees/kernel.py.
 #include "arrays.hpp"
 #include "checks.hpp"
 #include "isa.hpp"

@@ -1,4 +1,4 @@
-// Python binding of subsets.cpp. Twin: trees/subsets.py.
+// Python binding of subsets.cpp. Twin: trees/kernel.py.
 #include "arrays.hpp"
 #include "checks.hpp"
 #include "isa.hpp"

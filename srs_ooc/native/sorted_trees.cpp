@@ -1,6 +1,6 @@
 // A tree of best splits on few columns, and what it says of rows it was not grown on. Compiled once per instruction set.
 //
-// Twin: srs_ooc/trees/sorted_trees.py, which grows with trees.cpp and walks the tree. This file finds the same splits, with
+// Twin: srs_ooc/trees/kernel.py, which grows with trees.cpp and walks the tree. This file finds the same splits, with
 // the same scores, ties and thresholds, from columns that are sorted once: a node's rows stay sorted in every column as
 // they are parted. As there, nothing allocates, and no inline library function is used.
 #include "sorted_trees.hpp"

@@ -1,6 +1,6 @@
 // Held-out losses of trees on small subsets of columns. Compiled once per instruction set.
 //
-// Twin: srs_ooc/trees/subsets.py, which grows whole trees with trees.cpp. This file finds the same splits, with the same
+// Twin: srs_ooc/trees/kernel.py, which grows whole trees with trees.cpp. This file finds the same splits, with the same
 // scores, ties and thresholds, from columns that are sorted once for all subsets, and only where some row to predict goes.
 // As there, nothing allocates, no inline library function is used, and each header uses those above it.
 #include "subsets.hpp"

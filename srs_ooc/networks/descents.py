@@ -15,8 +15,7 @@ from srs_ooc.samplers.folds import Folds, make_folds
 from srs_ooc.samplers.prs import ParametricRandomSubspace
 from srs_ooc.samplers.prs_loss import Truth
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import TrainingRows, TreeLimits
 
 
 @dataclass(frozen=True)

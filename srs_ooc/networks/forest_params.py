@@ -7,8 +7,8 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Text, option
 from srs_ooc.learners.params import settle_max_features
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable, trees_option
-from srs_ooc.trees.grow import scratch_nbytes
-from srs_ooc.trees.tree import THRESHOLDS, TreeLimits
+from srs_ooc.trees.kernel import scratch_nbytes
+from srs_ooc.trees.response import THRESHOLDS, TreeLimits
 
 FOREST, EXTRA = "forest", "extra-trees"
 ALL = "all"

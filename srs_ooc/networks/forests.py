@@ -9,9 +9,8 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.networks.forest_params import ForestParams
 from srs_ooc.networks.weighing import Bench
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.grow import grow_forest
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import IMPORTANCE_BITS
+from srs_ooc.trees.kernel import grow_forest
+from srs_ooc.trees.response import IMPORTANCE_BITS, TrainingRows
 
 TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""

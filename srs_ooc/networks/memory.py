@@ -23,7 +23,7 @@ from srs_ooc.store.store import Store
 from srs_ooc.store.value_tables import MAKING_NBYTES, n_values_of
 from srs_ooc.store.value_tables import ROW_NBYTES as VALUE_ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import TrainingRows
 
 READING_NBYTES = 12 * MB
 """Allowance for chunks of values: as packed, as decoded, and the tables of codes."""

@@ -11,7 +11,7 @@ from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.networks.weighing import Bench
 from srs_ooc.samplers.prs import FINAL, ParametricRandomSubspace
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import TrainingRows
 
 
 @dataclass(frozen=True)

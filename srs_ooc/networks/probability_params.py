@@ -12,8 +12,8 @@ from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
 from srs_ooc.samplers.bernoulli import BernoulliSubsets
 from srs_ooc.samplers.prs_descent_params import FEATURE_NBYTES, SPREADS, DescentParams
 from srs_ooc.trees.block import block_nbytes
-from srs_ooc.trees.grow import record_nbytes, scratch_nbytes
-from srs_ooc.trees.tree import THRESHOLDS, TreeLimits
+from srs_ooc.trees.kernel import record_nbytes, scratch_nbytes
+from srs_ooc.trees.response import THRESHOLDS, TreeLimits
 
 LEAST_ROOM = 64
 """Regulators that a subset has room for at least, where there are so many."""

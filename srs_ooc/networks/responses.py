@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import Response, TrainingRows
 
 TOGETHER = 32
 """Targets whose values are read together: neighbours often lie in one chunk."""

@@ -8,7 +8,7 @@ from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.evidence.params import ProbeParams
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable, trees_option
 from srs_ooc.trees.block import block_nbytes
-from srs_ooc.trees.grow import scratch_nbytes
+from srs_ooc.trees.kernel import scratch_nbytes
 
 USUAL_SHARE, LEAST_SIZE = 0.05, 10
 """q by default: the runs' share of the regulators, and so many where there are as many."""

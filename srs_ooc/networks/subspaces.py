@@ -17,8 +17,7 @@ from srs_ooc.networks.weighing import Bench
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+from srs_ooc.trees.response import IMPORTANCE_BITS, TrainingRows, TreeLimits
 
 TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import SrsOocError
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import TrainingRows
 
 
 class StoppedError(SrsOocError):

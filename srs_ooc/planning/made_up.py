@@ -13,8 +13,7 @@ from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.spec.base_models import fits_of
 from srs_ooc.samplers.method import Fits
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import Response, TrainingRows
 
 JUDGED_CANDIDATES, JUDGED_SPLITS = 32, 5
 """Made-up candidates that are judged together, and the folds of each."""

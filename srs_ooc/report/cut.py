@@ -10,7 +10,7 @@ from srs_ooc.evidence.params import ProbeParams
 from srs_ooc.report.source import Source
 from srs_ooc.runs.ledger import StageBook
 from srs_ooc.samplers.elimination import Elimination
-from srs_ooc.trees.tree import IMPORTANCE_BITS
+from srs_ooc.trees.response import IMPORTANCE_BITS
 
 SHOWN = 1000
 """Places drawn at most."""

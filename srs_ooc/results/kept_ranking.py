@@ -12,7 +12,7 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.ranked_names import kept_names
 from srs_ooc.runs.search import TALLY
-from srs_ooc.trees.tree import IMPORTANCE_BITS
+from srs_ooc.trees.response import IMPORTANCE_BITS
 
 
 def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:

@@ -25,7 +25,7 @@ from srs_ooc.runs.search import TALLY
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store
-from srs_ooc.trees.tree import IMPORTANCE_BITS
+from srs_ooc.trees.response import IMPORTANCE_BITS
 
 _PIECE = 1 << 13
 MEMBERS_SHOWN = 5

@@ -16,7 +16,7 @@ from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict import CONCLUSION
 from srs_ooc.runs.verdict_record import VerdictRecord
-from srs_ooc.trees.tree import IMPORTANCE_BITS
+from srs_ooc.trees.response import IMPORTANCE_BITS
 
 MANY = 15
 """Families of decoys that are advised where few features are expected."""

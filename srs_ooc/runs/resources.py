@@ -31,8 +31,7 @@ from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import Response, TrainingRows
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,17 @@
-"""What trees are grown to predict, as whole numbers: classes or targets, with weights.
+"""What trees are grown on and to predict, and how: response, training rows, kind of tree.
 
-A kernel that decides in integers needs integers. Targets become whole numbers once per run: the
-middle of their range is taken away, and what is left multiplied by a power of two, the largest that
-keeps them within ``2**bits``, and rounded. Weights that are whole numbers from 1 to 4095 and add up
-to no more than ``2**24`` are taken as they are; others are multiplied by the largest number that
-brings them there, rounded, and 1 at least.
-
-With n rows of total weight W, ``bits`` is 23, or as many fewer as keep ``W**2 2**bits`` within
-``2**63`` and, with weights, the largest weight times ``2**bits`` within ``2**27``. So every
-difference of products that a split is decided by fits 64 bits.
+A response is classes or targets as whole numbers, with weights. Entropy is computed from a table
+of ``x log2 x`` in fixed point, in integers only.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from srs_ooc.base.seeds import Purpose, derive, derive_array, scale_below
 
 LARGEST_WEIGHT = 4095
 TOTAL_WEIGHT = 1 << 24
@@ -128,3 +124,206 @@ def whole_weights(weights: NDArray[np.floating]) -> NDArray[np.int32]:
         weights = weights * min(LARGEST_WEIGHT / float(weights.max()), TOTAL_WEIGHT / total)
     whole: NDArray[np.int32] = np.maximum(np.rint(weights), 1).astype(np.int32)
     return whole
+
+
+# The table of ``x log2 x`` that entropy is computed from, in fixed point and in integers only.
+#
+# A mathematical library's logarithm differs between machines in its last bits; this one cannot.
+
+ENTROPY_BITS = 32
+_LOG_BITS = 40
+_MANTISSA_BITS = 31
+
+
+def log2_table(size: int) -> NDArray[np.uint64]:
+    """Return ``log2(x)`` for x in 1 .. size - 1 (entry 0 is 0), in units of ``2**-40``.
+
+    The integer part is the position of the leading bit; each further bit comes from squaring the
+    mantissa (kept to 31 bits, so the error stays below ``2**-24``).
+    """
+    x = np.arange(size, dtype=np.uint64)
+    x[:1] = 1
+    whole = np.zeros(size, dtype=np.uint64)
+    for shift in (32, 16, 8, 4, 2, 1):
+        large = (x >> whole) >= np.uint64(1 << shift)
+        whole += np.where(large, np.uint64(shift), np.uint64(0))
+    one = np.uint64(1 << _MANTISSA_BITS)
+    mantissa = (x << np.uint64(_MANTISSA_BITS)) >> whole
+    log = whole << np.uint64(_LOG_BITS)
+    for bit in range(_LOG_BITS - 1, -1, -1):
+        mantissa = (mantissa * mantissa) >> np.uint64(_MANTISSA_BITS)
+        doubled = mantissa >= one + one
+        log += np.where(doubled, np.uint64(1 << bit), np.uint64(0))
+        mantissa = np.where(doubled, mantissa >> np.uint64(1), mantissa)
+    return log
+
+
+def xlogx_table(n_rows: int) -> NDArray[np.int64]:
+    """Return ``x log2 x`` for x in 0 .. n_rows, in units of ``2**-32``; int64 (n_rows + 1,)."""
+    x = np.arange(n_rows + 1, dtype=np.uint64)
+    log = log2_table(n_rows + 1)
+    # Two halves, so that the product of up to 24 and 45 bits does not overflow.
+    high, low = log >> np.uint64(20), log & np.uint64((1 << 20) - 1)
+    product = ((x * high) << np.uint64(12)) + ((x * low) >> np.uint64(8))
+    return product.astype(np.int64)
+
+
+# The rows a tree is grown on, and what is known of them before it grows.
+
+_NO_TABLE = np.zeros(1, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """Rows grouped by class, as the kernel wants them.
+
+    Attributes
+    ----------
+    response : Response
+        Of all rows of a block.
+    order : int32 (n_training,)
+        Rows to grow on, grouped by class; a row may come more than once.
+    root_stats : int64 (n_classes, 1 + n_channels)
+        Their number in each class, and the sums of their channels.
+    root_scale : float
+        Their weight; for targets the sum of squares about their mean.
+    xlogx : int64
+        The table of :mod:`srs_ooc.trees.response`, where the impurity is entropy.
+    """
+
+    response: Response
+    order: NDArray[np.int32]
+    root_stats: NDArray[np.int64]
+    root_scale: float
+    xlogx: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, response: Response, impurity: str) -> Self:
+        """Return all rows; entropy needs a table of ``n_rows + 1`` 8-byte integers."""
+        order = np.argsort(response.labels, kind="stable").astype(np.int32)
+        table = xlogx_table(len(order)) if impurity == "entropy" else _NO_TABLE
+        stats, scale = root_of(response, order)
+        return cls(response, order, stats, scale, table)
+
+    def resampled(self, key: int) -> "TrainingRows":
+        """Return as many rows drawn with replacement by ``key``.
+
+        Draw i is the ``scale_below(derive(derive(key, BOOTSTRAP), i), n)``-th of the rows in their
+        order; the sample keeps that order.
+        """
+        times = times_drawn(key, len(self.order))
+        order = np.repeat(self.order, times)
+        stats, scale = root_of(self.response, order)
+        return TrainingRows(self.response, order, stats, scale, self.xlogx)
+
+    def only(self, rows: NDArray[np.int32]) -> "TrainingRows":
+        """Return those that are among ``rows``, as often as they are there, in the same order."""
+        times = np.bincount(rows, minlength=len(self.response.labels))
+        order = np.repeat(self.order, times[self.order])
+        stats, scale = root_of(self.response, order)
+        return TrainingRows(self.response, order, stats, scale, self.xlogx)
+
+    @staticmethod
+    def nbytes(n_rows: int, impurity: str, n_channels: int = 0) -> int:
+        """Return the bytes needed, the temporaries of construction included."""
+        return n_rows * (4 + 8 + (48 if impurity == "entropy" else 0) + 40 * n_channels)
+
+
+def times_drawn(key: int, n: int) -> NDArray[np.int64]:
+    """Return how often each of ``n`` rows is drawn with replacement by ``key``; int64 (n,)."""
+    hashes = derive_array(derive(key, Purpose.BOOTSTRAP), np.arange(n, dtype=np.uint64))
+    return np.bincount(scale_below(hashes, n).astype(np.int64), minlength=n)
+
+
+def root_of(response: Response, order: NDArray[np.integer]) -> tuple[NDArray[np.int64], float]:
+    """Return the numbers of each class in ``order``, and what importances are divided by."""
+    labels, n_classes = response.labels[order], response.n_classes
+    stats = np.zeros((n_classes, 1 + response.n_channels), dtype=np.int64)
+    stats[:, 0] = np.bincount(labels, minlength=n_classes)
+    for c, channel in enumerate(response.channels):
+        np.add.at(stats[:, 1 + c], labels, channel[order])
+    if not response.is_regression:
+        return stats, float(stats[:, -1].sum())
+    weight, total = int(stats[0, -2]), int(stats[0, -1])
+    spread = _sum_of_squares(response, order) * weight - total * total
+    return stats, float(spread) / float(weight)
+
+
+def _sum_of_squares(response: Response, order: NDArray[np.integer]) -> int:
+    """Return the sum of weight times target squared, exactly."""
+    sums = response.channels[-1][order].astype(np.int64)
+    targets = sums
+    if response.n_channels == 2:
+        targets = sums // response.channels[0][order]
+    products = sums * targets
+    high, low = products >> 32, products & 0xFFFFFFFF
+    return (int(high.sum()) << 32) + int(low.sum())
+
+
+# How a tree is grown, and what it says.
+
+IMPORTANCE_BITS = 36
+"""Importances are counted in units of ``2**-36``, so that their sums are exact in any order."""
+IMPURITIES = ("gini", "entropy", "variance")
+"""What splits decrease; the last one of targets, the others of classes."""
+SPLITTERS = ("random", "best")
+THRESHOLDS = ("rank", "value")
+"""Whether random thresholds are uniform between ranks (codes) or between values."""
+
+
+@dataclass(frozen=True)
+class TreeLimits:
+    """How a tree is randomized and where it stops.
+
+    Attributes
+    ----------
+    max_features : int
+        K: candidate columns drawn at each node among those not constant there; all of them where
+        it is at least the number of columns.
+    max_depth : int or None
+        Depth at which nodes are leaves; None for no limit.
+    min_samples_leaf : int
+        Fewest rows a split may leave on a side.
+    impurity : {'gini', 'entropy', 'variance'}
+        What splits decrease.
+    min_decrease : int
+        Least importance of a split, in units of ``2**-36``.
+    splitter : {'random', 'best'}
+        One random split a candidate (extra-trees), or the best one over its codes (CART).
+    """
+
+    max_features: int
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    impurity: str = "gini"
+    min_decrease: int = 0
+    splitter: str = "random"
+
+    def most_leaves(self, n_rows: int) -> int:
+        """Return the most leaves a tree on ``n_rows`` rows can have."""
+        leaves = max(1, n_rows // self.min_samples_leaf)
+        if self.max_depth is not None and self.max_depth < leaves.bit_length():
+            return min(leaves, 1 << self.max_depth)
+        return leaves
+
+
+@dataclass(frozen=True)
+class GrownTree:
+    """What one tree says.
+
+    Attributes
+    ----------
+    importance : int64 (n_columns,)
+        MDI importances (Eq. 1 of the paper, unnormalised) in units of ``2**-36``; of targets, the
+        share of their variance in the training rows.
+    n_nodes, n_leaves, depth : int
+        Its size; a lone root has depth 0.
+    record : bytes or None
+        The tree itself, as :mod:`srs_ooc.trees.forest_reference` tells; None unless asked for.
+    """
+
+    importance: NDArray[np.int64]
+    n_nodes: int
+    n_leaves: int
+    depth: int
+    record: bytes | None = None

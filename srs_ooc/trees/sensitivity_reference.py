@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from math import floor
 
 from srs_ooc.trees.forest_reference import PROBE, Leaf, Node, Split, TargetLeaf
-from srs_ooc.trees.sensitivity import CHANGE_BITS
+from srs_ooc.trees.saved import CHANGE_BITS
 
 Codes = Callable[[int], int | None]
 """The code of a feature in the row; None for no known category."""

@@ -22,7 +22,7 @@ from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest_reference import decode_tree
-from srs_ooc.trees.sensitivity import CLASS_BITS, TARGET_BITS
+from srs_ooc.trees.saved import CLASS_BITS, TARGET_BITS
 from srs_ooc.trees.sensitivity_reference import class_changes, effects_of, features_of
 
 N_ROWS, N_FEATURES = 40, 24

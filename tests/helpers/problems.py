@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 
 @dataclass

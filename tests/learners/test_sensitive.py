@@ -14,11 +14,9 @@ from srs_ooc.learners.sensitive import SensitiveLearner
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.testing import check_learner
 from srs_ooc.trees.forest_reference import decode_tree
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.sensitivity import CLASS_BITS, TARGET_BITS
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
+from srs_ooc.trees.saved import CLASS_BITS, TARGET_BITS
 from srs_ooc.trees.sensitivity_reference import effects_of, features_of
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
 
 N_ROWS, N_COLUMNS, KEY = 60, 70, 99
 

@@ -14,7 +14,7 @@ from srs_ooc.paper_theory.times import expected_time
 from srs_ooc.synthetic.problem import rows
 from srs_ooc.synthetic.scenarios import Clique
 from srs_ooc.trees.reference import grow_tree
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import TreeLimits
 
 
 @pytest.mark.parametrize("distribution", [chain(3), clique(3), marginal(3)])

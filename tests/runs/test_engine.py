@@ -18,9 +18,7 @@ from srs_ooc.samplers.distinct_reference import draw_blocks
 from srs_ooc.samplers.kept import KeptSet
 from srs_ooc.store.store import Store
 from srs_ooc.trees.reference import draw_distinct, grow_on, shuffled
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 NONE = np.zeros(0, dtype=np.uint32)
 

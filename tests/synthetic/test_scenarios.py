@@ -11,7 +11,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.synthetic.problem import rows
 from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
 from srs_ooc.trees.reference import grow_tree
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import TreeLimits
 
 KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}
 

@@ -7,14 +7,12 @@ from examples import examples
 from hypothesis import given
 from problems import tree_problems
 
-from srs_ooc.trees.forest import add_shares, decode_trees
 from srs_ooc.trees.forest_reference import Split, decode_tree
 from srs_ooc.trees.forest_reference import add_shares as reference_shares
-from srs_ooc.trees.grow import grow_tree, instruction_sets
+from srs_ooc.trees.kernel import grow_tree, instruction_sets
 from srs_ooc.trees.reference import grow_on
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
+from srs_ooc.trees.saved import add_shares, decode_trees
 
 
 def native_tree(problem, *, tiled, isa=""):

@@ -6,9 +6,9 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.trees.forest import LEAF, PROBE_SPLIT, add_shares, decode_trees
 from srs_ooc.trees.forest_reference import PROBE, Leaf, Split, decode_tree, encode_tree
 from srs_ooc.trees.forest_reference import add_shares as reference_shares
+from srs_ooc.trees.saved import LEAF, PROBE_SPLIT, add_shares, decode_trees
 
 N_CLASSES = 4
 leaves = st.lists(

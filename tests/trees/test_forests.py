@@ -6,10 +6,8 @@ from blocks import block_of
 from scipy.stats import spearmanr
 
 from srs_ooc.trees import reference
-from srs_ooc.trees.grow import grow_forest, instruction_sets
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+from srs_ooc.trees.kernel import grow_forest, instruction_sets
+from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
 
 ALL = np.iinfo(np.int64).max
 

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import tree_problems
 
-from srs_ooc.trees.forest import predict_block
 from srs_ooc.trees.forest_reference import add_shares, decode_tree
-from srs_ooc.trees.grow import grow_tree
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.kernel import grow_tree
+from srs_ooc.trees.response import Response, TrainingRows
+from srs_ooc.trees.saved import predict_block
 
 
 @examples(60)
@@ -50,7 +49,7 @@ def test_rows_and_columns_that_are_not_there_are_refused():
     codes = np.arange(20, dtype=np.uint8).reshape(2, 10)
     block, features = block_of(codes, tiled=False), np.array([4, 9], np.uint32)
     training = TrainingRows.of(Response.classes(np.arange(10) % 2, 2), "gini")
-    from srs_ooc.trees.tree import TreeLimits
+    from srs_ooc.trees.response import TreeLimits
 
     record = grow_tree(block, features, training, 1, TreeLimits(2), record=True).record
     one = np.array([3], np.int32)

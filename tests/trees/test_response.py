@@ -6,8 +6,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.trees.response import Response, whole_weights
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import Response, TrainingRows, whole_weights
 
 
 def test_whole_weights_are_taken_as_they_are():

@@ -6,14 +6,14 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.trees.forest import decode_trees
 from srs_ooc.trees.forest_reference import PROBE, How, Leaf, Split, TargetLeaf, encode_tree
-from srs_ooc.trees.sensitivity import (
+from srs_ooc.trees.saved import (
     CLASS_BITS,
     NO_VOTES,
     TARGET_BITS,
     Effects,
     add_effects,
+    decode_trees,
     tally_classes,
     tally_targets,
 )

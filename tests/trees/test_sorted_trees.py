@@ -7,11 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.grow import instruction_sets
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.sorted_trees import grow_and_ask, grow_and_walk, grow_sorted, takes_sorted
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.kernel import (
+    grow_and_ask,
+    grow_and_walk,
+    grow_sorted,
+    instruction_sets,
+    takes_sorted,
+)
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 MANY = np.iinfo(np.int64).max
 

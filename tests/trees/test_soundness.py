@@ -8,10 +8,8 @@ from blocks import block_of
 
 from srs_ooc.base.seeds import key_of
 from srs_ooc.trees.forest_reference import map_categories
-from srs_ooc.trees.grow import grow_tree
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+from srs_ooc.trees.kernel import grow_tree
+from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
 
 MISSING = 255
 

@@ -10,11 +10,8 @@ from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.trees import TreeLearner, tree_key
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.grow import instruction_sets
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.subsets import judge_all_at_once, judge_one_by_one
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.kernel import instruction_sets, judge_all_at_once, judge_one_by_one
+from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 MANY = np.iinfo(np.int64).max
 

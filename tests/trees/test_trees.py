@@ -8,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import key_of
-from srs_ooc.trees.entropy import log2_table, xlogx_table
-from srs_ooc.trees.grow import grow_tree, instruction_sets
+from srs_ooc.trees.kernel import grow_tree, instruction_sets
 from srs_ooc.trees.reference import grow_tree as reference_tree
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+from srs_ooc.trees.response import (
+    IMPORTANCE_BITS,
+    Response,
+    TrainingRows,
+    TreeLimits,
+    log2_table,
+    xlogx_table,
+)
 
 UNIT = float(1 << IMPORTANCE_BITS)
 

@@ -6,10 +6,8 @@ from blocks import block_of
 
 from srs_ooc.base.seeds import key_of
 from srs_ooc.trees.forest_reference import How, decode_tree
-from srs_ooc.trees.grow import grow_tree, instruction_sets
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+from srs_ooc.trees.kernel import grow_tree, instruction_sets
+from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
 
 UNIT = float(1 << IMPORTANCE_BITS)
 

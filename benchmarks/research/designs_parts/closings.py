@@ -22,10 +22,9 @@ from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.elimination import EVEN, SURVIVORS, TREES, Elimination, Manner
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.forest import Trees, decode_trees
-from srs_ooc.trees.grow import grow_tree
-from srs_ooc.trees.training import TrainingRows, root_of
-from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+from srs_ooc.trees.kernel import grow_tree
+from srs_ooc.trees.response import IMPORTANCE_BITS, TrainingRows, TreeLimits, root_of
+from srs_ooc.trees.saved import Trees, decode_trees
 
 ALL = int(np.iinfo(np.int64).max)
 """K where every column is a candidate."""

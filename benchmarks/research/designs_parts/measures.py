@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.trees.forest import Trees
+from srs_ooc.trees.saved import Trees
 
 LARGE_SHARE = 0.05
 """Part of the training rows that a large node has at least."""

@@ -29,7 +29,7 @@ from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.store import Store
 from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.training import TrainingRows
+from srs_ooc.trees.response import TrainingRows
 
 BATCH_NBYTES = 8 * MB
 """What an order and its outcomes take in a worker, at most, besides its block."""

@@ -25,8 +25,8 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import published_file
 from srs_ooc.runs.ledger.trees import TreeReader
 from srs_ooc.store.store import Store
-from srs_ooc.trees.forest import Trees
 from srs_ooc.trees.forest_reference import ALL_CODES, How
+from srs_ooc.trees.saved import Trees
 
 SPLITS_FILE = "splits.bin"
 MAGIC = b"srs-ooc splits 3\n"

@@ -30,7 +30,7 @@ from srs_ooc.runs.ledger.tree_records import (
     whole_records,
 )
 from srs_ooc.samplers.ensemble import Ensemble
-from srs_ooc.trees.forest import Trees, decode_trees
+from srs_ooc.trees.saved import Trees, decode_trees
 
 ALL = Ensemble()
 TREES_FILE = "trees.bin"

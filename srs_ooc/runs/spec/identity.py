@@ -19,7 +19,7 @@ from srs_ooc.evidence.params import (
 from srs_ooc.learners.model_params import LEADERS, TREE_MODEL, ModelParams
 from srs_ooc.learners.params import TreeParams
 from srs_ooc.samplers.method import Method, method_names, method_of
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.response import TreeLimits
 
 JUDGES: dict[str, type[Params]] = {
     "probe": ProbeParams,

@@ -11,10 +11,8 @@ from srs_ooc.learners.trees import learner_nbytes, searching_nbytes
 from srs_ooc.learners.trial import LIBRARY_NBYTES
 from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
-from srs_ooc.trees.grow import record_nbytes, recorded_nbytes
-from srs_ooc.trees.subsets import sorted_nbytes
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import TreeLimits
+from srs_ooc.trees.kernel import record_nbytes, recorded_nbytes, sorted_nbytes
+from srs_ooc.trees.response import TrainingRows, TreeLimits
 
 FEATURE_NBYTES = 32
 """Bytes a run may keep in memory for each feature, its first decoy included (law 11)."""

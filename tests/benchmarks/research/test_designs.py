@@ -22,11 +22,9 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.leaders import EVERY
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.forest import decode_trees
-from srs_ooc.trees.grow import grow_tree
-from srs_ooc.trees.response import Response
-from srs_ooc.trees.training import TrainingRows
-from srs_ooc.trees.tree import IMPORTANCE_BITS, TreeLimits
+from srs_ooc.trees.kernel import grow_tree
+from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
+from srs_ooc.trees.saved import decode_trees
 
 pytestmark = pytest.mark.research
 

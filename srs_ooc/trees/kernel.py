@@ -1,0 +1,550 @@
+"""The native kernel behind typed functions: trees on blocks, on few sorted columns, on subsets.
+
+:mod:`srs_ooc.trees.reference` is the readable twin of growing one tree.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.records import Candidates, RowSplit
+from srs_ooc.native import _native
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import IMPURITIES, GrownTree, Response, TrainingRows, TreeLimits
+from srs_ooc.trees.saved import predict_block
+
+_ALL_NUMERIC = np.zeros(0, dtype=np.uint8)
+_NO_VALUES = np.zeros((0, 0), dtype=np.float64)
+
+
+def instruction_sets() -> list[str]:
+    """Return the names of the clones this machine can run, the fastest first."""
+    return _native.isas()
+
+
+def grow_tree(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    tree_key: int,
+    limits: TreeLimits,
+    isa: str = "",
+    *,
+    record: bool = False,
+    categorical: NDArray[np.bool_] | None = None,
+    n_threads: int = 1,
+) -> GrownTree:
+    """Grow one tree on the first ``len(features)`` columns of ``block``, without the GIL.
+
+    Same result as :func:`srs_ooc.trees.reference.grow_tree`, to the bit, on every instruction set;
+    the tree itself is returned only where ``record`` asks for it. Of a tiled block the columns of a
+    large node are shared by ``n_threads`` threads, which changes nothing but speed. Where the block
+    has the values of its codes, thresholds are uniform between them.
+    """
+    kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
+    leaves = limits.most_leaves(len(rows.order)) if record else 0
+    return _grow(block, features, rows, tree_key, limits, isa, kinds, leaves, n_threads)
+
+
+def grow_forest(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    first_key: int,
+    limits: TreeLimits,
+    isa: str = "",
+    *,
+    trees: range,
+    bootstrap: bool = False,
+    categorical: NDArray[np.bool_] | None = None,
+) -> GrownTree:
+    """Grow trees on the same columns, without the GIL, and sum what they say.
+
+    Same result as :func:`srs_ooc.trees.reference.grow_forest`, to the bit.
+
+    Parameters
+    ----------
+    block : Block
+        The codes.
+    features : uint32 (n_columns,)
+        The feature of each column.
+    rows : TrainingRows
+        Rows to grow on. Importances are shares of *their* weight, or sum of squares, whatever each
+        tree's own sample has, so that trees count by what they decrease.
+    first_key : int
+        64-bit key of the first tree of the forest; those of the others follow from it.
+    limits : TreeLimits
+        How trees are randomized and where they stop.
+    isa : str
+        Instruction set; the fastest if empty.
+    trees : range
+        Numbers of the trees to grow, with step 1. Sums over parts are the sum over all.
+    bootstrap : bool
+        Grow each tree on as many rows drawn with replacement; of a regression only.
+    categorical : bool (n_columns,), optional
+        Columns whose codes are categories.
+    """
+    kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
+    return _grow(block, features, rows, first_key, limits, isa, kinds, 0, 1, trees, bootstrap)
+
+
+def _grow(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    key: int,
+    limits: TreeLimits,
+    isa: str,
+    kinds: NDArray[np.uint8],
+    record_leaves: int,
+    n_threads: int,
+    trees: range = range(1),
+    bootstrap: bool = False,
+) -> GrownTree:
+    values = _NO_VALUES if block.values is None else block.values
+    importance = np.zeros(len(features), dtype=np.int64)
+    sizes = _native.grow(
+        block.codes,
+        block.code_nbytes,
+        block.tiled,
+        block.n_rows,
+        values.reshape(-1),
+        values.shape[1],
+        features,
+        kinds,
+        rows.order,
+        rows.root_stats.reshape(-1),
+        rows.response.n_classes,
+        rows.response.channels.reshape(-1),
+        rows.response.flush,
+        rows.root_scale,
+        key,
+        limits.max_features,
+        -1 if limits.max_depth is None else limits.max_depth,
+        limits.min_samples_leaf,
+        limits.min_decrease,
+        limits.splitter == "best",
+        IMPURITIES.index(limits.impurity),
+        rows.xlogx,
+        importance,
+        isa,
+        record_leaves,
+        n_threads,
+        trees.start,
+        len(trees),
+        bootstrap,
+    )
+    return GrownTree(importance, *sizes)
+
+
+def scratch_nbytes(
+    n_rows: int,
+    n_columns: int,
+    n_classes: int,
+    code_nbytes: int,
+    n_channels: int = 0,
+    *,
+    best: bool = False,
+    n_threads: int = 1,
+) -> int:
+    """Return the bytes :func:`grow_tree` allocates while it works."""
+    shape = n_rows, n_columns, n_classes, n_channels, code_nbytes
+    return _native.scratch_nbytes(*shape, best, n_threads)
+
+
+def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
+    """Return the bytes needed to record a tree, the copies of its record on their way included.
+
+    Seven numbers of 4 bytes a node while it grows; as bytes at most 16 a split, 4 a leaf, and 9 for
+    a class in a leaf, held up to five times while they are put together, copied and written.
+    """
+    n_leaves = limits.most_leaves(n_rows)
+    n_pairs = max(n_leaves, min(n_rows, n_leaves * n_classes))
+    return n_leaves * (56 + 5 * 20) + n_pairs * (8 + 5 * 9)
+
+
+def recorded_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
+    """Return the most bytes the record of one tree takes."""
+    n_leaves = limits.most_leaves(n_rows)
+    return 12 * n_leaves + 6 * min(n_rows, n_leaves * n_classes)
+
+
+# A tree on few columns that are sorted once, and what it says of other rows, in one native call.
+#
+# `grow_and_walk` is the twin of the native function: it grows the tree by the general kernel, has
+# it recorded, and walks rows down the record. It is also what works where the native function does
+# not: with missing values, categories, weights, entropy, drawn splits or drawn candidates.
+
+MOST_BYTE_COLUMNS = {False: 64, True: 16}
+"""Columns of bytes up to which sorting is faster, of classes and of a regression (measured at 270
+rows): the kernel looks at 64 bytes at once. Of 16-bit codes it always is."""
+_NO_TARGETS = np.zeros(0, np.int32)
+_NO_COLUMN_VALUES = np.zeros(0, np.float64)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a tree says of rows that it was not grown on.
+
+    Attributes
+    ----------
+    importance : int64 (n_columns,)
+        What its splits on each column are worth.
+    shares : float64 (n, n_classes)
+        Class shares of each row, or the mean whole-number target.
+    """
+
+    importance: NDArray[np.int64]
+    shares: NDArray[np.float64]
+
+
+def takes_sorted(
+    block: Block, n_columns: int, rows: TrainingRows, n_predicted: int, limits: TreeLimits
+) -> bool:
+    """Return whether the native function grows such a tree, if no value is missing.
+
+    Not where its scratch would be larger than that of growing and recording, which workers are
+    granted.
+    """
+    response, n_fitted = rows.response, len(rows.order)
+    if (
+        n_columns == 0
+        or limits.splitter != "best"
+        or limits.impurity == "entropy"
+        or limits.min_decrease > 0
+        or limits.max_features < n_columns
+        or response.n_channels != int(response.is_regression)
+        or response.n_classes > _native.MOST_SORTED_CLASSES
+        or max(block.n_rows, n_fitted) > _native.MOST_SORTED_ROWS
+        or (block.code_nbytes == 1 and n_columns > MOST_BYTE_COLUMNS[response.is_regression])
+    ):
+        return False
+    shape = n_fitted, n_columns, response.n_classes, block.code_nbytes, response.n_channels
+    own = _native.sorted_scratch_nbytes(block.n_rows, n_columns, n_fitted, n_predicted, block.tiled)
+    return own <= _granted_nbytes(shape, limits)
+
+
+@lru_cache(maxsize=4096)
+def _granted_nbytes(shape: tuple[int, int, int, int, int], limits: TreeLimits) -> int:
+    """Return the bytes of growing a tree of a shape, and of recording it."""
+    n_fitted, _, n_classes = shape[:3]
+    return scratch_nbytes(*shape, best=True) + record_nbytes(n_fitted, n_classes, limits)
+
+
+def grow_sorted(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    predicted: NDArray[np.int32],
+    tree_key: int,
+    limits: TreeLimits,
+    isa: str = "",
+) -> Said | None:
+    """Return what :func:`grow_and_walk` does, to the bit, on every instruction set.
+
+    Without the GIL. None where a value of the block is missing.
+
+    Parameters
+    ----------
+    block : Block
+        The codes.
+    features : uint32 (n_columns,)
+        The feature of each column.
+    rows : TrainingRows
+        Rows to grow on.
+    predicted : int32 (n,)
+        Rows to predict.
+    tree_key : int
+        64-bit key of the tree.
+    limits : TreeLimits
+        Where it stops.
+    isa : str
+        Instruction set; default the best.
+    """
+    response = rows.response
+    importance = np.zeros(len(features), np.int64)
+    shares = np.zeros((len(predicted), response.n_classes))
+    values = block.values
+    is_complete = _native.grow_sorted(
+        block.codes,
+        block.code_nbytes,
+        block.tiled,
+        block.n_rows,
+        _NO_COLUMN_VALUES if values is None else values.reshape(-1),
+        0 if values is None else values.shape[1],
+        features,
+        rows.order,
+        predicted,
+        response.labels,
+        response.channels[0] if response.is_regression else _NO_TARGETS,
+        response.n_classes,
+        rows.root_scale,
+        tree_key,
+        -1 if limits.max_depth is None else limits.max_depth,
+        limits.min_samples_leaf,
+        isa,
+        importance,
+        shares,
+    )
+    return Said(importance, shares) if is_complete else None
+
+
+def grow_and_walk(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    predicted: NDArray[np.int32],
+    tree_key: int,
+    limits: TreeLimits,
+    categorical: NDArray[np.bool_] | None = None,
+    n_threads: int = 1,
+) -> tuple[Said, bytes]:
+    """Grow a tree, walk rows down it; return what it says and the tree itself.
+
+    Parameters
+    ----------
+    block, features, rows, predicted, tree_key, limits
+        As for :func:`grow_sorted`.
+    categorical : bool (n_columns,), optional
+        Columns whose codes are categories.
+    n_threads : int
+        Threads that share the columns of a large node.
+    """
+    grown = grow_tree(
+        block,
+        features,
+        rows,
+        tree_key,
+        limits,
+        record=True,
+        categorical=categorical,
+        n_threads=n_threads,
+    )
+    assert grown.record is not None
+    response = rows.response
+    shares = predict_block(
+        grown.record,
+        block,
+        features,
+        predicted,
+        response.n_classes,
+        regression=response.is_regression,
+    )
+    return Said(grown.importance, shares), grown.record
+
+
+def grow_and_ask(
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: TrainingRows,
+    predicted: NDArray[np.int32],
+    tree_key: int,
+    limits: TreeLimits,
+    *,
+    categorical: NDArray[np.bool_] | None = None,
+    n_threads: int = 1,
+    records: bool = False,
+) -> tuple[Said, bytes | None]:
+    """Return what a tree says, by whichever way is faster, and the tree itself where wanted.
+
+    Parameters
+    ----------
+    block, features, rows, predicted, tree_key, limits, categorical, n_threads
+        As for :func:`grow_and_walk`.
+    records : bool
+        Whether the tree itself is wanted.
+    """
+    if (
+        not records
+        and categorical is None
+        and takes_sorted(block, len(features), rows, len(predicted), limits)
+    ):
+        said = grow_sorted(block, features, rows, predicted, tree_key, limits)
+        if said is not None:
+            return said, None
+    said, record = grow_and_walk(
+        block, features, rows, predicted, tree_key, limits, categorical, n_threads
+    )
+    return said, record if records else None
+
+
+# Held-out losses of trees on many small subsets of a block's columns, in one native call.
+#
+# `judge_one_by_one` is the twin of the native function: it grows whole trees, one after the other.
+# It is also what judges where the native function does not: with missing values, categories,
+# weights, entropy, drawn splits, or more than 32,768 rows.
+
+GIVEN_UP = np.inf
+"""Loss of a subset that is not the best."""
+
+LossOf = Callable[[NDArray[np.int32], RowSplit, int], float]
+"""``loss_of(places, split, number)``: the summed loss of a model on the rows predicted."""
+Predict = Callable[[NDArray[np.int32], RowSplit, int], NDArray[np.float64]]
+"""``predict(places, split, number)``: shares or means of the rows that a split predicts."""
+
+
+def takes_all_at_once(block: Block, response: Response, limits: TreeLimits, widest: int) -> bool:
+    """Return whether the native function judges such subsets, if no value of theirs is missing."""
+    n_plain = int(response.is_regression)
+    return (
+        not block.tiled
+        and block.values is None
+        and block.n_rows <= _native.MOST_SUBSET_ROWS
+        and response.n_channels == n_plain
+        and response.n_classes <= _native.MOST_SUBSET_CLASSES
+        and limits.splitter == "best"
+        and limits.impurity != "entropy"
+        and limits.min_decrease == 0
+        and limits.max_features >= widest
+    )
+
+
+def judge_all_at_once(
+    block: Block,
+    features: NDArray[np.uint32],
+    candidates: Candidates,
+    response: Response,
+    tree_keys: NDArray[np.uint64],
+    limits: TreeLimits,
+    isa: str = "",
+) -> tuple[NDArray[np.float64], int] | None:
+    """Return the loss of each candidate and how many trees were grown, without the GIL.
+
+    The losses are those of :func:`judge_one_by_one`, to the bit, on every instruction set: infinite
+    but for the least. The numbers of trees may differ.
+
+    Parameters
+    ----------
+    block : Block
+        The codes, in plain columns.
+    features : uint32 (n_columns,)
+        The feature of each column.
+    candidates : Candidates
+        Subsets of the columns, and the splits of the rows.
+    response : Response
+        What the rows say.
+    tree_keys : uint64 (n_splits,)
+        Key of the trees of each split, the same for all candidates.
+    limits : TreeLimits
+        Where trees stop.
+    isa : str
+        Instruction set; default the best.
+
+    Returns
+    -------
+    tuple of float64 (n_candidates,) and int, or None
+        None where a value is missing.
+    """
+    splits = candidates.splits
+    times = np.stack([np.bincount(s.fitted, minlength=block.n_rows) for s in splits])
+    losses = np.empty(len(candidates.bounds) - 1)
+    n_trees = _native.judge_subsets(
+        block.codes,
+        block.code_nbytes,
+        block.n_rows,
+        features,
+        candidates.places,
+        candidates.bounds,
+        times.astype(np.uint16),
+        np.concatenate([s.predicted for s in splits]).astype(np.uint16),
+        np.cumsum([0, *(len(s.predicted) for s in splits)], dtype=np.int64),
+        tree_keys,
+        response.labels,
+        response.channels[0] if response.is_regression else _NO_TARGETS,
+        response.n_classes,
+        -1 if limits.max_depth is None else limits.max_depth,
+        limits.min_samples_leaf,
+        isa,
+        losses,
+    )
+    return None if n_trees < 0 else (mean_losses(losses, response, splits), n_trees)
+
+
+def judge_one_by_one(
+    candidates: Candidates, response: Response, predict: Predict
+) -> tuple[NDArray[np.float64], int]:
+    """Return the mean loss of each candidate, and how many models ``predict`` fitted.
+
+    Losses are infinite unless they are the least.
+    """
+
+    def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
+        return loss_of(predict(places, split, number), response, split.predicted)
+
+    losses, n_models = judge_in_turn(candidates, summed)
+    return mean_losses(losses, response, candidates.splits), n_models
+
+
+def judge_in_turn(candidates: Candidates, summed: LossOf) -> tuple[NDArray[np.float64], int]:
+    """Return the summed loss of each candidate and how many models were fitted.
+
+    The first split says in which order the others are looked at. A candidate whose loss exceeds
+    another's before all splits are fitted is given up. All but the least losses are infinite.
+    """
+    n_candidates, splits = len(candidates.bounds) - 1, candidates.splits
+
+    def loss(number: int, at: int) -> float:
+        places = candidates.places[candidates.bounds[number] : candidates.bounds[number + 1]]
+        return summed(places, splits[at], at)
+
+    losses = np.array([loss(number, 0) for number in range(n_candidates)])
+    n_models, least = n_candidates, GIVEN_UP
+    for number in np.argsort(losses, kind="stable").tolist():
+        total = float(losses[number])
+        for at in range(1, len(splits)):
+            if total > least:
+                break
+            total += loss(number, at)
+            n_models += 1
+        losses[number] = total
+        least = min(least, total)
+    losses[losses > least] = GIVEN_UP
+    return losses, n_models
+
+
+def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int32]) -> float:
+    """Return the sum over rows of squared errors, or of wrong classes, each times its weight.
+
+    Squared errors are in whole-number targets; the first of equally likely classes is said.
+    """
+    weights = weights_of(response)[rows]
+    if response.is_regression:
+        targets = response.channels[-1][rows] / weights
+        errors = said[:, 0] - targets
+        each = weights * (errors * errors)
+    else:
+        each = weights * (said.argmax(1) != response.labels[rows])
+    total = 0.0
+    for loss in each.tolist():  # one after the other, as the native twin
+        total += loss
+    return total
+
+
+def weights_of(response: Response) -> NDArray[np.float64]:
+    """Return the weight of each row; float64 (n_rows,)."""
+    if response.n_channels > int(response.is_regression):
+        weights: NDArray[np.float64] = response.channels[0].astype(np.float64)
+        return weights
+    return np.ones(len(response.labels))
+
+
+def mean_losses(
+    sums: NDArray[np.float64], response: Response, splits: tuple[RowSplit, ...]
+) -> NDArray[np.float64]:
+    """Return mean losses of the rows predicted, in the units of the target."""
+    weights = weights_of(response)
+    weight = float(sum(weights[s.predicted].sum() for s in splits))
+    scale = 1.0 if response.scale is None else response.scale
+    means: NDArray[np.float64] = sums / (scale * scale) / weight
+    return means
+
+
+def sorted_nbytes(n_rows: int, n_columns: int) -> int:
+    """Return the bytes of the rows in order of each column, and of what is made of them.
+
+    In use are those of the columns of one subset, split by split, which are far fewer.
+    """
+    return 3 * n_rows * n_columns

@@ -1,0 +1,329 @@
+"""Saved trees: from bytes to arrays, rows walked down them, and what altering a feature would do.
+
+Walking is native, for the rows as they are and with one feature at another value.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.native import _native
+from srs_ooc.trees.block import Block
+
+LEAF, PROBE_SPLIT = -1, -2
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Some trees, their nodes in preorder, one tree after another.
+
+    Attributes
+    ----------
+    root : int32 (n_trees,)
+        Each tree's first node.
+    feature : int64 (n_nodes,)
+        Stored position of a split's feature, :data:`LEAF`, or :data:`PROBE_SPLIT` for a split on an
+        added column.
+    code : int32 (n_nodes,)
+        Codes up to it go left, to the next node (-1: none, 65534: all that are not missing); of
+        categories their places; of a leaf, its number of pairs.
+    right : int32 (n_nodes,)
+        A split's right child; of a leaf, its first pair.
+    n_rows : int64 (n_nodes,)
+        Training weight at the node: rows, unless they are weighted.
+    how : int32 (n_nodes,)
+        How a split sends rows (:class:`srs_ooc.trees.forest_reference.How`).
+    hash : uint32 (n_nodes,)
+        Of a bijection of categories.
+    pair_class : int32 (n_pairs,)
+        Classes with training rows in a leaf, ascending; 0 for targets.
+    pair_count : int64 (n_pairs,)
+        Their weight; of targets the sum, each times its weight.
+    """
+
+    root: NDArray[np.int32]
+    feature: NDArray[np.int64]
+    code: NDArray[np.int32]
+    right: NDArray[np.int32]
+    n_rows: NDArray[np.int64]
+    how: NDArray[np.int32]
+    hash: NDArray[np.uint32]
+    pair_class: NDArray[np.int32]
+    pair_count: NDArray[np.int64]
+
+
+_INT = (np.int32, np.int64, np.int32, np.int32, np.int64)
+_DTYPES = (*_INT, np.int32, np.uint32, np.int32, np.int64)
+
+
+def decode_trees(
+    data: bytes,
+    starts: NDArray[np.int64],
+    stops: NDArray[np.int64],
+    *,
+    regression: bool = False,
+) -> Trees:
+    """Return the trees that lie in ``data`` at ``starts[i]:stops[i]``, without the GIL.
+
+    ``regression``: their leaves hold targets.
+
+    Raises
+    ------
+    ValueError
+        If bytes are not those of a tree.
+    """
+    arrays = _native.decode_trees(np.frombuffer(data, np.uint8), starts, stops, regression)
+    return Trees(*(np.frombuffer(a, d) for a, d in zip(arrays, _DTYPES, strict=True)))
+
+
+def add_shares(
+    trees: Trees,
+    slot: NDArray[np.int64],
+    threshold: NDArray[np.float64],
+    panel: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    code_nbytes: int = 1,
+) -> None:
+    """Add each tree's class shares of each row to ``shares``, in the order of trees, GIL released.
+
+    Of regression trees the mean whole-number target, as the only class.
+
+    Parameters
+    ----------
+    trees : Trees
+        The trees.
+    slot : int64 (n_nodes,)
+        Row of ``panel`` a split looks at; negative values as in ``Trees.feature``.
+    threshold : float64 (n_nodes,)
+        Values up to it go left.
+    panel : float64 (n_slots, m)
+        Values, at least as many columns as ``shares`` has rows; NaN for missing ones. Of
+        categories their codes in the training store, -1 for one that is not there.
+    shares : float64 (n_rows, n_classes)
+        Added to. A split on an added column sends a row both ways, weighted by training weight.
+        What is missing and was not in training, or an unknown category, goes the heavier way.
+    code_nbytes : int
+        Of the training store's codes.
+
+    Raises
+    ------
+    ValueError
+        If a tree needs a slot or class that is not there.
+    """
+    _native.add_shares(
+        trees.root,
+        slot,
+        threshold,
+        trees.code,
+        trees.right,
+        trees.n_rows,
+        trees.how,
+        trees.hash,
+        trees.pair_class,
+        trees.pair_count,
+        code_nbytes,
+        panel,
+        shares,
+    )
+
+
+def predict_block(
+    record: bytes,
+    block: Block,
+    features: NDArray[np.uint32],
+    rows: NDArray[np.int32],
+    n_classes: int,
+    *,
+    regression: bool = False,
+) -> NDArray[np.float64]:
+    """Return what a tree says of rows of the block that it was grown on, without the GIL.
+
+    Parameters
+    ----------
+    record : bytes
+        The tree.
+    block : Block
+        Its codes.
+    features : uint32 (n_columns,)
+        The feature of each column, ascending.
+    rows : int32 (n,)
+        Rows of the block.
+    n_classes : int
+        1 where leaves hold targets.
+    regression : bool
+        Whether they do.
+
+    Returns
+    -------
+    float64 (n, n_classes)
+        Class shares, or the mean whole-number target.
+
+    Raises
+    ------
+    ValueError
+        If the tree names a column, or ``rows`` a row, that is not there.
+    """
+    shares = np.zeros((len(rows), n_classes))
+    data = np.frombuffer(record, np.uint8)
+    shape = block.code_nbytes, block.tiled, block.n_rows
+    _native.predict_block(data, regression, block.codes, *shape, features, rows, shares)
+    return shares
+
+
+# What saved trees would say of rows if one feature had another value, natively.
+#
+# A tree's say of a row changes only for features on the row's path, so one walk of each tree by
+# each row finds the effects of all features: about depth squared steps, whatever the number of
+# features. All sums are of whole numbers, so that they do not depend on the order of rows, trees or
+# threads. `srs_ooc.trees.sensitivity_reference` is the twin of this module.
+
+CLASS_BITS, TARGET_BITS = 36, 16
+"""What a leaf says is counted in units of ``2**-bits``: class shares, or whole-number targets."""
+CHANGE_BITS = 36
+"""Changes of probability and of squared error are counted in units of ``2**-36``."""
+NO_VOTES = np.zeros((0, 0), np.uint8)
+"""Every tree votes on every row."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """What trees say of some rows, and what they would say more with a feature altered.
+
+    Attributes
+    ----------
+    base : int64 (n_rows, n_outputs)
+        Sums over trees of class shares, or of the mean whole-number target, in their units.
+    effects : int64 (n_rows, n_slots * n_outputs)
+        What altering the feature of a slot adds to them.
+    n_votes : int64 (n_rows,)
+        Trees that vote on each row.
+    """
+
+    base: NDArray[np.int64]
+    effects: NDArray[np.int64]
+    n_votes: NDArray[np.int64]
+
+    @classmethod
+    def none(cls, n_rows: int, n_slots: int, n_outputs: int) -> "Effects":
+        """Return those of no trees."""
+        return cls(
+            np.zeros((n_rows, n_outputs), np.int64),
+            np.zeros((n_rows, n_slots * n_outputs), np.int64),
+            np.zeros(n_rows, np.int64),
+        )
+
+    @property
+    def n_outputs(self) -> int:
+        """Classes; 1 of a regression."""
+        return int(self.base.shape[1])
+
+    def clear(self) -> None:
+        """Forget all trees."""
+        for array in (self.base, self.effects, self.n_votes):
+            array[:] = 0
+
+
+def row_nbytes(n_slots: int, n_outputs: int, code_nbytes: int) -> int:
+    """Return the bytes of a row: its codes, as they are and altered, and its :class:`Effects`."""
+    return n_slots * (2 * code_nbytes + 8 * n_outputs) + 8 * n_outputs + 64
+
+
+def add_effects(
+    trees: Trees,
+    slot: NDArray[np.int64],
+    codes: NDArray[np.unsignedinteger],
+    altered: NDArray[np.unsignedinteger],
+    out: Effects,
+    votes: NDArray[np.uint8] = NO_VOTES,
+    *,
+    regression: bool = False,
+    n_threads: int = 1,
+) -> None:
+    """Add what each tree says of each row it votes on, without the GIL.
+
+    Parameters
+    ----------
+    trees : Trees
+        The trees.
+    slot : int64 (n_nodes,)
+        Row of ``codes`` that a split looks at; negative values as in ``Trees.feature``.
+    codes, altered : uint8 or uint16 (n_slots, n_rows)
+        Codes of the training store, and those that each slot takes when it is altered.
+    out : Effects
+        Added to.
+    votes : uint8 (n_trees, n_rows)
+        1 where a tree votes on a row; of shape (0, 0) where all do.
+    regression : bool
+        Leaves hold targets.
+    n_threads : int
+        Threads that share the rows; they change nothing but speed.
+
+    Raises
+    ------
+    ValueError
+        If a tree needs a slot or class that is not there, or shapes differ.
+    """
+    _native.add_effects(
+        trees.root,
+        slot,
+        trees.code,
+        trees.right,
+        trees.n_rows,
+        trees.how,
+        trees.hash,
+        trees.pair_class,
+        trees.pair_count,
+        codes.itemsize,
+        _as_bytes(codes),
+        _as_bytes(altered),
+        votes,
+        TARGET_BITS if regression else CLASS_BITS,
+        out.base,
+        out.effects,
+        n_threads,
+    )
+    out.n_votes[:] += votes.sum(0, dtype=np.int64) if len(votes) else len(trees.root)
+
+
+def _as_bytes(codes: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
+    n_slots, n_rows = codes.shape
+    raw: NDArray[np.uint8] = np.ascontiguousarray(codes).view(np.uint8)
+    return raw.reshape(n_slots, n_rows * codes.itemsize)
+
+
+def tally_classes(
+    found: Effects, truth: NDArray[np.int64], tally: NDArray[np.int64], n_threads: int = 1
+) -> None:
+    """Add to ``tally`` what altering each slot does to the vote for the true class.
+
+    Parameters
+    ----------
+    found : Effects
+        Of class shares.
+    truth : int64 (n_rows,)
+        The class of each row.
+    tally : int64 (n_slots, 3)
+        Rows that were voted right and are wrong when it is altered; rows that were wrong and are
+        right; the probability of the true class that is lost, summed over rows, in units of
+        ``2**-36``. The vote is for the class of the largest share, the first of equal ones. Rows
+        on which no tree votes are left out.
+    n_threads : int
+        Threads that share the slots.
+    """
+    _native.tally_classes(found.base, found.effects, found.n_votes, truth, tally, n_threads)
+
+
+def tally_targets(
+    found: Effects,
+    truth: NDArray[np.float64],
+    exponent: int,
+    tally: NDArray[np.int64],
+    n_threads: int = 1,
+) -> None:
+    """Add to the last column of ``tally`` what altering each slot adds to the squared error.
+
+    ``truth`` is in units of ``2**exponent`` whole-number targets, and so is the error.
+    """
+    unit = 2.0 ** -(TARGET_BITS + exponent)
+    _native.tally_targets(found.base, found.effects, found.n_votes, truth, unit, tally, n_threads)
