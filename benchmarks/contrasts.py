@@ -19,8 +19,7 @@ from evidence_parts.designs import DESIGNS, SYNTH
 from evidence_parts.simple_tests import selected_by_test
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.marginal import least_passing
-from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strengths
+from srs_ooc.evidence.rank_tests import Contrast, RankTarget, least_passing, strengths
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 

@@ -22,7 +22,7 @@ from srs_ooc.compaction.fold_runs import (
 )
 from srs_ooc.compaction.fold_workers import folds_from_workers
 from srs_ooc.compaction.records import FoldRecord, Records, WholeRecord
-from srs_ooc.evidence.folds import deal_folds
+from srs_ooc.evidence.decoys import deal_folds
 from srs_ooc.runs.base_models import check_cluster
 from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.inputs import Inputs, inputs_of

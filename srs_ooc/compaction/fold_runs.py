@@ -19,8 +19,8 @@ from srs_ooc.base.text import MB
 from srs_ooc.compaction.nested import Nested, nest, sampled_nbytes
 from srs_ooc.compaction.records import FoldRecord
 from srs_ooc.compaction.scoring import HeldOut
-from srs_ooc.evidence.params import PositiveParams
-from srs_ooc.evidence.redundancy import HEAD
+from srs_ooc.evidence.correlation import HEAD
+from srs_ooc.evidence.judges import PositiveParams
 from srs_ooc.runs.candidates import Candidates
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.inputs import Inputs, digest, inputs_of

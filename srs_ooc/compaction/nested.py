@@ -14,9 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.clusters import lead
-from srs_ooc.evidence.correlation import MOST_ROWS, RankColumns, sampled_rows
-from srs_ooc.evidence.redundancy import HEAD
+from srs_ooc.evidence.correlation import HEAD, MOST_ROWS, RankColumns, lead, sampled_rows
 from srs_ooc.runs.candidates import Candidates
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.item_tests import item_columns

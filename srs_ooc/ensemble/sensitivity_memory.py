@@ -5,7 +5,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.ensemble.ensemble import most_ensemble_nbytes
 from srs_ooc.ensemble.item_codes import piece_nbytes
 from srs_ooc.ensemble.unseen import DRAW_NBYTES
-from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.runs.inputs import InputFiles
 from srs_ooc.runs.ledger import TreeReader
 from srs_ooc.runs.ledger.splits import SPLIT_NBYTES

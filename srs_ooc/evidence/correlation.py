@@ -1,14 +1,20 @@
-"""Rank correlations of features, from their codes, in a bounded amount of memory.
+"""Rank correlations of features, and what follows: clusters, and orders without repetition.
 
-Every sum is one of whole numbers that float64 holds, so it is exact in whatever order BLAS takes
-it; what follows is done one element at a time. So the correlations, and what is decided by them, do
-not depend on threads, on the processor or on the order of rows.
+Correlations are computed from codes, in a bounded amount of memory.
 """
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
+
+from srs_ooc.base.seeds import derive_array
+
+# Rank correlations of features, from their codes, in a bounded amount of memory.
+#
+# Every sum is one of whole numbers that float64 holds, so it is exact in whatever order BLAS takes
+# it; what follows is done one element at a time. So the correlations, and what is decided by them,
+# do not depend on threads, on the processor or on the order of rows.
 
 MOST_ROWS = 4096
 """Rows that are looked at, at most."""
@@ -96,3 +102,212 @@ class RankColumns:
     def nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
         """Return the bytes that n columns take, with what correlating them needs besides."""
         return n * (min(n_rows, MOST_ROWS) * code_nbytes + 64) + 8 * 8 * _CELLS
+
+
+# Clusters of rank-correlated items, found blindly.
+
+LEAST_CORRELATION = 0.5
+"""Items at least so correlated, directly or through others, are one cluster."""
+CHANCE = 6.0
+"""Standard errors that a correlation must exceed to count, ..."""
+ENOUGH = 0.9
+"""... but no more than this, however few the rows."""
+
+
+def cluster_items(
+    codes: NDArray[np.integer], missing_code: int, least: float = LEAST_CORRELATION
+) -> NDArray[np.intp]:
+    """Return the cluster of each item: the first place of its members (single linkage).
+
+    Parameters
+    ----------
+    codes : integers (n, n_rows)
+        Ordinal codes, which are ranks; a missing code counts as the mean.
+    missing_code : int
+        The code of a missing value.
+    least : float
+        Absolute correlation from which two items are linked; more where rows are few.
+
+    Returns
+    -------
+    intp (n,)
+        Place of the first member of each item's cluster.
+    """
+    n = len(codes)
+    linked = RankColumns(codes, missing_code).absolute() >= least_linked(codes.shape[1], least)
+    clusters = np.arange(n)
+    for first in range(n):
+        if clusters[first] != first:
+            continue
+        front = [first]
+        while front:
+            near = np.flatnonzero(linked[front.pop()] & (clusters != first))
+            near = near[near > first]
+            clusters[near] = first
+            front += near.tolist()
+    return clusters
+
+
+def least_linked(n_rows: int, least: float = LEAST_CORRELATION) -> float:
+    """Return the absolute correlation from which two items are alike, given their rows."""
+    return max(least, min(CHANCE / math.sqrt(n_rows), ENOUGH))
+
+
+def dependent_items(codes: NDArray[np.integer], missing_code: int) -> NDArray[np.intp]:
+    """Return the cluster of each item by average linkage: the first place of its members.
+
+    Two clusters are joined while the mean correlation between their members is that of single
+    items that are linked: unlike single linkage this does not chain clusters that touch.
+    """
+    means = RankColumns(codes, missing_code).absolute()
+    least, n = least_linked(codes.shape[1]), len(codes)
+    np.fill_diagonal(means, -1.0)
+    sizes, clusters = np.ones(n), np.arange(n)
+    while n and means.max() >= least:
+        one, other = sorted(divmod(int(means.argmax()), n))
+        joined = (sizes[one] * means[one] + sizes[other] * means[other]) / (
+            sizes[one] + sizes[other]
+        )
+        sizes[one] += sizes[other]
+        means[one], means[:, one] = joined, joined
+        means[other], means[:, other], means[one, one] = -1.0, -1.0, -1.0
+        clusters[clusters == other] = one
+    return clusters
+
+
+def largest_cluster(clusters: NDArray[np.intp], members: NDArray[np.bool_]) -> int:
+    """Return the most ``members`` of one cluster, at least 1.
+
+    Parameters
+    ----------
+    clusters : intp (m,)
+        As :func:`cluster_items` returns them.
+    members : bool (m,)
+        Which count.
+    """
+    return max(1, int(np.bincount(clusters[members], minlength=1).max()))
+
+
+# Clusters of features that can stand in for one another, around the best of each.
+#
+# Features are taken in order. Each joins the representative that it is most correlated with, or
+# becomes one where no correlation is large enough (the leader algorithm of Hartigan). So every
+# member can stand in for its representative, which chains of single linkage do not say; and memory
+# grows with the features, not with their pairs.
+
+ALIKE = 0.8
+"""Absolute rank correlation from which a feature stands in for another."""
+
+
+def lead(columns: RankColumns, order: NDArray[np.intp], least: float = ALIKE) -> NDArray[np.intp]:
+    """Return the representative of each column.
+
+    Parameters
+    ----------
+    columns : RankColumns
+        n of them.
+    order : intp (m,)
+        Places of the columns that are clustered, best first.
+    least : float
+        Absolute correlation from which a column joins a representative. Of several the one most
+        correlated with it leads, of equal ones the first.
+
+    Returns
+    -------
+    intp (n,)
+        Place of the representative, its own for one that leads; -1 where not clustered.
+    """
+    leader = np.full(columns.n, -1, np.intp)
+    leaders = np.zeros(0, np.intp)
+    for piece in columns.pieces(len(order)):
+        some = order[piece]
+        best, nearest = _nearest(columns, some, leaders)
+        among = columns.squared(some, some)
+        new: list[int] = []
+        for i, place in enumerate(some.tolist()):
+            own = among[i, new]
+            at = int(np.argmax(own)) if new else -1
+            if new and own[at] > best[i]:
+                best[i], nearest[i] = own[at], some[new[at]]
+            if best[i] < least * least:
+                new.append(i)
+                nearest[i] = place
+            leader[place] = nearest[i]
+        leaders = np.concatenate([leaders, some[new]])
+    return leader
+
+
+def _nearest(
+    columns: RankColumns, some: NDArray[np.intp], leaders: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return the largest squared correlation of each with a leader, and the first that has it."""
+    best, nearest = np.full(len(some), -1.0), np.full(len(some), -1, np.intp)
+    for piece in columns.pieces(len(leaders)):
+        squared = columns.squared(some, leaders[piece])
+        at = np.argmax(squared, axis=1)
+        found = squared[np.arange(len(some)), at]
+        is_better = found > best
+        best[is_better] = found[is_better]
+        nearest[is_better] = leaders[piece][at[is_better]]
+    return best, nearest
+
+
+# An order of features by what they are worth together.
+#
+# Importance alone puts a feature and its copies side by side: each is worth as much as the first by
+# itself, and nothing once that is known. Here the next feature is always the one with the largest
+# importance times what of it is new: ``sqrt(1 - r**2)``, the standard deviation that the feature
+# before it which is most like it leaves unexplained, r being their rank correlation. It is the idea
+# of mRMR (Ding and Peng 2005) with the trees' importance as relevance.
+#
+# Noise is new too, and has some importance: what the evidence selects comes before all that it does
+# not, however redundant.
+
+HEAD = 400
+"""Features, by importance, among which redundancy is looked at; all others keep their order."""
+
+
+def by_worth(
+    importance: NDArray[np.float64],
+    columns: RankColumns,
+    items: NDArray[np.integer],
+    key: int,
+    is_selected: NDArray[np.bool_] | None = None,
+) -> NDArray[np.intp]:
+    """Return the places of some features, ordered by importance less redundancy.
+
+    Parameters
+    ----------
+    importance : float64 (n,)
+        Of each feature; 0 or less counts as nothing.
+    columns : RankColumns
+        Their codes, n of them.
+    items : integers (n,)
+        Which features they are; equal ones are ordered by a hash of them.
+    key : int
+        Of that hash.
+    is_selected : bool (n,), optional
+        Those that come before all others.
+
+    Returns
+    -------
+    intp (n,)
+        A permutation. Where nothing is left to tell features apart they come by importance.
+    """
+    by_importance = np.lexsort((derive_array(key, items), -importance))
+    relevance = np.maximum(importance[by_importance], 0.0)
+    first = np.zeros(len(relevance), np.bool_) if is_selected is None else is_selected
+    is_first, n_first = first[by_importance], int(np.count_nonzero(first))
+    explained = np.zeros(len(relevance))
+    is_left = np.ones(len(relevance), np.bool_)
+    order = np.empty(len(relevance), np.intp)
+    for rank in range(len(order)):
+        # Of equal values the first: the more important one, then as the hash has it.
+        may_come = is_left & is_first if rank < n_first else is_left
+        worth = relevance * np.sqrt(1.0 - explained)
+        place = int(np.argmax(np.where(may_come, worth, -1.0)))
+        order[rank], is_left[place] = place, False
+        for piece in columns.pieces(len(order)):
+            taken = columns.squared(by_importance[[place]], by_importance[piece])[0]
+            np.maximum(explained[piece], taken, out=explained[piece])
+    return by_importance[order]

@@ -1,11 +1,15 @@
-"""Relevance tests: which features of a subspace enter F after its tree is grown."""
+"""Relevance tests: which features of a subspace enter F after its tree is grown; their options."""
 
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.options import exact_share
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.options import Choice, Params, Share, Whole, exact_share, option
 from srs_ooc.base.records import Outcome, Probe
 from srs_ooc.base.seeds import Purpose, below, derive
 from srs_ooc.evidence.tally import Tally
@@ -74,3 +78,125 @@ class ProbeJudge:
             admitted,
         )
         return admitted
+
+
+MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
+EVIDENCE = 4
+"""Version of how a final verdict is computed from the closing stage and the table.
+
+Part of a run's identity. 1: rank tests by normal and chi-squared tails, taken at face value. 2:
+exact or by saddlepoint, and decoys count among marginally significant items beyond chance. 3:
+counting begins with a feature; dependent decoys are found by average linkage. 4: tests see spread
+and what is missing beside location, and rank within tiny strata after aligning these.
+"""
+FIRST_EVIDENCE = 1
+"""Version of the runs that note none."""
+STAGES = 3
+"""Version of how decoys are made and how the closing stage is grown, part of a run's identity.
+
+1: a pairing of its own for each family; closing trees on 30% of the items. 2: families are a group;
+closing trees on 30% rising to 70%, in leaves of at least 1% of the rows. 3: every other closing
+tree on 20%; an item's score is its best of the two kinds.
+"""
+FIRST_STAGES, SECOND_STAGES = 1, 2
+"""The first is that of the runs that note none."""
+IMPURITY, SENSITIVITY = "impurity", "sensitivity"
+"""What a closing stage scores by."""
+FAMILIES, WIDE = 7, 200_000
+"""Families of decoys by default, up to so many features; one beyond."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PositiveParams(Params):
+    """Any importance above 0 is relevant: nothing to choose."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoJudgeParams(Params):
+    """No feature is judged: the run ranks them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbeParams(Params):
+    """The paper's probe (Section 5); ``probe_min_draws`` is L, ``probe_min_wins`` is beta."""
+
+    probe_min_draws: int = option(
+        Whole(0), "A feature must have been drawn more often than this.", default=10, metavar="L"
+    )
+    probe_min_wins: str = option(
+        Share(),
+        "... and have beaten the probe in at least this share of them.",
+        default="0.95",
+        metavar="BETA",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoyParams(Params):
+    """A final verdict that bounds the share of false features (docs/evidence.md)."""
+
+    fdr: str = option(
+        Share(),
+        "Bound on the expected share of false features among the selected.",
+        default="0.1",
+        metavar="LEVEL",
+    )
+    decoys: int = option(
+        Whole(0, MOST_DECOYS),
+        "Families of decoys, every feature with its rows permuted.",
+        default_text=f"{FAMILIES}; 1 of more than {WIDE:,} features",
+        metavar="M",
+    )
+    permutations: int = option(
+        Whole(0, MOST_PERMUTATIONS),
+        "Certify against B permutation runs (the same search on permuted targets), not by "
+        "counting decoys; for when few features are expected. Bounds the chance of any false "
+        "feature.",
+        default=0,
+        metavar="B",
+        former="replays",
+    )
+    keep: int = option(
+        Whole(0, MOST_KEPT),
+        "Leading items held in every other subspace.",
+        default=10,
+        metavar="N",
+    )
+    closing: str = option(
+        Choice((IMPURITY, SENSITIVITY)),
+        "What the closing stage scores by: the impurity that splits decrease, or what altering a "
+        "feature costs on rows that a tree was not grown on (docs/methods/rfest.md).",
+        default=IMPURITY,
+    )
+
+    def values(self) -> dict[str, Any]:
+        """Return the settled values by name; those of runs by impurity as they always were."""
+        values = super().values()
+        return {k: v for k, v in values.items() if k != "closing" or v != IMPURITY}
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle decoys or permutation runs, and check that the level can be reached."""
+        families = FAMILIES if table.n_candidates <= WIDE else 1
+        default = {"decoys": 0 if given.get("permutations") else families}
+        params = super().settle(default | dict(given), table)
+        level, decoys, permutations = exact_share(params.fdr), params.decoys, params.permutations
+        if not 0 < level < 1:
+            raise UsageError(f"--fdr: expected a number between 0 and 1, found {params.fdr}.")
+        if (decoys > 0) == (permutations > 0):
+            raise UsageError(
+                f"expected decoys or permutation runs, found --decoys {decoys} --permutations "
+                f"{permutations}. Decoys (at least 1) suit many expected features, permutation "
+                "runs (at least 1) few."
+            )
+        if permutations and level * (permutations + 1) < 1:
+            raise UsageError(
+                f"--permutations: expected at least {ceil(1 / level) - 1} for --fdr {params.fdr}, "
+                f"found {permutations}: the best of so few cannot certify anything at that level."
+            )
+        return params
+
+
+def closes_by_sensitivity(judging: Params) -> bool:
+    """Return whether a judge's closing stage scores by what altering items costs."""
+    return isinstance(judging, DecoyParams) and judging.closing == SENSITIVITY

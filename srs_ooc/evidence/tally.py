@@ -1,8 +1,18 @@
-"""Accumulated evidence per item: 12 or 16 bytes each, sums that do not depend on their order."""
+"""Accumulated evidence per item, and the blind ranking that is read from it.
+
+A tally takes 12 or 16 bytes an item, and its sums do not depend on their order. The ranking does
+not know what is a feature and what a decoy. Beside it stands what watches it in the course of a
+run: whether it is stable, what led it when, and what base models say of each feature.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, n_pages
+from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, n_pages, touch
+from srs_ooc.base.seeds import derive_array
 from srs_ooc.native import _native
 
 _NO_COUNTS = np.zeros(0, np.uint32)
@@ -57,3 +67,277 @@ class Tally:
         """Fill the arrays with what was committed."""
         for name, pages in self.state().pages.items():
             saved.fill(name, pages.array)
+
+
+# Ranking items by what a tally says of them, blind to what is a feature and what a decoy.
+
+_PIECE = 1 << 16
+
+
+def mean_importance(tally: Tally, items: NDArray[np.integer] | slice) -> NDArray[np.float64]:
+    """Return total importance over times drawn, in units of ``2**-36``; -1 where never drawn."""
+    n_drawn = tally.n_drawn[items]
+    out = np.full(len(n_drawn), -1.0)
+    np.divide(tally.importance[items], n_drawn, out=out, where=n_drawn > 0)
+    return out
+
+
+def by_score(scores: NDArray[np.float64], items: NDArray[np.integer], key: int) -> NDArray[np.intp]:
+    """Return the places of ``items`` by descending score, equal ones in random order."""
+    return np.lexsort((derive_array(key, items), -scores))
+
+
+def best_of_each(features: NDArray[np.integer]) -> NDArray[np.bool_]:
+    """Return the places where a feature, itself or as a decoy, is met first."""
+    out = np.zeros(len(features), np.bool_)
+    out[np.unique(features, return_index=True)[1]] = True
+    return out
+
+
+def best_items(tally: Tally, count: int, key: int) -> NDArray[np.uint32]:
+    """Return the ``count`` items of the largest mean importance, best first.
+
+    Items never drawn come last; ties are broken by a hash under ``key``.
+    """
+    return largest(lambda piece: mean_importance(tally, piece), len(tally.n_drawn), count, key)
+
+
+def largest(
+    scores_of: Callable[[slice], NDArray[np.float64]], n_items: int, count: int, key: int
+) -> NDArray[np.uint32]:
+    """Return the ``count`` items with the largest scores, best first; ties as a hash has it.
+
+    Piece by piece, as ``scores_of`` gives them: memory does not grow with the number of items.
+    """
+    items, scores = np.zeros(0, np.uint32), np.zeros(0)
+    for start in range(0, n_items, _PIECE):
+        found = scores_of(slice(start, start + _PIECE))
+        places = np.arange(len(found))
+        if len(items) == count:
+            places = np.flatnonzero(found >= scores[-1])
+        items = np.concatenate([items, (start + places).astype(np.uint32)])
+        scores = np.concatenate([scores, found[places]])
+        order = by_score(scores, items, key)[:count]
+        items, scores = items[order], scores[order]
+    return items
+
+
+# Whether the blind ranking is stable: its best items, looked at now and then.
+
+FIRST = 1000
+"""Iterations before the first look."""
+GROWTH = 5, 4
+"""Each look comes after so many fourths of the iterations of the last."""
+BEST = 100
+"""Items looked at: features and decoys alike."""
+SHARED = 0.9
+"""Share of them that must be the same as at the last look, ..."""
+LOOKS = 2
+"""... as many times in a row."""
+
+
+class Steadiness:
+    """Compares the best items of a ranking with those a quarter of the iterations earlier.
+
+    Parameters
+    ----------
+    tally : Tally
+        What the items are ranked by.
+    key : int
+        64-bit key that breaks ties of the ranking.
+
+    Attributes
+    ----------
+    since : int or None
+        Iterations after which the ranking was found stable; None if not (yet).
+    """
+
+    def __init__(self, tally: Tally, key: int) -> None:
+        self._tally, self._key = tally, key
+        self._next = FIRST
+        self._items: NDArray[np.uint32] = np.zeros(0, np.uint32)
+        self._agreed = 0
+        self.since: int | None = None
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Look at the ranking after ``iteration`` (from 0), if it is time to."""
+        n_iterations = iteration + 1
+        if n_iterations < self._next or self.since is not None:
+            return
+        items = np.sort(best_items(self._tally, BEST, self._key))
+        n_shared = len(np.intersect1d(items, self._items, assume_unique=True))
+        self._agreed = self._agreed + 1 if n_shared >= SHARED * len(items) else 0
+        self._items = items
+        self._next = -(-self._next * GROWTH[0] // GROWTH[1])
+        if self._agreed == LOOKS:
+            self.since = n_iterations
+
+    def state(self) -> State:
+        """Return what was seen so far."""
+        items = self._items.tolist()
+        facts = {"next": self._next, "items": items, "agreed": self._agreed, "since": self.since}
+        return State(facts=facts)
+
+    def restore(self, saved: Saved) -> None:
+        """Take it back."""
+        record = saved.facts
+        if record is not None:
+            self._next, self._agreed = int(record["next"]), int(record["agreed"])
+            self._items = np.array(record["items"], np.uint32)
+            self.since = record["since"]
+
+
+# What led the blind ranking at a few points of a run, so that its course can be shown later.
+
+HISTORY_FIRST = 100
+"""Iterations before the first point."""
+HISTORY_GROWTH = 4, 3
+"""Each point comes after so many thirds of the iterations of the last: 49 points by 10**8."""
+LEADING = 100
+"""Items that are kept of each, features and decoys alike."""
+
+
+class RankingHistory:
+    """Keeps the first items of a ranking, best first, at points ever further apart.
+
+    It knows no label: who reads it after the verdict may look up which items are decoys.
+
+    Parameters
+    ----------
+    tally : Tally
+        What the items are ranked by; it has absorbed an outcome before this does.
+    key : int
+        64-bit key that breaks ties of the ranking.
+    """
+
+    name: ClassVar[str] = "ranking_history"
+
+    def __init__(self, tally: Tally, key: int) -> None:
+        self._tally, self._key = tally, key
+        self._iterations: list[int] = []
+        self._items: list[NDArray[np.uint32]] = []
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Keep what leads after ``iteration`` (from 0), if it is time to."""
+        n_done = iteration + 1
+        if n_done >= self._next:
+            self._iterations.append(n_done)
+            self._items.append(best_items(self._tally, LEADING, self._key))
+
+    @property
+    def _next(self) -> int:
+        last = self._iterations[-1] if self._iterations else 0
+        return max(HISTORY_FIRST, -(-last * HISTORY_GROWTH[0] // HISTORY_GROWTH[1]))
+
+    def state(self) -> State:
+        """Return the points so far: iterations (n,), items (n, at most LEADING)."""
+        if not self._iterations:
+            return State()
+        iterations = np.array(self._iterations, np.int64)
+        return State(arrays={"iterations": iterations, "items": np.array(self._items)})
+
+    def restore(self, saved: Saved) -> None:
+        """Take them back; a run that was begun without starts where it is."""
+        arrays = saved.arrays
+        if arrays:
+            self._iterations = arrays["iterations"].tolist()
+            self._items = list(arrays["items"])
+
+
+# What base models say of each feature, with standard errors: 16 bytes a feature.
+
+_UNIT = float(2**-36)
+
+
+class ModelScores:
+    """Sums from which the score of a feature and its standard error follow.
+
+    They are of float64 and added in the order of iterations, so they are the same on any number of
+    threads. With n of T subspaces holding a feature, which lost x on average and the others y, its
+    score is y - x and its standard error that of two means with one variance
+    (:meth:`scores`). Where importances are by permutation, the score is their mean.
+
+    Parameters
+    ----------
+    n_features : int
+        Features of the store.
+    by_subspace : bool
+        Whether losses of subspaces are compared; otherwise importances are averaged.
+
+    Attributes
+    ----------
+    total, squares : float64 (n_features,)
+        Sum of what was seen in the subspaces that held the feature, and of its squares.
+    """
+
+    name: ClassVar[str] = "model_scores"
+
+    def __init__(self, n_features: int, *, by_subspace: bool) -> None:
+        self.by_subspace = by_subspace
+        self.total, self.squares = np.zeros(n_features), np.zeros(n_features)
+        self._changed = np.zeros(n_pages(n_features), np.bool_)
+        self._n, self._sum, self._sum_of_squares = 0, 0.0, 0.0
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Add one iteration; its features are distinct."""
+        features = outcome.features
+        if self.by_subspace:
+            assert outcome.losses is not None, "a learner of base models gives losses"
+            seen = np.full(len(features), outcome.losses[0])
+            self._sum += float(outcome.losses[0])
+            self._sum_of_squares += float(outcome.losses[0]) ** 2
+        else:
+            seen = outcome.importance * _UNIT
+        self._n += 1
+        self.total[features] += seen
+        self.squares[features] += seen * seen
+        touch(self._changed, features)
+
+    def scores(
+        self, n_drawn: NDArray[np.integer], piece: slice | NDArray[np.integer]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return scores and standard errors; NaN where there are too few subspaces for either.
+
+        Parameters
+        ----------
+        n_drawn : int (n,)
+            Subspaces that held each feature.
+        piece : slice or int (n,)
+            Which features.
+        """
+        n = n_drawn.astype(np.float64)
+        total, squares = self.total[piece], self.squares[piece]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if not self.by_subspace:
+                error = np.sqrt(_spread(n, total, squares) / (n * (n - 1)))
+                return total / n, np.where(n > 1, error, np.nan)
+            others, rest = self._n - n, self._sum - total
+            without = _spread(others, rest, self._sum_of_squares - squares)
+            variance = (_spread(n, total, squares) + without) / (self._n - 2)
+            error = np.sqrt(variance * (1 / n + 1 / others))
+            score = rest / others - total / n
+        is_there = (n > 0) & (others > 0)
+        found = np.where(is_there, score, np.nan)
+        return found, np.where(is_there & (self._n > 2), error, np.nan)
+
+    def state(self) -> State:
+        """Return the sums."""
+        pages = {name: Pages(getattr(self, name), self._changed) for name in ("total", "squares")}
+        facts = {"n": self._n, "sum": self._sum, "sum_of_squares": self._sum_of_squares}
+        return State(pages, facts=facts)
+
+    def restore(self, saved: Saved) -> None:
+        """Take them back."""
+        if saved.facts is None:
+            return
+        for name in ("total", "squares"):
+            saved.fill(name, getattr(self, name))
+        self._n, self._sum = int(saved.facts["n"]), float(saved.facts["sum"])
+        self._sum_of_squares = float(saved.facts["sum_of_squares"])
+
+
+def _spread(
+    n: NDArray[np.float64], total: NDArray[np.float64], squares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the sum of squares about the mean, which rounding must not make negative."""
+    return np.maximum(squares - np.where(n > 0, total * total / n, 0.0), 0.0)

@@ -5,7 +5,7 @@ from math import ceil
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Share, Whole, option
-from srs_ooc.evidence.params import ProbeParams
+from srs_ooc.evidence.judges import ProbeParams
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable, trees_option
 from srs_ooc.trees.block import block_nbytes
 from srs_ooc.trees.kernel import scratch_nbytes

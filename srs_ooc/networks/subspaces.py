@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import ProbeJudge
-from srs_ooc.evidence.ranking import mean_importance
-from srs_ooc.evidence.tally import Tally
+from srs_ooc.evidence.tally import Tally, mean_importance
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.trees import PROBE_FEATURE, TreeLearner
 from srs_ooc.networks.subspace_params import SubspaceParams

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from srs_ooc.evidence.params import FAMILIES
+from srs_ooc.evidence.judges import FAMILIES
 from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.paper_theory.settings import Setting
 from srs_ooc.paper_theory.times import expected_time

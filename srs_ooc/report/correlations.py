@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.clusters import ALIKE, lead
-from srs_ooc.evidence.correlation import MOST_ROWS, RankColumns
+from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
 from srs_ooc.report.source import Source
 
 MAPPED = 40

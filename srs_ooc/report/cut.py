@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Saved, State
-from srs_ooc.evidence.params import ProbeParams
+from srs_ooc.evidence.judges import ProbeParams
 from srs_ooc.report.source import Source
 from srs_ooc.runs.ledger import StageBook
 from srs_ooc.samplers.elimination import Elimination

@@ -3,7 +3,7 @@
 from math import ceil
 
 from srs_ooc.base.text import counted
-from srs_ooc.evidence.params import PositiveParams, ProbeParams
+from srs_ooc.evidence.judges import PositiveParams, ProbeParams
 from srs_ooc.report.source import Source
 from srs_ooc.results.feature_record import FeatureRecord
 

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.ranking import best_items
-from srs_ooc.evidence.ranking_history import LEADING, RankingHistory
+from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Saved, State
-from srs_ooc.evidence.model_scores import ModelScores
+from srs_ooc.evidence.tally import ModelScores
 from srs_ooc.learners.model_params import SUBSPACES
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
 from srs_ooc.runs.spec import RunSpec

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Stateful
-from srs_ooc.evidence.ranking import mean_importance
-from srs_ooc.evidence.tally import Tally
+from srs_ooc.evidence.tally import Tally, mean_importance
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.method_scores import own_scores, record_type_of
 from srs_ooc.results.reading_memory import (

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.text import counted
-from srs_ooc.evidence.params import EVIDENCE, FIRST_EVIDENCE
+from srs_ooc.evidence.judges import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.runs.ledger import Ledger

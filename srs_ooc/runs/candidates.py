@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Stateful
 from srs_ooc.base.seeds import key_of
-from srs_ooc.evidence.ranking import largest, mean_importance
-from srs_ooc.evidence.tally import Tally
+from srs_ooc.evidence.tally import Tally, largest, mean_importance
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.search import TALLY

@@ -17,7 +17,7 @@ from srs_ooc.column_scores.base import (
     score_columns,
 )
 from srs_ooc.column_scores.weights import integer_weights
-from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.runs.inputs import WEIGHTS, Inputs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.memory import check_stages

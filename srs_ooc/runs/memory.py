@@ -3,7 +3,7 @@
 import os
 
 from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
-from srs_ooc.evidence.params import closes_by_sensitivity
+from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.learners.decoding import decoded_nbytes
 from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.params import RANK, UNWEIGHTED

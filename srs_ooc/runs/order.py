@@ -4,9 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.correlation import RankColumns, sampled_rows
-from srs_ooc.evidence.ranking import mean_importance
-from srs_ooc.evidence.redundancy import HEAD, by_worth
+from srs_ooc.evidence.correlation import HEAD, RankColumns, by_worth, sampled_rows
+from srs_ooc.evidence.tally import mean_importance
 from srs_ooc.runs.candidates import Candidates, tally_of
 from srs_ooc.runs.item_tests import item_columns
 from srs_ooc.runs.ledger import Ledger
@@ -23,7 +22,7 @@ def first_by_worth(
     """Return the stored positions of the features to show first, at most ``HEAD`` unless selected.
 
     Selected features come before all others. The ``HEAD`` most important are ordered by what they
-    are worth together (:func:`srs_ooc.evidence.redundancy.by_worth`); further selected ones follow
+    are worth together (:func:`srs_ooc.evidence.correlation.by_worth`); further selected ones follow
     by importance. All that are not here follow by importance too.
 
     Parameters

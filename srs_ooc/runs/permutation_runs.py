@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.params import EVIDENCE, FIRST_EVIDENCE
+from srs_ooc.evidence.judges import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.records import PERMUTATIONS_FOLDER

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.params import FIRST_STAGES, closes_by_sensitivity
+from srs_ooc.evidence.judges import FIRST_STAGES, closes_by_sensitivity
 from srs_ooc.learners.base import Learner
 from srs_ooc.learners.estimators import EstimatorLearner
 from srs_ooc.learners.import_paths import load

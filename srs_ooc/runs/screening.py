@@ -7,8 +7,8 @@ from math import floor
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.params import FIRST_STAGES, SECOND_STAGES, closes_by_sensitivity
-from srs_ooc.evidence.ranking import best_items
+from srs_ooc.evidence.judges import FIRST_STAGES, SECOND_STAGES, closes_by_sensitivity
+from srs_ooc.evidence.tally import best_items
 from srs_ooc.runs.cluster.orders import Cluster
 from srs_ooc.runs.engine import Book, Engine
 from srs_ooc.runs.ledger import Ledger, StageBook, saves_trees

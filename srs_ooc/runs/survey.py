@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.options import exact_share
-from srs_ooc.evidence.correlation import sampled_rows
-from srs_ooc.evidence.linkage import cluster_items, dependent_items, largest_cluster
-from srs_ooc.evidence.marginal import least_passing, p_values_of
-from srs_ooc.evidence.permutation_runs import Comparison
-from srs_ooc.evidence.promotion import Pooled, passing_level, pool
-from srs_ooc.evidence.rank_tests import NO_CONTRAST
-from srs_ooc.evidence.ranking import best_of_each, largest
-from srs_ooc.evidence.verdict import exceeds_chance
+from srs_ooc.evidence.correlation import (
+    cluster_items,
+    dependent_items,
+    largest_cluster,
+    sampled_rows,
+)
+from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
+from srs_ooc.evidence.tally import best_of_each, largest
+from srs_ooc.evidence.verdict import Comparison, Pooled, exceeds_chance, passing_level, pool
 from srs_ooc.runs.item_tests import MarginalTests, item_columns
 from srs_ooc.runs.resources import Resources
 from srs_ooc.samplers.elimination import Elimination

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.options import exact_share
-from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.learners.params import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec

@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import peak_resident_nbytes
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.marginal import p_values_of
-from srs_ooc.evidence.permutation_runs import certify
-from srs_ooc.evidence.promotion import passing_level
-from srs_ooc.evidence.verdict import Verdict, count_decoys
+from srs_ooc.evidence.rank_tests import p_values_of
+from srs_ooc.evidence.verdict import Verdict, certify, count_decoys, passing_level
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger.trees import TreeWriter
 from srs_ooc.runs.order import first_by_worth

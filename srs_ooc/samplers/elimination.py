@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Outcome, Saved, State, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.evidence.ranking import by_score
+from srs_ooc.evidence.tally import by_score
 from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.distinct import draw_distinct
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Outcome, Saved, State, Subspace
-from srs_ooc.evidence.ranking import best_items
-from srs_ooc.evidence.tally import Tally
+from srs_ooc.evidence.tally import Tally, best_items
 from srs_ooc.samplers.base import IMPORTANCE, Unbounded
 from srs_ooc.samplers.drawing import SubspaceDraw
 

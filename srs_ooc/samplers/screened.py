@@ -21,7 +21,7 @@ from srs_ooc.base.records import (
     touch,
 )
 from srs_ooc.base.text import ceil_div
-from srs_ooc.evidence.ranking import largest, mean_importance
+from srs_ooc.evidence.tally import largest, mean_importance
 from srs_ooc.samplers.base import Sampler
 from srs_ooc.samplers.drawing import Drawing
 from srs_ooc.samplers.method import Ground

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.evidence.folds import deal_folds
+from srs_ooc.evidence.decoys import deal_folds
 
 
 def labels(seed, n_rows, n_classes):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.evidence.involutions import Exchangeability, involution
+from srs_ooc.evidence.decoys import Exchangeability, involution
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(1, 60))

@@ -7,7 +7,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.permutation_runs import Comparison, certify
+from srs_ooc.evidence.verdict import Comparison, certify
 
 REACHED = st.just(0.0) | st.floats(1e-9, 99)
 """Scores are whole numbers, and strengths logarithms of a p-value of single precision."""

@@ -6,7 +6,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.promotion import pool
+from srs_ooc.evidence.verdict import pool
 from srs_ooc.samplers.elimination import EVEN, Elimination
 
 N = 120

@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.records import Outcome
-from srs_ooc.evidence.ranking import best_items
-from srs_ooc.evidence.ranking_history import FIRST, LEADING, RankingHistory
-from srs_ooc.evidence.tally import Tally
+from srs_ooc.evidence.tally import HISTORY_FIRST, LEADING, RankingHistory, Tally, best_items
 
 N_ITEMS, KEY = 150, 7
 
@@ -52,10 +50,10 @@ def test_it_is_the_same_wherever_a_run_was_stopped(stops):
 def test_it_holds_the_first_of_the_ranking_at_points_ever_further_apart():
     tally = Tally(N_ITEMS, wins=False)
     history = RankingHistory(tally, KEY)
-    for iteration in range(FIRST):
+    for iteration in range(HISTORY_FIRST):
         absorbed(history, tally, iteration)
     kept = history.state().arrays
-    assert kept["iterations"].tolist() == [FIRST]
+    assert kept["iterations"].tolist() == [HISTORY_FIRST]
     assert np.array_equal(kept["items"][0], best_items(tally, LEADING, KEY))
     assert WHOLE["iterations"].tolist() == [100, 134, 179, 239, 319]
 

@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence import correlation
-from srs_ooc.evidence.clusters import lead
-from srs_ooc.evidence.correlation import RankColumns, sampled_rows
-from srs_ooc.evidence.redundancy import by_worth
+from srs_ooc.evidence.correlation import RankColumns, by_worth, lead, sampled_rows
 
 MISSING = 255
 

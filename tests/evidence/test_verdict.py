@@ -10,18 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from srs_ooc.evidence.linkage import cluster_items, dependent_items, largest_cluster
-from srs_ooc.evidence.marginal import (
-    least_passing,
-    p_values_of,
-)
-from srs_ooc.evidence.promotion import passing_level
-from srs_ooc.evidence.ranking import best_items, best_of_each
-from srs_ooc.evidence.tally import Tally
+from srs_ooc.evidence.correlation import cluster_items, dependent_items, largest_cluster
+from srs_ooc.evidence.rank_tests import least_passing, p_values_of
+from srs_ooc.evidence.tally import Tally, best_items, best_of_each
 from srs_ooc.evidence.verdict import (
     count_decoys,
     exceeds_chance,
     fewest_features,
+    passing_level,
 )
 
 

@@ -9,7 +9,7 @@ from sklearn import get_config
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
-from srs_ooc.evidence.model_scores import ModelScores
+from srs_ooc.evidence.tally import ModelScores
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.decoding import DecodedBlock
 from srs_ooc.learners.estimators import EstimatorLearner

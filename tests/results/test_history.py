@@ -5,7 +5,7 @@ import pytest
 from reports import N_FEATURES, run_of, source_of
 
 import srs_ooc
-from srs_ooc.evidence.ranking_history import LEADING, RankingHistory
+from srs_ooc.evidence.tally import LEADING, RankingHistory
 from srs_ooc.report.course import discoveries_of
 from srs_ooc.results.history import history_of
 

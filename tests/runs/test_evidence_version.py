@@ -10,7 +10,7 @@ from command import error_of, json_of, srs_ooc
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.params import EVIDENCE, STAGES
+from srs_ooc.evidence.judges import EVIDENCE, STAGES
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.permutation_runs import BESTS

@@ -7,7 +7,7 @@ import pytest
 from command import json_of
 from stores import make_store
 
-from srs_ooc.evidence import redundancy
+from srs_ooc.evidence import correlation
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs import candidates, order
@@ -136,7 +136,7 @@ def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
 def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypatch):
     monkeypatch.setattr(order, "HEAD", 40)
     run = tmp_path / "t.run"
-    assert len(work(made[0], run).order) == 40 < redundancy.HEAD
+    assert len(work(made[0], run).order) == 40 < correlation.HEAD
     importances = [line["importance"] for line in json_of("features", run, "--json")]
     assert importances[40:] == sorted(importances[40:], reverse=True)
 

@@ -8,7 +8,7 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.rank_tests import RankTarget, strengths
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.item_tests import MarginalTests

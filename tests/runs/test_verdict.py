@@ -10,7 +10,7 @@ from in_process import work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.contents import stored_positions
 from srs_ooc.runs.ledger import Ledger

@@ -7,7 +7,7 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.involutions import involution
+from srs_ooc.evidence.decoys import involution
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.reference import shuffled

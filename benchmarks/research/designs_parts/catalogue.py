@@ -7,7 +7,7 @@ from designs_parts.closings import Closing
 from designs_parts.cuts import Cut, by_counting, by_e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out
 from designs_parts.screens import LED, PLAIN, Screen
-from srs_ooc.evidence.promotion import SHARE_ALONE
+from srs_ooc.evidence.verdict import SHARE_ALONE
 from srs_ooc.samplers.elimination import Manner
 
 COUNTED = ("madelon", "linear", "shift", "blocks", "imbalance")

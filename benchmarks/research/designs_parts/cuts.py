@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.ranking import best_of_each
+from srs_ooc.evidence.tally import best_of_each
 from srs_ooc.evidence.verdict import Verdict, count_decoys
 
 LEVEL = 0.1

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.ranking import best_items, mean_importance
-from srs_ooc.evidence.tally import Tally
+from srs_ooc.evidence.tally import Tally, best_items, mean_importance
 from srs_ooc.planning.iterations import MIN_ITERATIONS, MOST_DRAWS
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import TransientLedger

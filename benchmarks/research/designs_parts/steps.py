@@ -11,8 +11,8 @@ from designs_parts.cache import ArrayCache, Arrays, TableKey
 from designs_parts.catalogue import Promotion, Ranked
 from designs_parts.cuts import LEVEL
 from designs_parts.screens import Screen
-from srs_ooc.evidence.marginal import least_passing, p_values_of
-from srs_ooc.evidence.ranking import by_score
+from srs_ooc.evidence.rank_tests import least_passing, p_values_of
+from srs_ooc.evidence.tally import by_score
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.survey import largest_decoy_cluster

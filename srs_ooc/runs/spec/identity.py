@@ -5,15 +5,17 @@ from typing import Any, Self
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.options import Choice, Params, Text, Whole, option
-from srs_ooc.evidence.judges import Judge, PositiveJudge, ProbeJudge
-from srs_ooc.evidence.params import (
+from srs_ooc.evidence.judges import (
     EVIDENCE,
     FIRST_EVIDENCE,
     FIRST_STAGES,
     STAGES,
     DecoyParams,
+    Judge,
     NoJudgeParams,
+    PositiveJudge,
     PositiveParams,
+    ProbeJudge,
     ProbeParams,
 )
 from srs_ooc.learners.model_params import LEADERS, TREE_MODEL, ModelParams

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.involutions import Exchangeability
+from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.learners.decoding import decoded_nbytes
 from srs_ooc.learners.sensitive import WORK_NBYTES
 from srs_ooc.learners.trees import learner_nbytes, searching_nbytes

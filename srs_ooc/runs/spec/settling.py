@@ -6,7 +6,7 @@ from typing import Any
 
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import Option, Params, Whole
-from srs_ooc.evidence.params import DecoyParams, closes_by_sensitivity
+from srs_ooc.evidence.judges import DecoyParams, closes_by_sensitivity
 from srs_ooc.learners.criteria import check_criterion
 from srs_ooc.learners.model_params import SUBSPACES, ModelParams
 from srs_ooc.learners.params import TreeParams, settle_max_features
