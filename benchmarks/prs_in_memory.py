@@ -16,7 +16,7 @@ from srs_ooc.learners.estimators import EstimatorLearner
 from srs_ooc.learners.fitted import Target
 from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.samplers.method import Ground, method_of
+from srs_ooc.samplers.base import Ground, method_of
 from srs_ooc.samplers.prs import FINAL
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import srs_ooc
-from srs_ooc.samplers.grid import Grid
+from srs_ooc.samplers.prs_math import Grid
 
 N_TRAIN, N_VALID, SIZE = 120, 60, (8, 8)
 

@@ -23,7 +23,7 @@ from srs_ooc.learners.fitted import Target
 from srs_ooc.learners.model_params import TREE, TREE_MODEL
 from srs_ooc.learners.pinned import one_thread
 from srs_ooc.learners.trees import TreeLearner
-from srs_ooc.samplers.method import Ground, method_of
+from srs_ooc.samplers.base import Ground, method_of
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import judge_all_at_once
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits

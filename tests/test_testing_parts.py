@@ -11,13 +11,13 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.records import State, Subspace
 from srs_ooc.base.seeds import key_of
-from srs_ooc.column_scores.norm import SquaredNorm
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.executors import ThreadExecutor
 from srs_ooc.runs.spec import TrainingShape
+from srs_ooc.samplers.base import Ground, methods
+from srs_ooc.samplers.column_scores import SquaredNorm
 from srs_ooc.samplers.elimination import EVEN, Elimination
-from srs_ooc.samplers.method import Ground, methods
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.testing import check_executor, check_learner, check_sampler, check_score
 from srs_ooc.testing.samplers import N_ROWS

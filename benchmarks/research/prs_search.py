@@ -28,11 +28,9 @@ from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import derive
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.runs.executors import ItemSource, fit_iteration
-from srs_ooc.samplers.folds import make_folds
-from srs_ooc.samplers.prs import ParametricRandomSubspace
-from srs_ooc.samplers.prs_descent_params import SPREADS
-from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.prs_steps import Descent
+from srs_ooc.samplers.held_out import make_folds
+from srs_ooc.samplers.prs import SPREADS, ParametricRandomSubspace
+from srs_ooc.samplers.prs_math import Descent, Truth
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 

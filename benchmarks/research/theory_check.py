@@ -31,8 +31,7 @@ from srs_ooc.runs.memory import shape_of
 from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.spec import Options, settle
 from srs_ooc.runs.task import Task
-from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal, Scenario

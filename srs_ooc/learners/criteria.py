@@ -16,7 +16,7 @@ from srs_ooc.learners.model_params import TREE
 from srs_ooc.learners.moments import LEAST_CELLS, Places, Sets
 from srs_ooc.learners.neighbour_divergence import NeighbourRatio
 from srs_ooc.native.numerics import log
-from srs_ooc.samplers.rase_search import EBIC, RIC
+from srs_ooc.samplers.base import EBIC, RIC
 
 Table = NDArray[np.float64]
 

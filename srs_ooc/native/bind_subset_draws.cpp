@@ -1,4 +1,4 @@
-// Python binding of the draws of weighted subsets. Twin: samplers/subset_draws.py.
+// Python binding of the draws of weighted subsets. Twin: samplers/draws.py.
 #include "arrays.hpp"
 #include "hash.hpp"
 

@@ -11,9 +11,9 @@ from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.learners.base import Columns
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.networks.probability_params import ProbabilityParams
-from srs_ooc.samplers.folds import Folds, make_folds
+from srs_ooc.samplers.held_out import Folds, make_folds
 from srs_ooc.samplers.prs import ParametricRandomSubspace
-from srs_ooc.samplers.prs_loss import Truth
+from srs_ooc.samplers.prs_math import Truth
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import TrainingRows, TreeLimits
 

@@ -9,8 +9,8 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
 from srs_ooc.base.text import MB
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable
-from srs_ooc.samplers.bernoulli import BernoulliSubsets
-from srs_ooc.samplers.prs_descent_params import FEATURE_NBYTES, SPREADS, DescentParams
+from srs_ooc.samplers.prs import FEATURE_NBYTES, SPREADS, DescentParams
+from srs_ooc.samplers.prs_math import BernoulliSubsets
 from srs_ooc.trees.block import block_nbytes
 from srs_ooc.trees.kernel import record_nbytes, scratch_nbytes
 from srs_ooc.trees.response import THRESHOLDS, TreeLimits

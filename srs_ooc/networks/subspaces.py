@@ -13,7 +13,7 @@ from srs_ooc.learners.base import Columns
 from srs_ooc.learners.trees import PROBE_FEATURE, TreeLearner
 from srs_ooc.networks.subspace_params import SubspaceParams
 from srs_ooc.networks.weighing import Bench
-from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import IMPORTANCE_BITS, TrainingRows, TreeLimits

@@ -12,7 +12,7 @@ from srs_ooc.planning.speed import cold_seconds, fetching_seconds
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.reading import block_for
-from srs_ooc.samplers.methods import SrsParams
+from srs_ooc.samplers.srs import SrsParams
 
 LEVEL = 0.1
 """What is said of counting is said at the default level."""

@@ -11,7 +11,7 @@ from srs_ooc.learners.base import Columns
 from srs_ooc.learners.trees import TreeLearner
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.spec.base_models import fits_of
-from srs_ooc.samplers.method import Fits
+from srs_ooc.samplers.base import Fits
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 

@@ -14,8 +14,8 @@ from srs_ooc.planning.speed import (
     measured_speed,
 )
 from srs_ooc.planning.subject import Subject
-from srs_ooc.samplers.method import method_of
-from srs_ooc.samplers.screened import ScreenParams
+from srs_ooc.samplers.base import method_of
+from srs_ooc.samplers.held_out import ScreenParams
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
-from srs_ooc.column_scores.base import ColumnScore
 from srs_ooc.runs.inputs import InputFiles, Inputs, resolve
 from srs_ooc.runs.item_weights import STAGE, Scoring, scan_of, scoring_leases
 from srs_ooc.runs.memory import check_stages
+from srs_ooc.samplers.base import ColumnScore, ScoreGround
 from srs_ooc.samplers.less import ScoreParams
-from srs_ooc.samplers.method import ScoreGround
 from srs_ooc.store.names import Names
 from srs_ooc.store.scan import Scan
 from srs_ooc.store.store import Store

@@ -13,8 +13,7 @@ from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.search import TALLY
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.verdict_record import VerdictRecord
-from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.samplers.srs import SequentialRandomSubspace
+from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 
 MOST = 30_000
 """Candidates at most: those of the largest importance."""

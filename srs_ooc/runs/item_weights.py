@@ -9,14 +9,6 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Pages, Saved, State, Step, n_pages
-from srs_ooc.column_scores.base import (
-    Columns,
-    ColumnScore,
-    block_columns,
-    n_blocks,
-    score_columns,
-)
-from srs_ooc.column_scores.weights import integer_weights
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.runs.inputs import WEIGHTS, Inputs
 from srs_ooc.runs.ledger import Ledger
@@ -25,7 +17,18 @@ from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.runs.task import Task
-from srs_ooc.samplers.method import CODES, VALUES, ScoreGround, method_of
+from srs_ooc.samplers.base import (
+    CODES,
+    VALUES,
+    Columns,
+    ColumnScore,
+    ScoreGround,
+    block_columns,
+    method_of,
+    n_blocks,
+    score_columns,
+)
+from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.store.scan import Scan
 from srs_ooc.store.store import Store
 

@@ -3,7 +3,7 @@
 from srs_ooc.base.errors import RunError
 from srs_ooc.runs.ledger import Ledger, TreeReader
 from srs_ooc.runs.place import spec_of
-from srs_ooc.samplers.ensemble import Ensemble
+from srs_ooc.samplers.base import Ensemble
 
 
 def trees_of(ledger: Ledger) -> TreeReader:

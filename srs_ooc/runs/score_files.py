@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.column_scores.weights import integer_weights
 from srs_ooc.runs.side_files import LOOKING_NBYTES, hashed_names, read_lines, together
+from srs_ooc.samplers.column_scores import integer_weights
 from srs_ooc.store.store import Store
 
 SCORE_NBYTES = 25

@@ -20,6 +20,7 @@ from srs_ooc.runs.search import Search
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import (
+    BY_SENSITIVITY,
     EVEN,
     MIXED,
     RISING,
@@ -27,8 +28,8 @@ from srs_ooc.samplers.elimination import (
     TREES,
     Elimination,
     Manner,
+    SensitivityElimination,
 )
-from srs_ooc.samplers.recursive import BY_SENSITIVITY, SensitivityElimination
 from srs_ooc.store.store import Store
 
 Watch = Callable[[Step], bool]

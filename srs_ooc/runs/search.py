@@ -14,7 +14,7 @@ from srs_ooc.runs.executors import Executor
 from srs_ooc.runs.ledger import TreeWriter
 from srs_ooc.runs.ledger.trees import VALID
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.samplers.method import Ground, method_of
+from srs_ooc.samplers.base import Ground, method_of
 from srs_ooc.trees.response import Response
 
 TALLY, STEADINESS = "tally", "steadiness"

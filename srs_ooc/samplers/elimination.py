@@ -1,8 +1,6 @@
-"""The closing stage: the survivors of a screen held together and halved, round after round.
+"""The closing stage: the survivors of a screen held together and dropped, round after round.
 
-Statistics gathered in a screen understate a feature, which had mostly irrelevant features beside it
-there. In a closing round all items still in are grown together, each tree on a random part of them;
-the lower half then leaves. Nothing here knows which items are decoys.
+Half of them go by what the ranking says, or a share by sensitivity (RFEST).
 """
 
 from dataclasses import dataclass
@@ -14,8 +12,14 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import Outcome, Saved, State, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.evidence.tally import by_score
-from srs_ooc.samplers.base import IMPORTANCE
-from srs_ooc.samplers.distinct import draw_distinct
+from srs_ooc.samplers.base import IMPORTANCE, SENSITIVITY
+from srs_ooc.samplers.draws import draw_distinct
+
+# The closing stage: the survivors of a screen held together and halved, round after round.
+#
+# Statistics gathered in a screen understate a feature, which had mostly irrelevant features beside
+# it there. In a closing round all items still in are grown together, each tree on a random part of
+# them; the lower half then leaves. Nothing here knows which items are decoys.
 
 SURVIVORS = 1000
 """Items of the screen that enter the first round."""
@@ -239,3 +243,32 @@ class Elimination:
         for name in self._ARRAYS:
             setattr(self, name, arrays[name].copy())
         self.round, self.tree = (int(i) for i in arrays["at"])
+
+
+# Recursive elimination by sensitivity (RFEST): train, score, drop the lowest, and again.
+#
+# The rounds are those of `srs_ooc.samplers.elimination`: all items still in are grown together,
+# each tree on a random part of them, and the lower half then leaves. What differs is what an item
+# is scored by: not how much its splits decrease impurity in the rows of a tree, but how much worse
+# the tree does, on the rows that it was not grown on, when the item is altered. An item that only
+# fits noise gains nothing there, however often it is split on; a score may be below zero.
+#
+# How many features leave in a round, and when to stop, is not in the supplement: a half, and as in
+# the other stage. Nothing here knows which items are decoys.
+
+BY_SENSITIVITY = Manner(((0.3, 0.7),), 0.01)
+"""One kind of tree, which sees more and more of what is left: losses of several kinds, which may be
+below zero, have no common measure."""
+
+
+class SensitivityElimination(Elimination):
+    """A sampler of shrinking rounds, by sensitivity; parameters as of :class:`Elimination`.
+
+    Attributes
+    ----------
+    scores : float64 (n,)
+        Mean loss that altering an item brings, in the last round each was in, in units of
+        ``2**-36``: of the probability of the true class, or of R2.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({SENSITIVITY})

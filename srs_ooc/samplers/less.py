@@ -11,15 +11,10 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Params, Whole, WordOrFile, option
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.column_scores.base import ColumnScore
-from srs_ooc.column_scores.leverage import MOST_ROWS, Leverage
-from srs_ooc.column_scores.norm import SquaredNorm
-from srs_ooc.column_scores.sketch import SketchedLeverage
-from srs_ooc.samplers.base import Sampler
-from srs_ooc.samplers.leaders import Leaders
-from srs_ooc.samplers.method import CODES, VALUES, Ground, Method, ScoreGround
-from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.samplers.weighted import ITEM_NBYTES, WeightedDrawing
+from srs_ooc.samplers.base import CODES, VALUES, ColumnScore, Ground, Method, Sampler, ScoreGround
+from srs_ooc.samplers.column_scores import MOST_ROWS, Leverage, SketchedLeverage, SquaredNorm
+from srs_ooc.samplers.draws import ITEM_NBYTES, WeightedDrawing
+from srs_ooc.samplers.srs import Leaders, SequentialRandomSubspace
 
 LEVERAGE, NORM = "leverage", "norm"
 MOST_RANK = 10_000

@@ -5,21 +5,46 @@ loss of the models' mean prediction, with models used again by importance weight
 worth too few of them. ``docs/methods/prs.md`` has the equations and what differs from the paper.
 """
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import ceil, sqrt
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.options import Number, Params, Share, Whole, exact_share, option
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers.base import PREDICTIONS
-from srs_ooc.samplers.bernoulli import BernoulliSubsets
-from srs_ooc.samplers.folds import Folds
-from srs_ooc.samplers.grid import Smoothness
-from srs_ooc.samplers.prs_gradient import effective_number, gradient
-from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.prs_steps import Adam, Descent, feasible, projected, shortened
-from srs_ooc.samplers.prs_weights import Reweighing
+from srs_ooc.samplers.base import IMPORTANCE, PREDICTIONS, Ensemble, Ground, Method, Sampler
+from srs_ooc.samplers.held_out import (
+    Folds,
+    Screened,
+    ScreenParams,
+    folds_for,
+    folds_option,
+    models_option,
+    validation_share_option,
+)
+from srs_ooc.samplers.prs_math import NBYTES as GRID_NBYTES
+from srs_ooc.samplers.prs_math import (
+    Adam,
+    BernoulliSubsets,
+    Descent,
+    Grid,
+    GridSize,
+    Reweighing,
+    Smoothness,
+    Truth,
+    effective_number,
+    feasible,
+    gradient,
+    projected,
+    shortened,
+    size_of,
+)
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"
 
@@ -297,3 +322,271 @@ class ParametricRandomSubspace:
         self._adam.first_power = float(facts["first_power"])
         self._adam.second_power = float(facts["second_power"])
         self._begin_drawing(int(facts.get("deal", 0)))  # ledgers without it had one deal
+
+
+# Options of learning probabilities by descent, for one target of a run or for many.
+
+FEATURE_NBYTES = 104
+"""Bytes for each feature, beyond those that every run may keep (law 11): beta, alpha, the best
+epoch's probabilities and two moments stay, sums and terms of a step come and go."""
+SPREADS = 6
+"""Standard deviations of a subset's size that q leaves room for."""
+
+COLLAPSE = 1000
+"""Features beyond which one whole step spends what the models are worth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescentParams(Params):
+    """How probabilities are learnt; defaults are the paper's."""
+
+    models: int = models_option()
+    inclusion: str = option(
+        Share(), "Probability of each feature at first.", default="0.05", metavar="SHARE"
+    )
+    epochs: int = option(
+        Whole(1, 1_000_000), "Epochs at most; each takes a step for every fold.", default=3000,
+        metavar="N",
+    )  # fmt: skip
+    patience: int | None = option(
+        Whole(1),
+        "End after so many epochs without a better objective on the validation rows.",
+        default_text="all epochs, as in the paper",
+        metavar="N",
+    )
+    learning_rate: str = option(
+        Number(), "Of Adam: about how far a probability moves in a step.", default="0.001",
+        metavar="RATE",
+    )  # fmt: skip
+    folds: int = folds_option()
+    effective_share: str = option(
+        Share(),
+        "Grow models again where their importance weights are worth fewer than this share of them.",
+        default="0.9",
+        metavar="SHARE",
+    )
+    sparsity: str = option(
+        Number(),
+        "Penalty on the mean size of a subset: times the sum of probabilities, added to the loss.",
+        default="0.0",
+        metavar="LAMBDA",
+    )
+    validation_share: str = validation_share_option()
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options; where rows are named to be held out, no share of them is."""
+        named = {"validation_share": "0"} if "validation" in given else {}
+        params = super().settle(dict(given) | named, table)
+        if not 0 < exact_share(params.inclusion) < 1:
+            raise UsageError(
+                f"--inclusion: expected a number between 0 and 1, found {params.inclusion}. "
+                "At 0 nothing would ever be drawn."
+            )
+        if not named and not 0 < exact_share(params.validation_share) <= exact_share("0.5"):
+            raise UsageError(
+                "--validation-share: expected a number above 0 and at most 0.5, found "
+                f"{params.validation_share}. Or name rows with --validation-rows."
+            )
+        return params
+
+    def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
+        """Check that the first subsets fit q, and that each fold has rows."""
+        largest = largest_mean(subspace_size, n_candidates)
+        if float(self.inclusion) * n_candidates > largest:
+            raise UsageError(
+                f"--inclusion: expected at most {largest / n_candidates:.3g} with subspaces of "
+                f"{subspace_size} of {n_candidates} features, found {self.inclusion}: subsets of "
+                "about so many would not fit. Raise --subspace-size or --memory-mb, or lower it."
+            )
+        n_training = n_rows - round(float(self.validation_share) * n_rows)
+        if n_training < 2 * self.folds:
+            raise UsageError(
+                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
+                f"{n_training} rows. Choose fewer folds."
+            )
+
+    def slow_steps(self, n_features: int, remedy: str) -> tuple[str, ...]:
+        """Say so, and what to do, where importance weights would collapse."""
+        if n_features <= COLLAPSE:
+            return ()
+        return (
+            f"--method prs: with {n_features:,} features (more than {COLLAPSE:,}) steps of the "
+            f"whole learning rate would leave few models with all the weight. They are shortened "
+            f"so that T_eff stays above {float(self.effective_share) / 2:g} T, and about "
+            f"{self.models * self.folds:,} models are grown at each epoch: slow. {remedy}",
+        )
+
+    def descent(self, n_features: int, subspace_size: int) -> Descent:
+        """Return how the probabilities of so many features are learnt, in subsets of q at most."""
+        return Descent(
+            self.models,
+            float(self.inclusion),
+            self.epochs,
+            self.epochs if self.patience is None else self.patience,
+            float(self.learning_rate),
+            float(self.effective_share),
+            float(self.sparsity),
+            largest_mean(subspace_size, n_features),
+        )
+
+
+def largest_mean(subspace_size: int, n_candidates: int) -> float:
+    """Return the largest sum of probabilities whose subsets fit q, but for a chance below 1e-8.
+
+    A subset's size has a variance of at most its mean m, so ``m + 6 sqrt(m) = q``.
+    """
+    if subspace_size >= n_candidates:
+        return float(n_candidates)
+    root = (sqrt(SPREADS * SPREADS + 4.0 * subspace_size) - SPREADS) / 2
+    return root * root
+
+
+# Options of Parametric Random Subspace, and what follows from them before a run starts.
+
+LEAST_ROOM = 512
+"""Features that q has room for at least, where there are so many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrsParams(ScreenParams, DescentParams):
+    """Options of Parametric Random Subspace; defaults are the paper's."""
+
+    smoothness: str = option(
+        Number(),
+        "Penalty on neighbours on --grid: times the sum of their probabilities' absolute "
+        "differences, added to the loss.",
+        default="0.0",
+        metavar="LAMBDA",
+    )
+    grid: str | None = option(
+        GridSize(),
+        "Features that may be drawn are pixels of an image, row by row in the order of the table.",
+        default_text="features have no neighbours",
+        metavar="HEIGHTxWIDTH",
+    )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options; a grid is of all features."""
+        params = super().settle(given, table)
+        if params.grid is None and float(params.smoothness) > 0:
+            raise UsageError(
+                "--smoothness: expected with --grid HEIGHTxWIDTH, found no grid. Features have "
+                "neighbours on a grid only."
+            )
+        if params.grid is not None and params.screen is not None:
+            raise UsageError(
+                "--screen: expected without --grid, found both. A pixel that is left out has no "
+                "place on the grid."
+            )
+        return params
+
+    def default_subspace(self, n_candidates: int) -> int:
+        """Return twice the mean size of a subset at first, and room for its spread."""
+        n_learnt = self.n_learnt(n_candidates)
+        mean = float(self.inclusion) * n_learnt
+        room = max(LEAST_ROOM, ceil(2 * mean + SPREADS * sqrt(2 * mean)))
+        return max(min(n_learnt, room), self.screen_size(n_candidates))
+
+    def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
+        """Check what is learnt, and that the grid has as many pixels as there are features."""
+        super().check(n_rows, self.n_learnt(n_candidates), subspace_size)
+        if self.grid is not None:
+            height, width = size_of(self.grid)
+            if height * width != n_candidates:
+                raise UsageError(
+                    f"--grid: expected as many pixels as features that may be drawn, found "
+                    f"{height} x {width} = {height * width:,} and {n_candidates:,} features. "
+                    "Features left out by --exclude are no pixels, and no pixel can be left out."
+                )
+
+    def state_nbytes(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes of probabilities, moments, subsets and votes."""
+        share = float(self.validation_share)
+        n_predicted = ceil(n_rows * (share + (1 - share) / self.folds)) if share else n_rows
+        votes = (self.folds + 3) * self.models * (n_predicted + 2) * 4
+        n_learnt = self.n_learnt(n_features)
+        members = BernoulliSubsets.nbytes(self.models, n_learnt, self.folds)
+        each = FEATURE_NBYTES + (0 if self.grid is None else GRID_NBYTES)
+        own = each * n_learnt + votes + members + 64 * n_rows * self.folds
+        return own + self.screen_nbytes(n_features)
+
+    def mean_columns(self, n_candidates: int) -> int:
+        """Return the mean size of a subset at first; later ones are smaller."""
+        return max(1, ceil(float(self.inclusion) * self.n_learnt(n_candidates)))
+
+    def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
+        """Return the models there are at most: those of all epochs."""
+        each = self.models * self.folds
+        n_first = self.n_screen_trees(n_candidates, subspace_size)
+        first = f"{n_first:,} trees of the screen, and " if n_first else ""
+        return n_first + each * self.epochs + self.models, (
+            f"{first}the most there can be, if models were grown again at each of {self.epochs:,} "
+            f"epochs; it ends by itself, after {each:,} models for each time they are"
+        )
+
+    def notes(self, n_rows: int, n_candidates: int, n_copies: int = 1) -> tuple[str, ...]:
+        """Say so where a screen leaves nothing out, and where importance weights would collapse."""
+        return self.no_screen(n_candidates) + self.slow_steps(
+            self.n_learnt(n_candidates),
+            "Learn on fewer, such as --screen 500: those that random subspaces rank first.",
+        )
+
+
+def _smoothness(params: PrsParams, ground: Ground) -> Smoothness | None:
+    if params.grid is None or float(params.smoothness) == 0:
+        return None
+    offered = np.arange(ground.n_items) if ground.candidates is None else ground.candidates
+    grid = Grid.of(size_of(params.grid), offered, ground.positions)
+    return Smoothness(float(params.smoothness), grid)
+
+
+class ScreenedPrs(Screened):
+    """The features that a screen ranks first, and then their probabilities."""
+
+    name: ClassVar[str] = ParametricRandomSubspace.name
+    needs: ClassVar[frozenset[str]] = ParametricRandomSubspace.needs | {IMPORTANCE}
+
+
+def _make(params: PrsParams, ground: Ground) -> Sampler:
+    response = ground.response
+    assert response is not None, "a run has a response"
+    folds = folds_for(ground, params.folds, params.validation_share)
+    if params.screens(ground.n_candidates):
+        return ScreenedPrs(params, ground, folds.training, partial(_make, params))
+    return ParametricRandomSubspace(
+        params.descent(ground.n_candidates, ground.subspace_size),
+        folds,
+        Truth.of(response, folds.training),
+        ground.n_items,
+        ground.subspace_size,
+        ground.key,
+        ground.candidates,
+        _smoothness(params, ground),
+    )
+
+
+def _ensemble(_: PrsParams, facts: Mapping[str, Any]) -> Ensemble | None:
+    """Return that the last models predict: their mean, or the majority of their votes."""
+    return Ensemble(votes=True) if facts.get("phase") == FINAL else None
+
+
+PRS = Method(
+    "Parametric Random Subspace: learns each feature's probability",
+    PrsParams,
+    _make,
+    judges=("none",),
+    learner={"splitter": "best"},
+    any_model=True,
+    ranks_by=ParametricRandomSubspace.name,
+    state_nbytes=PrsParams.state_nbytes,
+    default_subspace=PrsParams.default_subspace,
+    check=PrsParams.check,
+    splits_rows=True,
+    needs_positions=lambda params: params.grid is not None,
+    ensemble=_ensemble,
+    mean_columns=PrsParams.mean_columns,
+    most_iterations=PrsParams.most_iterations,
+    notes=PrsParams.notes,
+)

@@ -5,11 +5,17 @@ information criterion; the share of the kept subspaces that hold a feature is it
 round. ``docs/methods/rase.md`` has the equations.
 """
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from math import exp, isqrt
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
 from srs_ooc.base.records import (
     Candidates,
     Outcome,
@@ -22,12 +28,144 @@ from srs_ooc.base.records import (
     n_pages,
 )
 from srs_ooc.base.seeds import Purpose, derive
+from srs_ooc.base.text import ceil_div
 from srs_ooc.native.numerics import log
-from srs_ooc.samplers.base import LOSS, PREDICTIONS
-from srs_ooc.samplers.folds import deal, resample
-from srs_ooc.samplers.rase_search import OUT_OF_BAG, VALIDATION, Search, batch_size, eta
-from srs_ooc.samplers.rase_votes import Votes
-from srs_ooc.samplers.subset_draws import SubsetWeights
+from srs_ooc.samplers.base import (
+    CROSS_VALIDATION,
+    EBIC,
+    IMPORTANCE,
+    LOSS,
+    OUT_OF_BAG,
+    PREDICTIONS,
+    RIC,
+    VALIDATION,
+    Ensemble,
+    Fits,
+    Ground,
+    Method,
+    RaseSearch,
+    Sampler,
+    batch_size,
+    eta,
+)
+from srs_ooc.samplers.draws import SubsetWeights
+from srs_ooc.samplers.held_out import (
+    Screened,
+    ScreenParams,
+    deal,
+    folds_for,
+    folds_option,
+    models_option,
+    resample,
+    validation_share_option,
+)
+from srs_ooc.samplers.prs_math import Truth
+
+# What the models of a round of RaSE say together, by votes, and how often they are wrong.
+
+HALF, TRAINING = "half", "training"
+"""Share of votes above which the second of two classes is said: 1/2, or the one that errs least."""
+
+
+class Votes:
+    """Sums up the votes of models fitted on all training rows.
+
+    Of a regression the mean prediction counts; of classes the most votes, or, of two, whether the
+    second one's share is above a cutoff. Of equally likely classes a model votes for the first.
+
+    Parameters
+    ----------
+    truth : Truth
+        What the rows are.
+    n_classes : int
+        1 for a regression.
+    training, validation : int32
+        Rows fitted on; rows held out, ascending.
+    cutoff : {'half', 'training'}
+        How the cutoff of two classes is chosen.
+
+    Attributes
+    ----------
+    split : RowSplit
+        Rows to fit on and to predict.
+    held_out : bool (n_predicted,)
+        Which of those it predicts are not fitted on.
+    sums : float64 (n_predicted, n_classes)
+        Votes, or summed predictions, so far: whole numbers where there are classes.
+    """
+
+    def __init__(
+        self,
+        truth: Truth,
+        n_classes: int,
+        training: NDArray[np.int32],
+        validation: NDArray[np.int32],
+        cutoff: str = HALF,
+    ) -> None:
+        self._truth, self._n_classes, self._cutoff = truth, n_classes, cutoff
+        predicted = validation
+        if cutoff == TRAINING:
+            predicted = np.sort(np.concatenate([training, validation]))
+        self.split = RowSplit(training, predicted)
+        self.held_out = np.isin(predicted, validation)
+        self.sums = np.zeros((len(predicted), n_classes))
+        self._n_models = 0
+
+    def begin(self) -> None:
+        """Forget the votes of an earlier round."""
+        self.sums[:] = 0.0
+        self._n_models = 0
+
+    def add(self, predictions: NDArray[np.float32]) -> None:
+        """Count the votes of a model, from its (n_predicted, n_outputs) predictions."""
+        self._n_models += 1
+        if self._n_classes == 1:
+            self.sums[:, 0] += self._truth.votes(predictions, self.split.predicted)
+        else:
+            self.sums[np.arange(len(self.sums)), predictions.argmax(1)] += 1.0
+
+    def loss(self) -> tuple[float | None, float]:
+        """Return the loss on the rows held out, None where there are none, and the cutoff."""
+        cutoff = self._best_cutoff() if self._cutoff == TRAINING else 0.5
+        if not self.held_out.any():
+            return None, cutoff
+        rows = self.split.predicted[self.held_out]
+        if self._n_classes == 1:
+            return self._truth.loss(self.sums[self.held_out, 0] / self._n_models, rows), cutoff
+        return self._error(self.held_out, cutoff), cutoff
+
+    def _said(self, which: NDArray[np.bool_], cutoff: float) -> NDArray[np.intp]:
+        if self._n_classes == 2:
+            above: NDArray[np.bool_] = self.sums[which, 1] > cutoff * self._n_models
+            return above.astype(np.intp)
+        most: NDArray[np.intp] = self.sums[which].argmax(1)
+        return most
+
+    def _error(self, which: NDArray[np.bool_], cutoff: float) -> float:
+        rows = self.split.predicted[which]
+        weights = self._truth.weights[rows]
+        wrong = self._said(which, cutoff) != self._truth.labels[rows]
+        return float(weights[wrong].sum() / weights.sum())
+
+    def _best_cutoff(self) -> float:
+        """Return the cutoff that errs least on the training rows: of equal ones, next to half.
+
+        Cutoffs lie midway between two numbers of votes.
+        """
+        cutoffs = (np.arange(self._n_models) + 0.5) / self._n_models
+        cutoffs = cutoffs[np.argsort(np.abs(cutoffs - 0.5), kind="stable")]
+        errors = [self._error(~self.held_out, cutoff) for cutoff in cutoffs.tolist()]
+        return float(cutoffs[int(np.argmin(errors))])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what was counted, for the ledger."""
+        return {"votes": self.sums}
+
+    def restore(self, arrays: dict[str, NDArray[Any]], n_models: int) -> None:
+        """Take back what was counted of so many models."""
+        self.sums[:] = arrays["votes"]
+        self._n_models = n_models
+
 
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
 
@@ -74,7 +212,7 @@ class RandomSubspaceEnsemble:
 
     def __init__(
         self,
-        search: Search,
+        search: RaseSearch,
         votes: Votes,
         strata: NDArray[np.integer],
         n_features: int,
@@ -277,3 +415,265 @@ class RandomSubspaceEnsemble:
             parts = np.split(arrays[name], ends) if len(arrays[f"{name}_sizes"]) else []
             subspaces[:] = [part.astype(np.uint32) for part in parts]
         self._weights = self._weights_of(self._drawn_by)
+
+
+# Options of Random Subspace Ensemble, and what follows from them before a run starts.
+
+FEATURE_NBYTES = 8
+"""Bytes for each feature, beyond those that every run may keep (law 11): its eta."""
+MEMBER_NBYTES = 160
+"""Bytes for each member of a batch of subspaces, those of the batches proposed ahead included."""
+CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaseParams(ScreenParams):
+    """Options of Random Subspace Ensemble; defaults are those of the PRS paper."""
+
+    models: int = models_option()
+    candidates: int = option(
+        Whole(1, 100_000), "B2: subspaces of which the best is each model's.", default=500,
+        metavar="B2",
+    )  # fmt: skip
+    max_size: int = option(
+        Whole(1, 10_000),
+        "D: a subspace has from 1 to D features, each size as likely.",
+        default=0,
+        default_text="the root of the training rows, rounded down; at most all features",
+        metavar="D",
+    )
+    rounds: int = option(
+        Whole(1, 1000), "Rounds, counted from the first, which draws uniformly.", default=10,
+        metavar="N",
+    )  # fmt: skip
+    criterion: str = option(
+        Choice(CRITERIA),
+        "What chooses the best subspace: the models' held-out loss by cv (cross-validation), oob "
+        "(rows left out of samples with replacement) or validation (the rows held out); or, of the "
+        "training rows, ric (ratio information criterion; --model lda, qda or knn, two classes) or "
+        "ebic (extended BIC; --model linear).",
+        default=CROSS_VALIDATION,
+    )
+    ebic_gamma: str = option(
+        Share(),
+        "With --criterion ebic, a column costs log n + 2 gamma log p: 0 is BIC.",
+        default="0",
+        metavar="GAMMA",
+    )
+    folds: int = folds_option()
+    floor: str = option(
+        Number(),
+        "C0: features in no more than C0 / log p of the kept subspaces weigh C0 / p in the next "
+        "round.",
+        default="0.1",
+        metavar="C0",
+    )
+    vote_cutoff: str = option(
+        Choice((HALF, TRAINING)),
+        "Share of votes above which the second of two classes is said: half, or the one that errs "
+        "least on the training rows.",
+        default=HALF,
+    )
+    validation_share: str = validation_share_option()
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options; D follows from the rows that are not held out by share."""
+        named = {"validation_share": "0"} if "validation" in given else {}
+        params = super().settle(dict(given) | named, table)
+        if not params.has_folds and "folds" in given:
+            by = "of one split" if params.criterion == VALIDATION else "of all training rows"
+            raise UsageError(
+                f"--folds: expected with --criterion cv or oob, found {params.criterion}, which is "
+                f"computed {by}. Leave it out."
+            )
+        if params.criterion != EBIC and "ebic_gamma" in given:
+            raise UsageError(
+                f"--ebic-gamma: expected with --criterion {EBIC} only, found {params.criterion}. "
+                "Leave it out, or choose that."
+            )
+        if float(params.floor) == 0:
+            raise UsageError(
+                "--floor: expected a number above 0, found 0. A feature that no kept subspace held "
+                "would never be drawn again."
+            )
+        if exact_share(params.validation_share) > exact_share("0.5"):
+            raise UsageError(
+                f"--validation-share: expected at most 0.5, found {params.validation_share}. "
+                "Or name rows with --validation-rows."
+            )
+        if params.criterion == VALIDATION and not named and params.validation_share == "0":
+            raise UsageError(
+                "--criterion validation: expected rows held out, found --validation-share 0. Hold "
+                "some out, or choose cv or oob."
+            )
+        if params.vote_cutoff == TRAINING and table.n_classes != 2:
+            raise UsageError(
+                "--vote-cutoff training: expected two classes, found "
+                f"{'a regression' if table.n_classes == 1 else table.n_classes}. Leave it out."
+            )
+        largest = min(params.n_learnt(table.n_candidates), isqrt(params.n_training(table.n_rows)))
+        return replace(
+            params,
+            max_size=params.max_size or max(1, largest),
+            folds=0 if params.is_information else params.folds,
+        )
+
+    @property
+    def has_folds(self) -> bool:
+        """Whether subspaces are judged by folds, or by as many samples of the rows."""
+        return self.criterion in (CROSS_VALIDATION, OUT_OF_BAG)
+
+    @property
+    def is_information(self) -> bool:
+        """Whether a criterion of the training rows chooses, and no model is fitted for it."""
+        return self.criterion in (RIC, EBIC)
+
+    def n_training(self, n_rows: int) -> int:
+        """Return the rows that are not held out by share."""
+        return n_rows - round(float(self.validation_share) * n_rows)
+
+    def default_subspace(self, n_candidates: int) -> int:
+        """Return room for all subspaces of a model at once."""
+        room = min(self.n_learnt(n_candidates), self.candidates * self.max_size)
+        return max(room, self.screen_size(n_candidates))
+
+    def check(self, n_rows: int, n_candidates: int, subspace_size: int) -> None:
+        """Check that a subspace fits q, and that each fold has rows."""
+        if self.max_size > subspace_size:
+            raise UsageError(
+                f"--max-size: expected at most {subspace_size} (the features paged in at a time), "
+                f"found {self.max_size}. Raise --subspace-size or --memory-mb, or lower it."
+            )
+        if self.max_size > (n_learnt := self.n_learnt(n_candidates)):
+            raise UsageError(
+                f"--max-size: expected at most {n_learnt} (the features learnt on), found "
+                f"{self.max_size}. Raise --screen, or lower it."
+            )
+        n_training = self.n_training(n_rows)
+        if self.criterion == CROSS_VALIDATION and n_training < 2 * self.folds:
+            raise UsageError(
+                f"--folds: expected at least two rows for each fold, found {self.folds} folds of "
+                f"{n_training} rows. Choose fewer folds."
+            )
+
+    def state_nbytes(self, n_rows: int, n_features: int) -> int:
+        """Return the bytes of eta, of kept subspaces, of batches and of votes."""
+        members = min(self.candidates, 100_000) * self.max_size
+        kept = 3 * 8 * self.models * self.max_size
+        rows = n_rows * (64 + 40 * self.folds)
+        own = FEATURE_NBYTES * self.n_learnt(n_features) + MEMBER_NBYTES * members + kept + rows
+        return own + self.screen_nbytes(n_features)
+
+    def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
+        """Return the iterations of all rounds."""
+        each = self.models * (self._n_batches(n_candidates, subspace_size) + 1)
+        n_first = self.n_screen_trees(n_candidates, subspace_size)
+        first = f"{n_first:,} trees of the screen, then " if n_first else ""
+        return n_first + each * self.rounds, (
+            f"{first}{self.rounds} rounds of {self.models:,} models, each the best of "
+            f"{self.candidates:,} subspaces; it ends by itself"
+        )
+
+    def fits(self, n_candidates: int, subspace_size: int) -> Fits:
+        """Return the models of an iteration, were no subspace given up, and its criteria."""
+        n_batches = self._n_batches(n_candidates, subspace_size)
+        if self.is_information:
+            n_each = n_batches + 1
+            return Fits(1 / n_each, self.max_size, self.candidates / n_each)
+        n_splits = 1 if self.criterion == VALIDATION else self.folds
+        n_models = (self.candidates * n_splits + 1) / (n_batches + 1)
+        return Fits(n_models, self.max_size)
+
+    def _n_batches(self, n_candidates: int, subspace_size: int) -> int:
+        sizes = self.candidates, self.max_size, self.n_learnt(n_candidates)
+        return ceil_div(self.candidates, batch_size(*sizes, subspace_size))
+
+    @property
+    def coverage(self) -> float:
+        """Features drawn in a round, on average: B1 B2 (D + 1) / 2."""
+        return self.models * self.candidates * (self.max_size + 1) / 2
+
+    def notes(self, n_rows: int, n_candidates: int, n_copies: int) -> tuple[str, ...]:
+        """Say so where a screen leaves nothing out, and where a round sees too few features."""
+        said = self.no_screen(n_candidates)
+        if (n_learnt := self.n_learnt(n_candidates)) <= self.coverage:
+            return said
+        unseen = exp(-self.coverage / n_learnt)
+        return (
+            *said,
+            f"--method rase: a round draws about {self.coverage:,.0f} features, fewer than the "
+            f"{n_learnt:,} there are: about {unseen:.0%} of them are never seen in the first "
+            "round, and later rounds draw mostly what it kept. Raise --models, --candidates or "
+            "--max-size, or learn on fewer, such as --screen 1000.",
+        )
+
+
+class ScreenedRase(Screened):
+    """The features that a screen ranks first, and then the best small subspaces of them."""
+
+    name: ClassVar[str] = RandomSubspaceEnsemble.name
+    needs: ClassVar[frozenset[str]] = RandomSubspaceEnsemble.needs | {IMPORTANCE}
+
+
+def _make(params: RaseParams, ground: Ground) -> Sampler:
+    response = ground.response
+    assert response is not None, "a run has a response"
+    folds = folds_for(ground, max(2, params.folds), params.validation_share)
+    if params.screens(ground.n_candidates):
+        return ScreenedRase(params, ground, folds.training, partial(_make, params))
+    return RandomSubspaceEnsemble(
+        RaseSearch(
+            params.models,
+            params.candidates,
+            params.max_size,
+            params.rounds,
+            params.criterion,
+            params.folds,
+            float(params.floor),
+            float(params.ebic_gamma),
+        ),
+        Votes(
+            Truth.of(response, folds.training),
+            response.n_classes,
+            folds.training,
+            folds.validation,
+            params.vote_cutoff,
+        ),
+        response.labels,
+        ground.n_items,
+        ground.n_candidates,
+        ground.candidates,
+        ground.subspace_size,
+        ground.key,
+    )
+
+
+def _ensemble(params: RaseParams, facts: Mapping[str, Any]) -> Ensemble | None:
+    """Return that the kept subspaces of the best round predict, as they voted."""
+    if not facts.get("losses"):
+        return None
+    first = int(facts["best_round"]) * params.models
+    return Ensemble(first, params.models, votes=True, cutoff=float(facts["cutoff"]))
+
+
+RASE = Method(
+    "Random Subspace Ensemble: the best of many small subspaces, round after round",
+    RaseParams,
+    _make,
+    judges=("none",),
+    learner={"splitter": "best"},
+    ranks_by=RandomSubspaceEnsemble.name,
+    state_nbytes=RaseParams.state_nbytes,
+    default_subspace=RaseParams.default_subspace,
+    least_subspace=lambda params: int(params.max_size),
+    check=RaseParams.check,
+    splits_rows=True,
+    ensemble=_ensemble,
+    judges_candidates=True,
+    any_model=True,
+    fits=RaseParams.fits,
+    criterion=lambda params: str(params.criterion),
+    most_iterations=RaseParams.most_iterations,
+    notes=RaseParams.notes,
+)

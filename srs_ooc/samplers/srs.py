@@ -1,13 +1,110 @@
-"""Sequential Random Subspace (Algorithm 1 of Sutera et al. 2018): F grows by a relevance test."""
+"""Sequential Random Subspace (Algorithm 1 of Sutera et al. 2018): F grows by a relevance test.
 
+Beside it plain Random Subspace, alone or in two lanes that also hold the items that lead the
+ranking, and the options of all of them.
+"""
+
+from dataclasses import dataclass
 from typing import ClassVar
 
-from srs_ooc.base.records import Outcome, Saved, State, Subspace
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.options import Params, Share, Whole, option
+from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Subspace, n_pages
 from srs_ooc.evidence.judges import Judge
-from srs_ooc.evidence.tally import Tally
-from srs_ooc.samplers.base import IMPORTANCE, Unbounded
-from srs_ooc.samplers.drawing import SubspaceDraw
-from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.evidence.tally import Tally, best_items
+from srs_ooc.samplers.base import IMPORTANCE, Ground, Method, Sampler, Unbounded
+from srs_ooc.samplers.draws import Drawing, SubspaceDraw
+
+# The sampler's F: the features kept so far, in the order they entered.
+
+
+class KeptSet:
+    """A set of features that only grows, with the iteration at which each entered.
+
+    Parameters
+    ----------
+    n_features : int
+        Size of V; membership takes one bit per feature.
+
+    Attributes
+    ----------
+    n : int
+        |F|.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self._n_features = n_features
+        self._bits = np.zeros(-(-n_features // 8), dtype=np.uint8)
+        self._features = np.zeros(min(64, n_features), dtype=np.uint32)
+        self._entered = np.zeros(min(64, n_features), dtype=np.uint32)
+        self._changed = np.zeros(n_pages(n_features), dtype=np.bool_)
+        self.n = 0
+
+    @property
+    def features(self) -> NDArray[np.uint32]:
+        """Members in the order they entered; uint32 (n,)."""
+        return self._features[: self.n]
+
+    @property
+    def entered(self) -> NDArray[np.uint32]:
+        """Iterations (counted from 1) after which each member entered; uint32 (n,)."""
+        return self._entered[: self.n]
+
+    def n_before(self, iteration: int) -> int:
+        """Return how many members had entered when iteration ``iteration`` (from 0) began."""
+        return int(np.searchsorted(self.entered, iteration, side="right"))
+
+    def holds(self, features: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """Return which of ``features`` are members."""
+        bits = np.take(self._bits, features >> np.uint32(3)) >> (features & np.uint32(7)).astype(
+            np.uint8
+        )
+        return (bits & np.uint8(1)).astype(np.bool_)
+
+    def add(self, features: NDArray[np.uint32], entered: NDArray[np.uint32] | int) -> None:
+        """Add features that are not members yet."""
+        if not len(features):
+            return
+        end = self.n + len(features)
+        if end > len(self._features):
+            self._reserve(min(max(end, 2 * len(self._features)), self._n_features))
+        self._features[self.n : end] = features
+        self._entered[self.n : end] = entered
+        flags = np.left_shift(np.uint8(1), (features & np.uint32(7)).astype(np.uint8))
+        np.bitwise_or.at(self._bits, features >> np.uint32(3), flags)
+        self._changed[self.n // PAGE_ITEMS : n_pages(end)] = True
+        self.n = end
+
+    def state(self) -> State:
+        """Return the members and when each entered."""
+        arrays = {"features": self.features, "entered": self.entered}
+        return State({name: Pages(array, self._changed) for name, array in arrays.items()})
+
+    def restore(self, saved: Saved) -> None:
+        """Add the members page by page: what adding needs besides stays small."""
+        n_kept = saved.length("features")
+        self._reserve(n_kept)
+        for page in range(n_pages(n_kept)):
+            size = min(PAGE_ITEMS, n_kept - page * PAGE_ITEMS)
+            features, entered = np.zeros(size, np.uint32), np.zeros(size, np.uint32)
+            saved.fill("features", features, page)
+            saved.fill("entered", entered, page)
+            self.add(features, entered)
+        self._changed[:] = False
+
+    def _reserve(self, room: int) -> None:
+        """Make room for ``room`` members in all."""
+        if room > len(self._features):
+            self._features = _grown(self._features, room)
+            self._entered = _grown(self._entered, room)
+
+
+def _grown(array: NDArray[np.uint32], size: int) -> NDArray[np.uint32]:
+    out = np.zeros(size, dtype=np.uint32)
+    out[: len(array)] = array
+    return out
 
 
 class SequentialRandomSubspace(Unbounded):
@@ -71,3 +168,134 @@ class SequentialRandomSubspace(Unbounded):
     def restore(self, saved: Saved) -> None:
         """Take F back."""
         self.kept.restore(saved)
+
+
+# Two lanes: plain Random Subspace, and subspaces that hold the few items that lead the ranking.
+
+EVERY = 100
+"""Iterations after which the leaders are chosen again, at the end of a round."""
+
+
+class Leaders(Unbounded):
+    """Holds the leading items in every other round; the rounds between hold none.
+
+    Beside what leads, features show that matter only with it; without it, those that it would
+    mask. How many are held does not depend on which items are decoys.
+
+    Parameters
+    ----------
+    drawing : SubspaceDraw
+        How a subspace is drawn.
+    tally : Tally
+        What the items are ranked by; it has absorbed an outcome before this sampler does.
+    count : int
+        Items held at most.
+    round_size : int
+        Iterations proposed from one state.
+    key : int
+        64-bit key that breaks ties of the ranking.
+    """
+
+    name: ClassVar[str] = "leaders"
+    needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
+
+    def __init__(
+        self, drawing: SubspaceDraw, tally: Tally, count: int, round_size: int, key: int
+    ) -> None:
+        self._drawing, self._tally, self._key = drawing, tally, key
+        self._count, self._round_size = count, round_size
+        self._every = -(-EVERY // round_size) * round_size
+        self._items: NDArray[np.uint32] = np.zeros(0, dtype=np.uint32)
+        self._since = 0
+
+    @property
+    def capacity(self) -> int:
+        """Q."""
+        return self._drawing.subspace_size
+
+    def propose(self, iteration: int, key: int) -> Subspace:
+        """Return the subspace of ``iteration``, in its round's lane."""
+        held = self._items if self._holds(iteration) else self._items[:0]
+        return Subspace(self._drawing.draw(held, key))
+
+    def version(self, iteration: int) -> int:
+        """Return when the leaders were chosen, for the rounds that hold them."""
+        return self._since if self._drawing.n_held and self._holds(iteration) else -1
+
+    def _holds(self, iteration: int) -> bool:
+        return iteration // self._round_size % 2 == 1
+
+    def absorb(self, iteration: int, outcome: Outcome) -> None:
+        """Choose the leaders again where it is time to."""
+        n_done = iteration + 1
+        if self._drawing.n_held and self._count and n_done % self._every == 0:
+            self._items = best_items(self._tally, self._count, self._key)
+            self._since = n_done
+
+    def state(self) -> State:
+        """Return the leaders and when they were chosen."""
+        return State(facts={"items": self._items.tolist(), "since": self._since})
+
+    def restore(self, saved: Saved) -> None:
+        """Take them back."""
+        if saved.facts is not None:
+            self._items = np.array(saved.facts["items"], dtype=np.uint32)
+            self._since = int(saved.facts["since"])
+
+
+# The methods of this package that draw from kept features and all others.
+
+PAPERS_JUDGES = ("decoy", "probe", "positive")
+NOTHING_HELD = "0"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomSubspaceParams(Params):
+    """Options of Random Subspace."""
+
+    draw_block: int = option(
+        Whole(1),
+        "Draw new features by blocks of G neighbours on disk: as often each, in fewer and longer "
+        "reads; for a store larger than memory. 1 is the paper's.",
+        default=1,
+        default_text="1; of a store larger than the cap, blocks of 64 KB",
+        metavar="G",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SrsParams(RandomSubspaceParams):
+    """Options of Sequential Random Subspace."""
+
+    alpha: str = option(
+        Share(),
+        "Share of the subspace held for features already kept (0: Random Subspace). Not a "
+        "significance level.",
+        default="0.5",
+        metavar="SHARE",
+    )
+
+
+def _make(params: RandomSubspaceParams, ground: Ground) -> Sampler:
+    """Return the sampler: F by a relevance test, or the leaders where the verdict comes last."""
+    alpha = params.alpha if isinstance(params, SrsParams) else NOTHING_HELD
+    drawing = Drawing(
+        ground.n_candidates,
+        ground.subspace_size,
+        alpha,
+        ground.candidates,
+        params.draw_block,
+        ground.n_copies,
+        ground.n_items,
+    )
+    if ground.judge is None:
+        return Leaders(drawing, ground.tally, ground.n_leaders, ground.round_size, ground.key)
+    return SequentialRandomSubspace(
+        drawing, ground.judge, ground.tally, ground.n_items, ground.round_size
+    )
+
+
+SRS = Method("Sequential Random Subspace", SrsParams, _make, PAPERS_JUDGES, any_model=True)
+RS = Method(
+    "Random Subspace: nothing is held", RandomSubspaceParams, _make, PAPERS_JUDGES, any_model=True
+)

@@ -10,8 +10,7 @@ from srs_ooc.base.records import Candidates, Outcome, RowSplit, State, Subspace
 from srs_ooc.base.seeds import derive, derive_array, key_of
 from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, Sampler
-from srs_ooc.samplers.method import Ground
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, Ground, Sampler
 from srs_ooc.testing.books import MemoryBook
 from srs_ooc.trees.response import Response
 

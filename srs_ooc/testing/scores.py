@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.column_scores.base import Columns, ColumnScore, score_columns
+from srs_ooc.samplers.base import Columns, ColumnScore, score_columns
 
 Make = Callable[[int, int], ColumnScore]
 _CLOSE = 1e-6
@@ -18,7 +18,7 @@ def check_score(
     has_symmetry: bool = True,
     tolerance: float = _CLOSE,
 ) -> NDArray[np.float64]:
-    """Check that a score keeps to the contract of :class:`srs_ooc.column_scores.base.ColumnScore`.
+    """Check that a score keeps to the contract of :class:`srs_ooc.samplers.base.ColumnScore`.
 
     Parameters
     ----------

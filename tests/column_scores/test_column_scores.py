@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from stores import make_store
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.column_scores.base import block_columns, score_columns
-from srs_ooc.column_scores.leverage import Leverage
-from srs_ooc.column_scores.norm import SquaredNorm
-from srs_ooc.column_scores.sketch import SketchedLeverage
-from srs_ooc.column_scores.weights import LARGEST, integer_weights
 from srs_ooc.ingestion.contents import stored_positions
+from srs_ooc.samplers.base import block_columns, score_columns
+from srs_ooc.samplers.column_scores import (
+    LARGEST,
+    Leverage,
+    SketchedLeverage,
+    SquaredNorm,
+    integer_weights,
+)
 from srs_ooc.store.scan import Scan, code_numbers
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_score

@@ -22,7 +22,7 @@ from srs_ooc.base.errors import BudgetError
 from srs_ooc.estimators import SRSClassifier, SRSSelector
 from srs_ooc.learners.model_params import ModelParams
 from srs_ooc.runs.spec import declared
-from srs_ooc.samplers.method import method_of, methods
+from srs_ooc.samplers.base import method_of, methods
 
 FAST = {"iterations": 100, "subspace_size": 15}
 NOTHING = pytest.mark.filterwarnings("ignore:No features were selected:UserWarning")

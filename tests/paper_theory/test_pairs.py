@@ -11,7 +11,7 @@ from theory_parts.pairs import mean_across_chance, neighbour_chance, pair_chance
 
 from srs_ooc.base.seeds import derive
 from srs_ooc.samplers.distinct_reference import items_from
-from srs_ooc.samplers.drawing import Drawing
+from srs_ooc.samplers.draws import Drawing
 
 NONE = np.zeros(0, dtype=np.uint32)
 THEORY = Path(__file__).parents[2] / "docs" / "theory.md"

@@ -42,11 +42,10 @@ from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, TrainingShape, settle
-from srs_ooc.samplers.base import Sampler
+from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
+from srs_ooc.samplers.base import Fits, Ground, Method, Sampler
 from srs_ooc.samplers.elimination import RISING
-from srs_ooc.samplers.kept import KeptSet
-from srs_ooc.samplers.method import GROUP as SAMPLERS_GROUP
-from srs_ooc.samplers.method import Fits, Ground, Method
+from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.layout import chunk_file
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.small_arrays import read_array

@@ -15,7 +15,7 @@ from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.distinct_reference import draw_blocks
-from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.store import Store
 from srs_ooc.trees.reference import draw_distinct, grow_on, shuffled
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits

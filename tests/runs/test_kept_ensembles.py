@@ -17,8 +17,7 @@ from srs_ooc.runs.ledger.verify import verify_run
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.prs import FINAL, ParametricRandomSubspace
-from srs_ooc.samplers.rase import RandomSubspaceEnsemble
-from srs_ooc.samplers.rase_votes import Votes
+from srs_ooc.samplers.rase import RandomSubspaceEnsemble, Votes
 
 SMALL = {
     "prs": {"models": 8, "folds": 2, "epochs": 6, "inclusion": "0.2", "learning_rate": "0.01"},
@@ -169,7 +168,7 @@ def test_sensitivity_is_refused(store, tmp_path):
 
 
 def test_a_cutoff_chooses_the_class():
-    from srs_ooc.samplers.ensemble import Ensemble
+    from srs_ooc.samplers.base import Ensemble
 
     shares = np.array([[0.7, 0.3], [0.65, 0.35], [0.2, 0.8]])
     assert Ensemble(votes=True, cutoff=0.325).chosen(shares).tolist() == [0, 1, 1]

@@ -15,7 +15,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.srs import KeptSet
 
 N_FEATURES = 40_000
 ENDLESS = 10**7

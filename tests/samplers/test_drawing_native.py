@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import derive, mix32_array
 from srs_ooc.native import _native
-from srs_ooc.samplers.distinct import draw_blocks, draw_distinct
 from srs_ooc.samplers.distinct_reference import draw_blocks as reference_blocks
 from srs_ooc.samplers.distinct_reference import items_from
+from srs_ooc.samplers.draws import draw_blocks, draw_distinct
 from srs_ooc.trees.reference import draw_distinct as reference_draw
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.samplers.grid import Grid, GridSize, Smoothness
-from srs_ooc.samplers.prs_params import PrsParams
+from srs_ooc.samplers.prs import PrsParams
+from srs_ooc.samplers.prs_math import Grid, GridSize, Smoothness
 
 
 def neighbours(height, width):

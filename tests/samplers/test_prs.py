@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import derive_array
-from srs_ooc.samplers.folds import make_folds
-from srs_ooc.samplers.prs import FINAL, ParametricRandomSubspace
-from srs_ooc.samplers.prs_gradient import effective_number
-from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.prs_params import PRS, PrsParams
-from srs_ooc.samplers.prs_steps import BOUND, Descent, feasible
+from srs_ooc.samplers.held_out import make_folds
+from srs_ooc.samplers.prs import FINAL, PRS, ParametricRandomSubspace, PrsParams
+from srs_ooc.samplers.prs_math import BOUND, Descent, Truth, effective_number, feasible
 from srs_ooc.testing import check_sampler
 from srs_ooc.trees.response import Response
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.samplers import bernoulli
-from srs_ooc.samplers.bernoulli import BernoulliSubsets
-from srs_ooc.samplers.prs_gradient import (
+from srs_ooc.samplers import prs_math
+from srs_ooc.samplers.prs_math import (
     LARGEST_WEIGHT,
+    BernoulliSubsets,
     Members,
     effective_number,
     gradient,
@@ -94,7 +94,7 @@ def test_unchanged_probabilities_weigh_all_models_alike():
 def test_subsets_are_the_same_whether_kept_or_drawn_again(monkeypatch):
     alpha = np.random.default_rng(2).uniform(0, 0.2, 3000)
     kept = list(BernoulliSubsets(alpha, 9, 20, 3000, 3).of_fold(2))
-    monkeypatch.setattr(bernoulli, "STORED", 0)
+    monkeypatch.setattr(prs_math, "STORED", 0)
     again = list(BernoulliSubsets(alpha, 9, 20, 3000, 3).of_fold(2))
     assert (len(kept), len(again)) == (1, 20)
     assert kept[0].features.tolist() == np.concatenate([m.features for m in again]).tolist()
@@ -105,7 +105,7 @@ def test_subsets_are_the_same_whether_kept_or_drawn_again(monkeypatch):
 def test_a_subset_is_the_same_drawn_alone_or_with_its_fold(monkeypatch, n_features, capacity):
     alpha = np.full(n_features, 0.9 * capacity / n_features)  # some are drawn again
     together = BernoulliSubsets(alpha, 9, 25, capacity, 2)
-    monkeypatch.setattr(bernoulli, "STORED", 0)
+    monkeypatch.setattr(prs_math, "STORED", 0)
     alone = BernoulliSubsets(alpha, 9, 25, capacity, 2)
     for t in range(25):
         assert together.draw(1, t).tolist() == alone.draw(1, t).tolist()

@@ -10,14 +10,19 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Criterion, Outcome
-from srs_ooc.samplers.folds import resample
-from srs_ooc.samplers.method import Fits
-from srs_ooc.samplers.prs_loss import Truth
-from srs_ooc.samplers.rase import OVER, SEARCHING, RandomSubspaceEnsemble
-from srs_ooc.samplers.rase_params import RASE, RaseParams
-from srs_ooc.samplers.rase_search import eta
-from srs_ooc.samplers.rase_votes import TRAINING, Votes
-from srs_ooc.samplers.subset_draws import SubsetWeights, draw_one
+from srs_ooc.samplers.base import Fits, eta
+from srs_ooc.samplers.draws import SubsetWeights, draw_one
+from srs_ooc.samplers.held_out import resample
+from srs_ooc.samplers.prs_math import Truth
+from srs_ooc.samplers.rase import (
+    OVER,
+    RASE,
+    SEARCHING,
+    TRAINING,
+    RandomSubspaceEnsemble,
+    RaseParams,
+    Votes,
+)
 from srs_ooc.testing import check_sampler
 from srs_ooc.testing.samplers import _begun
 from srs_ooc.trees.response import Response

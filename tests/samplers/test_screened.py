@@ -12,10 +12,10 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import derive_array, key_of
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.samplers.method import Ground
-from srs_ooc.samplers.prs_params import PRS, PrsParams
-from srs_ooc.samplers.rase_params import RASE, RaseParams
-from srs_ooc.samplers.screened import Screened, ScreenParams, best_of
+from srs_ooc.samplers.base import Ground
+from srs_ooc.samplers.held_out import Screened, ScreenParams, best_of
+from srs_ooc.samplers.prs import PRS, PrsParams
+from srs_ooc.samplers.rase import RASE, RaseParams
 from srs_ooc.testing import check_sampler
 from srs_ooc.trees.response import Response
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers.drawing import Drawing
-from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.draws import Drawing
+from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.trees.reference import draw_distinct
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive
-from srs_ooc.samplers.weighted import (
+from srs_ooc.samplers.draws import (
     WeightedDrawing,
     WeightedLine,
     draw_with_replacement,

@@ -23,8 +23,8 @@ from srs_ooc.runs.search import TALLY
 from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
-from srs_ooc.samplers.drawing import Drawing
-from srs_ooc.samplers.leaders import Leaders
+from srs_ooc.samplers.draws import Drawing
+from srs_ooc.samplers.srs import Leaders
 from srs_ooc.store.store import Store
 
 MEMORY_MB = 4000

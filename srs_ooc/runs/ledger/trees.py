@@ -29,7 +29,7 @@ from srs_ooc.runs.ledger.tree_records import (
     missing_nbytes,
     whole_records,
 )
-from srs_ooc.samplers.ensemble import Ensemble
+from srs_ooc.samplers.base import Ensemble
 from srs_ooc.trees.saved import Trees, decode_trees
 
 ALL = Ensemble()

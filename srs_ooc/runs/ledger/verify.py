@@ -16,7 +16,7 @@ from srs_ooc.runs.ledger.records import FILE, PERMUTATIONS_FOLDER
 from srs_ooc.runs.ledger.splits import SPLITS_FILE, check_splits
 from srs_ooc.runs.ledger.tree_records import check_trees
 from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
-from srs_ooc.samplers.method import method_of
+from srs_ooc.samplers.base import method_of
 
 _PIECE_NBYTES = 1 << 20
 

@@ -17,7 +17,7 @@ from srs_ooc.learners.model_params import (
 from srs_ooc.learners.params import TreeParams
 from srs_ooc.runs.spec.identity import RunParams, RunSpec
 from srs_ooc.runs.spec.needs import TrainingShape
-from srs_ooc.samplers.method import Fits, Method, method_names, method_of
+from srs_ooc.samplers.base import Fits, Method, method_names, method_of
 
 
 def settle_model(

@@ -20,7 +20,7 @@ from srs_ooc.evidence.judges import (
 )
 from srs_ooc.learners.model_params import LEADERS, TREE_MODEL, ModelParams
 from srs_ooc.learners.params import TreeParams
-from srs_ooc.samplers.method import Method, method_names, method_of
+from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.trees.response import TreeLimits
 
 JUDGES: dict[str, type[Params]] = {

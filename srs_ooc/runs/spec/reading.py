@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from srs_ooc.base.options import Params
 from srs_ooc.runs.spec.needs import TrainingShape
-from srs_ooc.samplers.methods import RandomSubspaceParams
+from srs_ooc.samplers.srs import RandomSubspaceParams
 
 LONG_READ_NBYTES = 1 << 16
 """Longer reads gain little, from a disk or from a server (docs/benchmarks.md, docs/remote.md)."""

@@ -15,7 +15,7 @@ from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, Run
 from srs_ooc.runs.spec.needs import TrainingShape, extra_nbytes, largest_subspace
 from srs_ooc.runs.spec.options import Options
 from srs_ooc.runs.spec.reading import with_draw_block
-from srs_ooc.samplers.method import Method, method_of, methods
+from srs_ooc.samplers.base import Method, method_of, methods
 
 
 def declared() -> dict[str, Option]:

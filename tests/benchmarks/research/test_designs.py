@@ -19,8 +19,8 @@ from selection_parts.scores import Scores
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.samplers.drawing import Drawing
-from srs_ooc.samplers.leaders import EVERY
+from srs_ooc.samplers.draws import Drawing
+from srs_ooc.samplers.srs import EVERY
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits

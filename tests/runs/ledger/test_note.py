@@ -23,7 +23,7 @@ from srs_ooc.runs.permutation_runs import BESTS
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.samplers.kept import KeptSet
+from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.store import Store
 
 N_FEATURES = 300

@@ -1,14 +1,18 @@
-"""A screen before a method: it learns on the features that random subspaces rank first."""
+"""What methods that learn from rows held out share: folds, options, and a screen before them.
+
+Rows are held out, and folds of the others made, by hashes alone.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Params, Whole, option
+from srs_ooc.base.options import Params, Share, Whole, option
 from srs_ooc.base.records import (
     Outcome,
     Pages,
@@ -20,11 +24,13 @@ from srs_ooc.base.records import (
     n_pages,
     touch,
 )
+from srs_ooc.base.seeds import Purpose, derive, derive_array, scale_below
 from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.tally import largest, mean_importance
-from srs_ooc.samplers.base import Sampler
-from srs_ooc.samplers.drawing import Drawing
-from srs_ooc.samplers.method import Ground
+from srs_ooc.samplers.base import Ground, Sampler
+from srs_ooc.samplers.draws import Drawing
+
+# A screen before a method: it learns on the features that random subspaces rank first.
 
 PARTS = 20
 """A subspace of the screen is one in so many of the features: 5%, as of a run by default."""
@@ -256,3 +262,190 @@ class _OfMethod:
 
     def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
         self._saved.fill(_renamed(name), out, first_page)
+
+
+# Rows held out for validation and folds of the others, by hashes alone.
+
+_VALIDATION, _FOLDS = 1, 2
+
+
+@dataclass(frozen=True)
+class Folds:
+    """How rows are shared out.
+
+    Attributes
+    ----------
+    validation : int32 (n_validation,)
+        Rows on which nothing is fitted, ascending.
+    training : int32 (n_training,)
+        All others.
+    splits : tuple of RowSplit
+        Of each fold: fitted on the training rows of the others, predicting its own rows and the
+        validation rows.
+    own : tuple of int64 arrays
+        Where each fold's own rows are among those it predicts.
+    held_out : tuple of int64 arrays
+        Where the validation rows are among them.
+    whole : RowSplit
+        Fitted on all training rows, predicting the validation rows.
+    strata : int (n_training,)
+        Class of each training row.
+    key : int
+        64-bit key of the deals.
+    """
+
+    validation: NDArray[np.int32]
+    training: NDArray[np.int32]
+    splits: tuple[RowSplit, ...]
+    own: tuple[NDArray[np.int64], ...]
+    held_out: tuple[NDArray[np.int64], ...]
+    whole: RowSplit
+    strata: NDArray[np.integer]
+    key: int
+
+    @cached_property
+    def most_predicted(self) -> int:
+        """The most rows that a fold predicts."""
+        return max(len(split.predicted) for split in self.splits)
+
+    def dealt(self, number: int) -> "Folds":
+        """Return the same rows held out, and the others dealt once more; 0 is the first deal."""
+        n_folds = len(self.splits)
+        fold = deal(self.strata, n_folds, derive(self.key, number) if number else self.key)
+        splits, own, held_out = _splits(fold, n_folds, self.training, self.validation)
+        return replace(self, splits=splits, own=own, held_out=held_out)
+
+
+def make_folds(
+    strata: NDArray[np.integer],
+    n_folds: int,
+    key: int,
+    *,
+    share: float = 0.0,
+    validation: NDArray[np.int32] | None = None,
+    rows: NDArray[np.int32] | None = None,
+) -> Folds:
+    """Return the folds of some rows: as even in each stratum as can be.
+
+    Parameters
+    ----------
+    strata : int (n_rows,)
+        Class of each row; all the same in a regression.
+    n_folds : int
+        At least 2.
+    key : int
+        64-bit key of the draws.
+    share : float
+        Share of each stratum's rows held out for validation, rounded.
+    validation : int32, optional
+        Places of the rows held out, ascending, instead.
+    rows : int32 (n_rows,), optional
+        Which rows they are, ascending; default all.
+    """
+    n_rows = len(strata)
+    if validation is None:
+        validation = _first_of_each(strata, derive(key, _VALIDATION), share)
+    is_training = np.ones(n_rows, np.bool_)
+    is_training[validation] = False
+    training = np.flatnonzero(is_training).astype(np.int32)
+    strata = strata[training]
+    if rows is not None:
+        training, validation = rows[training], rows[validation]
+    key = derive(key, _FOLDS)
+    parts = _splits(deal(strata, n_folds, key), n_folds, training, validation)
+    return Folds(validation, training, *parts, RowSplit(training, validation), strata, key)
+
+
+_Places = tuple[NDArray[np.int64], ...]
+
+
+def _splits(
+    fold: NDArray[np.int64],
+    n_folds: int,
+    training: NDArray[np.int32],
+    validation: NDArray[np.int32],
+) -> tuple[tuple[RowSplit, ...], _Places, _Places]:
+    """Return each fold's split, and where its own and the validation rows are in it."""
+    splits, own, held_out = [], [], []
+    for k in range(n_folds):
+        rows = training[fold == k]
+        predicted = np.sort(np.concatenate([rows, validation]))
+        splits.append(RowSplit(training[fold != k], predicted))
+        own.append(np.searchsorted(predicted, rows).astype(np.int64))
+        held_out.append(np.searchsorted(predicted, validation).astype(np.int64))
+    return tuple(splits), tuple(own), tuple(held_out)
+
+
+def deal(strata: NDArray[np.integer], n_folds: int, key: int) -> NDArray[np.int64]:
+    """Return the fold of each row: as even in each stratum as can be; int64 (n_rows,)."""
+    fold = np.empty(len(strata), np.int64)
+    fold[_shuffled(strata, key)] = np.arange(len(strata)) % n_folds
+    return fold
+
+
+def resample(rows: NDArray[np.int32], key: int) -> RowSplit:
+    """Return as many of some rows, drawn with replacement, to predict those not drawn."""
+    n_rows = len(rows)
+    hashes = derive_array(key, np.arange(n_rows, dtype=np.uint64))
+    times = np.bincount(scale_below(hashes, n_rows).astype(np.int64), minlength=n_rows)
+    return RowSplit(np.repeat(rows, times), rows[times == 0])
+
+
+def _shuffled(strata: NDArray[np.integer], key: int) -> NDArray[np.intp]:
+    """Return places by stratum, in each by hash."""
+    hashes = derive_array(key, np.arange(len(strata), dtype=np.uint64))
+    return np.lexsort((hashes, strata))
+
+
+def _first_of_each(strata: NDArray[np.integer], key: int, share: float) -> NDArray[np.int32]:
+    order = _shuffled(strata, key)
+    in_order = strata[order]
+    starts = np.searchsorted(in_order, in_order)
+    sizes = np.searchsorted(in_order, in_order, side="right") - starts
+    is_first = np.arange(len(order)) - starts < np.rint(share * sizes)
+    return np.sort(order[is_first]).astype(np.int32)
+
+
+def models_option() -> Any:
+    """Return the field of how many models there are."""
+    return option(
+        Whole(2, 100_000),
+        "Models: of each fold and of the final ensemble (prs, the paper's T), or of each round "
+        "(rase, B1).",
+        default=100,
+        metavar="N",
+    )
+
+
+def folds_option() -> Any:
+    """Return the field of how many folds there are."""
+    return option(
+        Whole(2, 100),
+        "Folds: each one's rows are predicted by models grown on the others; with --criterion oob "
+        "samples of the rows.",
+        default=10,
+        metavar="K",
+    )
+
+
+def validation_share_option() -> Any:
+    """Return the field of how many rows are held out."""
+    return option(
+        Share(),
+        "Share of the rows held out to choose the epoch (prs) or the round (rase; 0: take the "
+        "last one); or name them by --validation-rows.",
+        default="0.2",
+        metavar="SHARE",
+    )
+
+
+def folds_for(ground: Ground, n_folds: int, validation_share: str) -> Folds:
+    """Return the folds of a run's rows, as even in each class as can be."""
+    assert ground.response is not None, "a run has a response"
+    return make_folds(
+        ground.response.labels,
+        n_folds,
+        derive(ground.key, Purpose.FOLDS),
+        share=float(validation_share),
+        validation=ground.validation,
+    )

@@ -1,1 +1,0 @@
-"""Scores of columns, computed in streaming passes over a table that does not fit in memory."""

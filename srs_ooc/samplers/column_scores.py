@@ -1,0 +1,323 @@
+"""Scores of columns, computed in streaming passes over a table that does not fit in memory.
+
+They are leverage, for tables of few rows and of many, and squared norms. As whole numbers they
+weigh what LESS draws.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.seeds import derive, derive_array
+from srs_ooc.base.text import ceil_div
+from srs_ooc.native.numerics import orthonormal, products, top_eigenvectors
+from srs_ooc.samplers.base import BLOCK_CELLS, BLOCK_COLUMNS, Columns, shifted
+
+# Leverage scores from left singular vectors: one pass over the columns.
+
+VECTOR_BITS = 26
+"""Vectors are rounded to whole multiples of ``2**-VECTOR_BITS``, so that their products with codes
+sum exactly, in whatever order they are added."""
+
+
+class Projection:
+    """pi_j = (1/r) sum over i <= r of v_i(j)^2 (Eq. 1), with v_i(j) = u_i . a_j / sigma_i.
+
+    Parameters
+    ----------
+    n_columns : int
+        d.
+    vectors : float64 (r, n_rows)
+        Left singular vectors u_i.
+    squares : float64 (r,)
+        sigma_i^2.
+    exact : bool
+        The columns are codes.
+    """
+
+    def __init__(
+        self,
+        n_columns: int,
+        vectors: NDArray[np.float64],
+        squares: NDArray[np.float64],
+        *,
+        exact: bool,
+    ) -> None:
+        self._vectors = np.rint(np.ldexp(vectors, VECTOR_BITS)).T
+        self._exact = exact
+        self._scales = np.ldexp(1.0, -2 * VECTOR_BITS) / (squares * max(1, len(squares)))
+        self.scores = np.zeros(n_columns)
+
+    def update(self, first: int, columns: Columns) -> None:
+        """Score some columns."""
+        out = self.scores[first : first + len(columns)]
+        # One vector after the other: a sum along rows may be taken in another order elsewhere.
+        found = products(self._vectors, columns.T, exact=self._exact)
+        for of_one, scale in zip(found, self._scales, strict=True):
+            out += np.square(of_one) * scale
+
+
+# Leverage scores for tables of many rows, by a random range finder.
+#
+# Halko, Martinsson and Tropp 2011 (SIAM Review 53, Algorithms 4.3 and 5.1), with random signs in
+# place of Gaussians: they have the same guarantees up to constants, and their sums are exact.
+
+MORE = 10
+"""Columns of the sketch beyond the rank."""
+_PRODUCT_BITS = 8
+
+
+class SketchedLeverage:
+    """Approximate leverage scores (Eq. 1): of A projected on the range of A (A' A)^q S.
+
+    S are random signs, r + 10 of each column. A pass makes A S, each power pass A A' Q from an
+    orthonormal basis Q of what the pass before made; the last but one gives the singular vectors
+    within the range of Q (Rayleigh and Ritz), the last one the scores.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Size of the table: n and d.
+    rank : int
+        r.
+    center : bool
+        Take each column's mean off.
+    power_passes : int
+        q: more give a better range, for a pass over the table each.
+    key : int
+        64-bit key of the signs.
+    exact : bool
+        The numbers are codes, whose products float64 sums without rounding.
+    """
+
+    def __init__(
+        self,
+        n_rows: int,
+        n_columns: int,
+        rank: int,
+        *,
+        center: bool,
+        power_passes: int,
+        key: int,
+        exact: bool = False,
+    ) -> None:
+        self._n_rows, self._n_columns, self._center = n_rows, n_columns, center
+        self._rank, self._key, self._exact = min(rank, n_rows), key, exact
+        self._width = min(self._rank + MORE, n_rows)
+        self.n_passes = power_passes + 3
+        self._pass = 0
+        self._basis: NDArray[np.float64] | None = None
+        self._sums: NDArray[np.float64] = np.zeros((0, 0))
+        self._projection: Projection | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Sums and basis with what making them takes, the scores, and a block twice."""
+        matrices = 48 * self._n_rows * self._width + 24 * self._width * (
+            BLOCK_COLUMNS + self._width
+        )
+        return matrices + 16 * max(self._n_rows, BLOCK_CELLS) + 8 * self._n_columns
+
+    def update(self, first: int, columns: Columns) -> None:
+        """Add some columns to the sums of this pass, or score them."""
+        some = shifted(columns, center=self._center)
+        if self._projection is not None:
+            self._projection.update(first, some)
+            return
+        if not self._sums.size:
+            self._sums = np.zeros((self._n_rows, self._width))
+        if self._basis is None:
+            factors = _signs(self._key, first, len(columns), self._width)
+        else:
+            factors = _rounded(products(some.T, self._basis.T, exact=self._exact))
+        self._sums += products(some, factors, exact=self._exact)
+
+    def end_pass(self) -> None:
+        """Turn the sums into a basis, or into the singular vectors."""
+        self._pass += 1
+        if self._projection is not None:
+            return
+        sums, self._sums = self._sums, np.zeros((0, 0))
+        if self._center:
+            sums -= sums.mean(axis=0)
+        if self._pass < self.n_passes - 1:
+            basis = orthonormal(np.ascontiguousarray(sums.T))
+            self._basis = np.rint(np.ldexp(basis, VECTOR_BITS))
+            return
+        assert self._basis is not None
+        basis = np.ldexp(self._basis, -VECTOR_BITS)
+        inner = products(basis.T, sums)
+        vectors, values = top_eigenvectors((inner + inner.T) / 2, self._rank)
+        self._projection = Projection(
+            self._n_columns, products(vectors.T, basis), values, exact=self._exact
+        )
+        self._basis = None
+
+    def scores(self) -> NDArray[np.float64]:
+        """Return the approximate leverage scores."""
+        assert self._projection is not None
+        return self._projection.scores
+
+
+def _signs(key: int, first: int, n_columns: int, width: int) -> NDArray[np.float64]:
+    """Return random signs (n_columns, width): bits of hashes of the columns' numbers."""
+    numbers, shifts = np.arange(first, first + n_columns), np.arange(64, dtype=np.uint64)
+    words = [derive_array(derive(key, word), numbers) for word in range(ceil_div(width, 64))]
+    bits = [(hashes[:, None] >> shifts) & np.uint64(1) for hashes in words]
+    return 2.0 * np.concatenate(bits, axis=1)[:, :width] - 1.0
+
+
+def _rounded(products: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return products with vectors in units of 1, few enough bits for their own to sum exactly."""
+    return np.ldexp(np.rint(np.ldexp(products, _PRODUCT_BITS - VECTOR_BITS)), -_PRODUCT_BITS)
+
+
+# Leverage scores in two passes, for tables of few rows.
+
+MOST_ROWS = 3000
+"""Rows up to which the Gram matrix is made; above, see :mod:`srs_ooc.samplers.column_scores`."""
+
+
+class Leverage:
+    """Leverage scores (Eq. 1 of Kyrillidis and Zouzias 2014) by the Gram matrix of the rows.
+
+    The first pass sums A A' = U S^2 U', the second scores the columns by its eigenvectors.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Size of the table: n and d.
+    rank : int
+        r: singular vectors to sum over; as many as there are, where fewer.
+    center : bool
+        Take each column's mean off.
+    exact : bool
+        The numbers are codes, whose products float64 sums without rounding.
+    """
+
+    n_passes = 2
+
+    def __init__(
+        self, n_rows: int, n_columns: int, rank: int, *, center: bool, exact: bool = False
+    ) -> None:
+        self._n_rows, self._n_columns, self._exact = n_rows, n_columns, exact
+        self._rank, self._center = min(rank, n_rows), center
+        self._gram: NDArray[np.float64] | None = None
+        self._projection: Projection | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The Gram matrix, then what its eigenvectors take; vectors, scores, and a block."""
+        # Eigenvectors: the matrix and a copy, LAPACK's 2 n^2 numbers of workspace, the result.
+        summing = 16 * self._n_rows**2 + 16 * max(self._n_rows, BLOCK_CELLS)
+        finding = 41 * self._n_rows**2
+        vectors = 24 * self._rank * (self._n_rows + BLOCK_COLUMNS)
+        return max(summing, finding) + vectors + 8 * self._n_columns
+
+    def update(self, first: int, columns: Columns) -> None:
+        """Add up products of rows, or score columns."""
+        some = shifted(columns, center=self._center)
+        if self._projection is not None:
+            self._projection.update(first, some)
+            return
+        if self._gram is None:
+            self._gram = np.zeros((self._n_rows, self._n_rows))
+        self._gram += products(some, some, exact=self._exact)
+
+    def end_pass(self) -> None:
+        """Find the singular vectors once all products are there."""
+        if self._projection is None:
+            assert self._gram is not None
+            if self._center:
+                center_both(self._gram)
+            found = top_eigenvectors(self._gram, self._rank)
+            self._gram = None
+            self._projection = Projection(self._n_columns, *found, exact=self._exact)
+
+    def scores(self) -> NDArray[np.float64]:
+        """Return the leverage scores; they sum to 1 unless all columns are constant."""
+        assert self._projection is not None
+        return self._projection.scores
+
+
+def center_both(gram: NDArray[np.float64]) -> None:
+    """Make A A' in place that of A with its columns' means taken off."""
+    means = gram.mean(axis=0)
+    gram -= means
+    gram -= (means - means.mean())[:, None]
+
+
+# Squared norms of columns ("Norm-based sampling", Section 5 of Kyrillidis and Zouzias 2014).
+
+
+class SquaredNorm:
+    """The squared Euclidean norm of each column; centred, it is the variance times the rows.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Size of the table.
+    center : bool
+        Take each column's mean off.
+    """
+
+    n_passes = 1
+
+    def __init__(self, n_rows: int, n_columns: int, *, center: bool) -> None:
+        self._n_rows, self._n_columns, self._center = n_rows, n_columns, center
+        self._scores: NDArray[np.float64] = np.zeros(0)
+
+    @property
+    def nbytes(self) -> int:
+        """The scores, and a block three times."""
+        return 8 * self._n_columns + 24 * max(self._n_rows, BLOCK_CELLS)
+
+    def update(self, first: int, columns: Columns) -> None:
+        """Add up the squares of some columns."""
+        if not len(self._scores):
+            self._scores = np.zeros(self._n_columns)
+        some = shifted(columns, center=self._center).astype(np.float64)
+        squares = np.square(some).sum(axis=1)
+        if self._center:
+            squares = np.maximum(squares - np.square(some.sum(axis=1)) / self._n_rows, 0.0)
+        self._scores[first : first + len(columns)] = squares
+
+    def end_pass(self) -> None:
+        """There is nothing to do."""
+
+    def scores(self) -> NDArray[np.float64]:
+        """Return the squared norms."""
+        return self._scores
+
+
+# Scores as whole numbers, so that what is drawn by them is the same everywhere.
+
+LARGEST = 2**32 - 1
+_PIECE = 1 << 17
+
+
+def integer_weights(scores: NDArray[np.float64]) -> NDArray[np.uint32]:
+    """Return scores in units of the largest by ``2**32 - 1``, rounded; 0 stays 0, others do not.
+
+    Raises
+    ------
+    UsageError
+        If a score is negative or not finite, or none is above 0.
+    """
+    largest = float(scores.max(initial=0.0))
+    if not np.isfinite(largest) or not float(scores.min(initial=0.0)) >= 0:
+        raise UsageError(
+            "expected finite scores from 0 on, found others. The values of the table may be too "
+            "large to square: score the codes with --matrix codes."
+        )
+    if largest == 0:
+        raise UsageError(
+            "expected a column with a score above 0, found none: all are constant on the training "
+            "rows. Check the table, and the file given with --rows."
+        )
+    weights = np.zeros(len(scores), np.uint32)
+    for start in range(0, len(scores), _PIECE):
+        some = scores[start : start + _PIECE]
+        whole = np.maximum(np.rint(some / largest * LARGEST), some > 0)
+        weights[start : start + _PIECE] = whole.astype(np.uint32)
+    return weights

@@ -1,0 +1,396 @@
+"""Drawing items: distinct ones, from kept features and all others, by weights, in small subsets."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.options import floor_share
+from srs_ooc.base.seeds import Purpose, below, derive, derive_array
+from srs_ooc.base.text import ceil_div
+from srs_ooc.native import _native
+
+# Drawing items by whole-number weights: exact, and the same on every machine.
+
+_GROUP = 64
+"""Items whose weights are summed in advance."""
+_LOOKED_UP = 1024
+"""Places of the line that are looked up together, to bound the memory."""
+ITEM_NBYTES = 4 + 8 / _GROUP
+"""Memory of an item."""
+
+
+class WeightedLine:
+    """Items laid on a line, each as long as its weight.
+
+    Parameters
+    ----------
+    weights : uint32 (n_items,)
+        Kept, not copied.
+
+    Attributes
+    ----------
+    total : int
+        Length of the line.
+    n_positive : int
+        Items that have a length.
+    """
+
+    def __init__(self, weights: NDArray[np.uint32]) -> None:
+        self._weights = weights
+        starts = np.arange(0, len(weights), _GROUP)
+        self._ends = np.cumsum(np.add.reduceat(weights, starts, dtype=np.uint64))
+        self.total = int(self._ends[-1])
+        self.n_positive = int(np.count_nonzero(weights))
+
+    def find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
+        """Return the item that lies at each place, from 0 to ``total - 1``, and where it begins."""
+        items = np.empty(len(places), np.uint32)
+        starts = np.empty(len(places), np.uint64)
+        for first in range(0, len(places), _LOOKED_UP):
+            some = slice(first, first + _LOOKED_UP)
+            items[some], starts[some] = self._find(places[some])
+        return items, starts
+
+    def _find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        groups = np.searchsorted(self._ends, places, side="right")
+        members = groups[:, None] * _GROUP + np.arange(_GROUP)
+        lengths = np.take(self._weights, members, mode="clip").astype(np.uint64)
+        lengths[members >= len(self._weights)] = 0
+        ends = np.cumsum(lengths, axis=1)
+        ends += (self._ends[groups] - ends[:, -1])[:, None]
+        within = (ends <= places[:, None]).sum(axis=1)
+        one = np.arange(len(places))
+        return members[one, within], ends[one, within] - lengths[one, within]
+
+    def weights_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint64]:
+        """Return the weights of some items."""
+        return self._weights[items].astype(np.uint64)
+
+
+def uniform_below(key: int, count: int, bound: int) -> NDArray[np.uint64]:
+    """Return ``count`` integers under ``key``, exactly uniform in ``0 .. bound - 1``; uint64.
+
+    Hashes beyond the last whole multiple of ``bound`` are passed over, so that none is favoured.
+    """
+    last = (1 << 64) // bound * bound - 1
+    found = np.zeros(0, np.uint64)
+    counter = 0
+    while len(found) < count:
+        n_more = count - len(found)
+        hashes = derive_array(key, np.arange(counter, counter + n_more))
+        found = np.concatenate([found, hashes[hashes <= np.uint64(last)]])
+        counter += n_more
+    return found % np.uint64(bound)
+
+
+def draw_with_replacement(line: WeightedLine, key: int, count: int) -> NDArray[np.uint32]:
+    """Return ``count`` items, each drawn by the weights from all of them; in order drawn."""
+    return line.find(uniform_below(key, count, line.total))[0]
+
+
+def draw_without_replacement(line: WeightedLine, key: int, count: int) -> NDArray[np.uint32]:
+    """Return ``count`` distinct items, each drawn by the weights from those left; in order drawn.
+
+    In rounds: as many as are wanted are drawn with replacement from what lay on the line when the
+    round began, and of equal ones the first counts. To pass over an item drawn twice is to draw
+    from the others, so the law is that of one draw after another.
+    """
+    drawn, starts = np.zeros(0, np.uint32), np.zeros(0, np.uint64)
+    number = 0
+    while len(drawn) < count:
+        order = np.argsort(starts)
+        removed = np.concatenate([[0], np.cumsum(line.weights_of(drawn[order]))]).astype(np.uint64)
+        places = uniform_below(
+            derive(key, number), count - len(drawn), line.total - int(removed[-1])
+        )
+        # Where the items drawn would lie if those before them were taken off the line.
+        gaps = starts[order] - removed[:-1]
+        places += removed[np.searchsorted(gaps, places, side="right")]
+        items, begins = line.find(places)
+        first = np.sort(np.unique(items, return_index=True)[1])
+        drawn = np.concatenate([drawn, items[first]])
+        starts = np.concatenate([starts, begins[first]])
+        number += 1
+    return drawn
+
+
+class WeightedDrawing:
+    """Subspaces of items drawn by weights; none is held for kept features.
+
+    Parameters
+    ----------
+    weights : uint32 (n_items,)
+        0 for items that are never drawn.
+    subspace_size : int
+        k of the paper: items drawn for a tree.
+    replacement : bool
+        Draw with replacement: a subspace then has ``subspace_size`` items at most.
+
+    Raises
+    ------
+    UsageError
+        If fewer items than wanted can be drawn.
+    """
+
+    n_held = 0
+
+    def __init__(
+        self, weights: NDArray[np.uint32], subspace_size: int, *, replacement: bool
+    ) -> None:
+        self._line, self.subspace_size = WeightedLine(weights), subspace_size
+        self._draw = draw_with_replacement if replacement else draw_without_replacement
+        found = self._line.n_positive
+        if found < (1 if replacement else subspace_size):
+            raise UsageError(
+                f"--subspace-size: expected at most {found}, the features and decoys with a score "
+                f"above 0, found {subspace_size}. Ask for fewer, or give more of them a score."
+            )
+
+    def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+        """Return the subspace of the iteration with ``key``; uint32, distinct, ascending."""
+        return np.unique(self._draw(self._line, derive(key, Purpose.WEIGHTED), self.subspace_size))
+
+
+# Distinct random integers: the face of the native draws.
+#
+# `srs_ooc.samplers.distinct_reference` is the twin.
+
+_NO_FEATURES = np.zeros(0, dtype=np.uint32)
+
+
+def draw_distinct(
+    key: int, bound: int, excluded: NDArray[np.uint32] | None, count: int
+) -> NDArray[np.uint32]:
+    """Draw ``count`` distinct integers below ``bound``, none of ``excluded``, in order drawn."""
+    out = np.empty(count, dtype=np.uint32)
+    _native.draw_distinct(key, bound, _NO_FEATURES if excluded is None else excluded, out)
+    return out
+
+
+def draw_blocks(
+    key: int, bound: int, block_size: int, excluded: NDArray[np.uint32] | None, count: int
+) -> NDArray[np.uint32]:
+    """Draw ``count`` distinct integers below ``bound`` by blocks of neighbours.
+
+    None is of ``excluded``; they are in the order drawn. Every integer not excluded is drawn with
+    probability ``count / (bound - len(excluded))``; see the reference for how.
+    """
+    out = np.empty(count, dtype=np.uint32)
+    given = _NO_FEATURES if excluded is None else excluded
+    _native.draw_blocks(key, bound, block_size, given, out)
+    return out
+
+
+# How a subspace is drawn from kept features and all others (Algorithm 1, step 2a).
+
+
+class SubspaceDraw(Protocol):
+    """How the subspace of an iteration is drawn."""
+
+    @property
+    def subspace_size(self) -> int:
+        """The most features a subspace has."""
+
+    @property
+    def n_held(self) -> int:
+        """Places of a subspace that kept features may take."""
+
+    def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+        """Return the subspace of the iteration with ``key``; uint32, distinct, ascending.
+
+        ``kept`` is F as the iteration's round found it, in the order its members entered.
+        """
+
+
+class Drawing:
+    """Q = R u C: R drawn from the kept features F, C from the features of V not in R.
+
+    |R| = min(floor(alpha q), |F|), without replacement; with alpha = 0 this is Random Subspace.
+    C is the first q - |R| members, not in R, of a random sequence over V that the iteration's key
+    fixes alone, whatever F is; R has a stream of its own. With ``draw_block`` above 1 the sequence
+    goes by blocks of neighbours in stored order, so that C is read in fewer and longer pieces; each
+    feature not in R is in C with the same probability either way (docs/theory.md).
+
+    Parameters
+    ----------
+    n_candidates : int
+        |V|: the features that may be drawn.
+    subspace_size : int
+        q.
+    alpha : str
+        Share of the subspace held for kept features, as decimal text: floor(alpha q) is exact.
+    candidates : uint32 (n_candidates,), optional
+        Stored positions of V, ascending, where some features are excluded.
+    draw_block : int
+        g: how many neighbours in V a block has; 1 is Algorithm 1.
+    n_copies : int
+        Where V has as many copies of each feature, one copy of all after the other: a subspace
+        that holds nothing is of half of one copy at most, each as often, so that features meet
+        one another as often as if there were no other copies.
+    n_items : int
+        Features and copies there are, those not in V included; of no meaning with one copy.
+    """
+
+    def __init__(
+        self,
+        n_candidates: int,
+        subspace_size: int,
+        alpha: str,
+        candidates: NDArray[np.uint32] | None = None,
+        draw_block: int = 1,
+        n_copies: int = 1,
+        n_items: int = 0,
+    ) -> None:
+        self.n_candidates, self.subspace_size = n_candidates, subspace_size
+        self.draw_block = draw_block
+        self.n_held = floor_share(alpha, subspace_size)
+        self.candidates = candidates
+        self._one: Drawing | None = None
+        if n_copies > 1:
+            count, self._stride = n_candidates // n_copies, n_items // n_copies
+            own = None if candidates is None else candidates[:count]
+            # Half of them at most: with all of them every tree would be the same.
+            size = min(subspace_size, ceil_div(count, 2))
+            self._one = Drawing(count, size, "0", own, min(draw_block, size))
+            self._n_copies = n_copies
+
+    def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+        """Return the subspace of the iteration with ``key``; uint32 (q,), ascending.
+
+        ``kept`` is F as the iteration's round found it, in the order its members entered.
+        """
+        if self._one is not None and not len(kept):
+            copy = below(derive(key, Purpose.COPY), 0, self._n_copies)
+            return self._one.draw(kept, key) + np.uint32(copy * self._stride)
+        retained = self._retained(kept, derive(key, Purpose.RETAINED))
+        excluded = retained
+        if self.candidates is not None:
+            excluded = np.searchsorted(self.candidates, retained).astype(np.uint32)
+        n_fresh = self.subspace_size - len(retained)
+        fresh = self._fresh(derive(key, Purpose.SEQUENCE), excluded, n_fresh)
+        if self.candidates is not None:
+            fresh = self.candidates[fresh]
+        subspace = np.concatenate([retained, fresh])
+        subspace.sort()
+        return subspace
+
+    def _fresh(self, key: int, excluded: NDArray[np.uint32], count: int) -> NDArray[np.uint32]:
+        if self.draw_block == 1:
+            return draw_distinct(key, self.n_candidates, excluded, count)
+        return draw_blocks(key, self.n_candidates, self.draw_block, excluded, count)
+
+    def _retained(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
+        size = min(self.n_held, len(kept))
+        if size == len(kept):
+            return kept
+        return kept[draw_distinct(key, len(kept), None, size)]
+
+
+# Subsets of uniform size, drawn by weights of which most are equal (RaSE's candidates).
+#
+# `draw_one` is the twin of the native draw.
+
+_LOW_BITS = 11
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True)
+class SubsetWeights:
+    """Weights of ``n_candidates`` features: some have their own, the others all the same.
+
+    Attributes
+    ----------
+    n_candidates : int
+        |V|.
+    heavy : uint32 (n_heavy,)
+        Features with weights of their own, as places in V, ascending.
+    counts : int32 (n_heavy,)
+        Their weights in units of ``unit``.
+    unit, light : float
+        Weight of a count, and of each other feature; above 0.
+    """
+
+    n_candidates: int
+    heavy: NDArray[np.uint32]
+    counts: NDArray[np.int32]
+    unit: float
+    light: float
+
+    def draw(
+        self, key: int, first: int, count: int, largest: int
+    ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Draw subsets ``first`` .. ``first + count - 1`` of the sequence of ``key``.
+
+        Parameters
+        ----------
+        key : int
+            64-bit key.
+        first, count : int
+            Which of them.
+        largest : int
+            The size of a subset is uniform from 1 to this.
+
+        Returns
+        -------
+        members : uint32
+            One subset after another, each ascending.
+        bounds : int64 (count + 1,)
+            Where each begins, and the end.
+        """
+        bounds = np.empty(count + 1, np.int64)
+        members = _native.draw_subsets(
+            key,
+            first,
+            largest,
+            self.n_candidates,
+            self.heavy,
+            self.counts,
+            self.unit,
+            self.light,
+            bounds,
+        )
+        return np.frombuffer(members, np.uint32), bounds
+
+
+def draw_one(weights: SubsetWeights, key: int, number: int, largest: int) -> list[int]:
+    """Return one subset of the sequence of ``key``, ascending.
+
+    One feature after another is drawn by the weights of those left: first whether a heavy one, then
+    which. A light one is drawn uniformly from all of V until it is light and new.
+    """
+    own = derive(key, number)
+    size, counter = 1 + below(own, 0, largest), 1
+    left = dict(zip(weights.heavy.tolist(), weights.counts.tolist(), strict=True))
+    n_light = weights.n_candidates - len(left)
+    drawn: list[int] = []
+    while len(drawn) < size:
+        total = sum(left.values())
+        heavy, light = float(total) * weights.unit, float(n_light) * weights.light
+        uniform = float(derive(own, counter) >> _LOW_BITS) * _UNIT
+        counter += 1
+        if total and (n_light == 0 or uniform * (heavy + light) < heavy):
+            place = below(own, counter, total)
+            counter += 1
+            item = _at(left, place)
+            del left[item]
+        else:
+            is_heavy = set(weights.heavy.tolist())
+            item = below(own, counter, weights.n_candidates)
+            counter += 1
+            while item in is_heavy or item in drawn:
+                item = below(own, counter, weights.n_candidates)
+                counter += 1
+            n_light -= 1
+        drawn.append(item)
+    return sorted(drawn)
+
+
+def _at(counts: dict[int, int], place: int) -> int:
+    for item, count in counts.items():
+        if place < count:
+            return item
+        place -= count
+    raise AssertionError("a place beyond the end")

@@ -1,0 +1,643 @@
+"""The mathematics of Parametric Random Subspace: loss, gradient, steps, draws and penalties.
+
+Models are weighed so that those drawn under former probabilities count under new ones. Logarithms
+and powers are native, with the same bits on every machine.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.seeds import GOLDEN, derive, derive_array, mix64_array
+from srs_ooc.native.numerics import logs, powers
+from srs_ooc.trees.response import Response
+
+# Steps of Parametric Random Subspace: Adam on the projected gradient, and the set beta lies in.
+
+FIRST, SECOND, LEAST = 0.9, 0.999, 1e-8
+"""Adam's decay rates and what is added to its denominator (Kingma and Ba 2015)."""
+BOUND = 0.5
+"""A step leaves the models that it was computed from worth this share of what has them grown again
+(:func:`shortened`)."""
+_HALVINGS = 60
+_MOST_HALVINGS = 30
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How probabilities are learnt.
+
+    Attributes
+    ----------
+    n_models : int
+        T.
+    inclusion : float
+        Probability of each feature at first.
+    n_epochs : int
+        Epochs at most; each takes a step for every fold.
+    patience : int
+        Epochs without a better objective after which it ends.
+    rate : float
+        Adam's learning rate.
+    effective_share : float
+        Models are grown again where their weights are worth fewer than this share of them.
+    sparsity : float
+        The penalty's factor, lambda.
+    largest_mean : float
+        Bound of the sum of probabilities.
+    """
+
+    n_models: int
+    inclusion: float
+    n_epochs: int
+    patience: int
+    rate: float
+    effective_share: float
+    sparsity: float
+    largest_mean: float
+
+    @property
+    def least_worth(self) -> float:
+        """Models that a step leaves a fold's models worth, at least."""
+        return BOUND * self.effective_share * self.n_models
+
+
+@dataclass
+class Adam:
+    """Adam's memory.
+
+    Attributes
+    ----------
+    first, second : float64 (p,)
+        Moving averages of the gradient and of its square.
+    first_power, second_power : float
+        Decay rates to the power of the steps taken, which correct for the start at 0.
+    """
+
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+    first_power: float = 1.0
+    second_power: float = 1.0
+
+    def step(self, gradient: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+        """Take the gradient in; return what is to be taken from beta. ``gradient`` is lost."""
+        self.first *= FIRST
+        self.first += (1.0 - FIRST) * gradient
+        self.second *= SECOND
+        gradient *= gradient
+        gradient *= 1.0 - SECOND
+        self.second += gradient
+        self.first_power *= FIRST
+        self.second_power *= SECOND
+        out = self.second / (1.0 - self.second_power)
+        np.sqrt(out, out=out)
+        out += LEAST
+        np.divide(self.first, out, out=out)
+        out *= rate / (1.0 - self.first_power)
+        return out
+
+
+def shortened(
+    beta: NDArray[np.float64],
+    change: NDArray[np.float64],
+    taken: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    keeps: Callable[[NDArray[np.float64]], bool],
+) -> NDArray[np.float64]:
+    """Return where a change of beta leads, halved until it keeps the models' worth; or beta.
+
+    A step is computed from the very subsets that it weighs anew, so it moves their weights
+    together, in proportion to p: beyond a thousand features one whole step would leave a few of
+    the models with all the weight.
+
+    Parameters
+    ----------
+    beta : float64 (p,)
+        The probabilities.
+    change : float64 (p,)
+        What is to be taken from them; changed.
+    taken : callable
+        Where a change leads.
+    keeps : callable
+        Whether the models are worth enough there.
+    """
+    for _ in range(_MOST_HALVINGS):
+        found = taken(change)
+        if keeps(found):
+            return found
+        change *= 0.5
+    return beta
+
+
+def projected(beta: NDArray[np.float64], gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the gradient without what points out of [0, 1]: there beta cannot go."""
+    outward = ((beta <= 0.0) & (gradient > 0.0)) | ((beta >= 1.0) & (gradient < 0.0))
+    return np.where(outward, 0.0, gradient)
+
+
+def feasible(
+    beta: NDArray[np.float64], candidates: NDArray[np.bool_] | None, largest: float, least: float
+) -> NDArray[np.float64]:
+    """Return the nearest probabilities whose sum is at most ``largest``.
+
+    Parameters
+    ----------
+    beta : float64 (p,)
+        Any numbers; changed.
+    candidates : bool (p,) or None
+        Others stay at 0; None where all may be drawn.
+    largest : float
+        Bound of the mean size of a subset.
+    least : float
+        What all are set to where none is above 0: nothing would be drawn any more.
+    """
+    np.clip(beta, 0.0, 1.0, out=beta)
+    if candidates is not None:
+        beta[~candidates] = 0.0
+    total = float(beta.sum())
+    if total == 0.0:
+        beta[:] = least
+        if candidates is not None:
+            beta[~candidates] = 0.0
+    elif total > largest:
+        beta = _shifted(beta, largest)
+    return beta
+
+
+def _shifted(beta: NDArray[np.float64], largest: float) -> NDArray[np.float64]:
+    """Return the projection on the numbers from 0 to 1 with a sum of ``largest``: all less one."""
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if float(np.maximum(beta - middle, 0.0).sum()) > largest:
+            low = middle
+        else:
+            high = middle
+    return np.maximum(beta - high, 0.0)
+
+
+# The gradient of Parametric Random Subspace, and the weights that let models be used again.
+#
+# Symbols are those of Huynh-Thu and Geurts (2023): alpha are the probabilities that T subsets were
+# drawn with, beta those asked about, ``w_t = p(z_t | beta) / p(z_t | alpha)`` (Eq. 15).
+
+LEAST_CHANCE = 1e-6
+"""Denominators of scores and of weights are at least this."""
+LARGEST_WEIGHT = 1e50
+_LEAST_RATIO = 2.0**-200
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Members:
+    """The features of some subsets, one subset after another.
+
+    Attributes
+    ----------
+    features : uint32 (n,)
+        Ascending within a subset.
+    owners : int64 (n,)
+        The subset of each, ascending.
+    """
+
+    features: NDArray[np.uint32]
+    owners: NDArray[np.int64]
+
+
+Subsets = Iterable[Members]
+"""T subsets in pieces: each subset whole in one piece."""
+
+
+def log_ratios(
+    beta: NDArray[np.float64], alpha: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Return what ``log w_t`` is a sum of.
+
+    Returns
+    -------
+    total : float
+        Sum over all features of ``log((1 - beta) / (1 - alpha))``.
+    terms : float64 (p,)
+        What each feature of a subset adds to it:
+        ``log(beta / alpha) - log((1 - beta) / (1 - alpha))``.
+    """
+    terms, total = np.empty(len(beta)), 0.0
+    for start in range(0, len(beta), _PIECE):
+        piece = slice(start, start + _PIECE)
+        absent = _log_ratio(1.0 - beta[piece], 1.0 - alpha[piece])
+        terms[piece] = _log_ratio(beta[piece], alpha[piece]) - absent
+        total += float(absent.sum())
+    return total, terms
+
+
+def _log_ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    return logs(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
+
+
+def importance_weights(
+    subsets: Subsets, n_subsets: int, beta: NDArray[np.float64], alpha: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return ``w_t``, at most 1e50; float64 (n_subsets,)."""
+    return weights_by(subsets, n_subsets, log_ratios(beta, alpha))
+
+
+def weights_by(
+    subsets: Subsets, n_subsets: int, ratios: tuple[float, NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """Return the same from :func:`log_ratios`; float64 (n_subsets,)."""
+    total, terms = ratios
+    sums = np.zeros(n_subsets)
+    for part in subsets:
+        sums += np.bincount(part.owners, terms[part.features], n_subsets)
+    return np.minimum(powers(np.minimum(total + sums, 200.0)), LARGEST_WEIGHT)
+
+
+def effective_number(weights: NDArray[np.float64]) -> float:
+    """Return how many equally weighted models the weights are worth (Eq. 16)."""
+    squares = float((weights * weights).sum())
+    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def gradient(
+    subsets: Subsets,
+    beta: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    slopes: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return the gradient of the loss by beta (Eqs. 9, 12 and 15), in O(members + p).
+
+    Eq. 15 needs no array of rows by models by features. With ``a_t`` the sum over rows of the
+    loss's derivative times model t's prediction, and h_tj the derivative of ``log p(z_t | beta)``,
+    which is one of two numbers for each feature,
+
+        ``T g_j = sum(w h a) - sum(w h) sum(w h^2 a) / sum(w h^2)``,
+
+    whose last factor is the optimal baseline of all rows. Every sum is over the subsets that hold
+    j, or the total less that. A feature that no subset holds, or that all hold, has the gradient 0.
+
+    Parameters
+    ----------
+    subsets : iterable of Members
+        The T subsets.
+    beta : float64 (p,)
+        Where the gradient is wanted.
+    weights : float64 (T,)
+        ``w_t``.
+    slopes : float64 (T,)
+        ``a_t``.
+    """
+    n_features, n_subsets = len(beta), len(weights)
+    counts = np.zeros(n_features, np.int64)
+    held, held_slopes = np.zeros(n_features), np.zeros(n_features)
+    moments = weights * slopes
+    for part in subsets:
+        counts += np.bincount(part.features, minlength=n_features)
+        held += np.bincount(part.features, weights[part.owners], n_features)
+        held_slopes += np.bincount(part.features, moments[part.owners], n_features)
+    out, total, total_slopes = np.zeros(n_features), weights.sum(), moments.sum()
+    places = np.flatnonzero((counts > 0) & (counts < n_subsets))
+    for start in range(0, len(places), _PIECE):
+        j = places[start : start + _PIECE]
+        with_j = 1.0 / np.maximum(beta[j], LEAST_CHANCE)
+        without = -1.0 / np.maximum(1.0 - beta[j], LEAST_CHANCE)
+        s1, a1 = held[j], held_slopes[j]
+        s0, a0 = total - s1, total_slopes - a1
+        squares = with_j * with_j * s1 + without * without * s0
+        baseline = (with_j * with_j * a1 + without * without * a0) / np.maximum(
+            squares, LEAST_CHANCE
+        )
+        scores = with_j * s1 + without * s0
+        out[j] = (with_j * a1 + without * a0 - baseline * scores) / n_subsets
+    return out
+
+
+# Subsets that hold each feature with its own probability (Eq. 1 of the PRS paper), by hashes.
+
+_LOW_BITS = np.uint64(11)
+_UNIT = 2.0**-53
+STORED = 4_000_000
+"""Members of all subsets up to which they are kept: more are drawn again where they are needed."""
+_MOST_DRAWS = 1000
+
+
+class BernoulliSubsets:
+    """The subsets of all folds, drawn by the same probabilities.
+
+    Feature j is in subset (fold, t) where a hash of (key, fold, t, j) is below its probability. A
+    subset of more than ``capacity`` features is drawn again, with the next hash.
+
+    Parameters
+    ----------
+    alpha : float64 (p,)
+        The probabilities; must not change.
+    key : int
+        64-bit key, another one for each drawing.
+    n_models : int
+        T, subsets of each fold.
+    capacity : int
+        The most features of a subset.
+    n_folds : int
+        Folds whose subsets may be kept in memory.
+    """
+
+    def __init__(
+        self, alpha: NDArray[np.float64], key: int, n_models: int, capacity: int, n_folds: int
+    ) -> None:
+        self._alpha, self._key = alpha, key
+        self._n_models, self._capacity = n_models, capacity
+        self._stored: dict[int, Members] | None = None
+        if n_folds * n_models * capacity <= STORED:
+            self._stored = {}
+
+    def draw(self, fold: int, t: int) -> NDArray[np.uint32]:
+        """Return the features of one subset, ascending."""
+        if self._stored is None:
+            return self._drawn(fold, t)
+        members = self._kept(self._stored, fold)
+        first, last = np.searchsorted(members.owners, (t, t + 1))
+        return members.features[first:last]
+
+    def _drawn(self, fold: int, t: int, first_attempt: int = 0) -> NDArray[np.uint32]:
+        key = derive(derive(self._key, fold), t)
+        for attempt in range(first_attempt, _MOST_DRAWS):
+            features = self._draw(derive(key, attempt))
+            if len(features) <= self._capacity:
+                return features
+        return features[: self._capacity]  # only where the probabilities are out of bounds
+
+    def _draw(self, key: int) -> NDArray[np.uint32]:
+        found = []
+        for start in range(0, len(self._alpha), _PIECE):
+            alpha = self._alpha[start : start + _PIECE]
+            words = np.arange(start, start + len(alpha), dtype=np.uint64)
+            uniform = (derive_array(key, words) >> _LOW_BITS).astype(np.float64) * _UNIT
+            found.append(start + np.flatnonzero(uniform < alpha))
+        return np.concatenate(found).astype(np.uint32)
+
+    def of_fold(self, fold: int) -> Iterator[Members]:
+        """Yield the subsets of a fold, in pieces."""
+        if self._stored is not None:
+            yield self._kept(self._stored, fold)
+            return
+        for t in range(self._n_models):
+            features = self._drawn(fold, t)
+            yield Members(features, np.full(len(features), t, np.int64))
+
+    def _kept(self, stored: dict[int, Members], fold: int) -> Members:
+        if fold not in stored:
+            stored[fold] = self._draw_fold(fold)
+        return stored[fold]
+
+    def _draw_fold(self, fold: int) -> Members:
+        """Draw all subsets of a fold, as many together as a piece has room for."""
+        n_features, found = len(self._alpha), []
+        together = max(1, _PIECE // n_features)
+        for start in range(0, self._n_models, together):
+            found += self._draw_some(fold, range(start, min(start + together, self._n_models)))
+        sizes = [len(features) for features in found]
+        return Members(np.concatenate(found), np.repeat(np.arange(self._n_models), sizes))
+
+    def _draw_some(self, fold: int, numbers: range) -> list[NDArray[np.uint32]]:
+        if len(self._alpha) > _PIECE:
+            return [self._drawn(fold, t) for t in numbers]
+        key = derive(self._key, fold)
+        keys = np.array([derive(derive(key, t), 0) for t in numbers], np.uint64)
+        mixed = mix64_array(np.arange(len(self._alpha), dtype=np.uint64) + np.uint64(GOLDEN))
+        hashes = mix64_array(keys[:, None] + mixed)  # derive_array of each key
+        is_held = (hashes >> _LOW_BITS).astype(np.float64) * _UNIT < self._alpha
+        found = [np.flatnonzero(held).astype(np.uint32) for held in is_held]
+        return [
+            features if len(features) <= self._capacity else self._drawn(fold, t, 1)
+            for t, features in zip(numbers, found, strict=True)
+        ]
+
+    @staticmethod
+    def nbytes(n_models: int, capacity: int, n_folds: int) -> int:
+        """Return the most bytes that subsets kept in memory take."""
+        members = n_folds * n_models * capacity
+        return 12 * (members if members <= STORED else n_models * capacity)
+
+
+# What Parametric Random Subspace minimises: the loss of the mean prediction of its models.
+
+LEAST_SHARE = 1e-6
+"""Least share of the true class, so that its logarithm is finite."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the rows of a run are, for the loss.
+
+    A model's *vote* for a row is the number that its loss depends on: 1 where it says the row's
+    class (the likeliest, of equal ones the first) and 0 elsewhere, as the models at the end vote;
+    or the predicted number less the mean of the training rows. Expectations under new
+    probabilities are (1/T) sum of w f, so what is centred does not depend on the sum of w.
+
+    Attributes
+    ----------
+    labels : int32 (n_rows,)
+        Class codes.
+    numbers : float64 (n_rows,) or None
+        The target less its mean, in a regression; in the units of the response.
+    weights : float64 (n_rows,)
+        Of the rows.
+    mean : float
+        What is taken from predicted numbers, whose zero is the response's center.
+    """
+
+    labels: NDArray[np.int32]
+    numbers: NDArray[np.float64] | None
+    weights: NDArray[np.float64]
+    mean: float
+
+    @staticmethod
+    def of(response: Response, training: NDArray[np.int32]) -> "Truth":
+        """Return the truth of a response, centred by the mean of the ``training`` rows."""
+        weights = np.ones(len(response.labels))
+        if response.n_channels > int(response.is_regression):
+            weights = response.channels[0].astype(np.float64)
+        if response.scale is None:
+            return Truth(response.labels, None, weights, 0.0)
+        numbers = response.channels[-1] / weights / response.scale
+        some = weights[training]
+        mean = float((some * numbers[training]).sum()) / float(some.sum())
+        return Truth(response.labels, numbers - mean, weights, mean)
+
+    def votes(
+        self, predictions: NDArray[np.float32], rows: NDArray[np.int32]
+    ) -> NDArray[np.float32]:
+        """Return the votes of a model; float32 (n,), from its (n, n_outputs) predictions."""
+        if self.numbers is not None:
+            numbers = predictions[:, 0].astype(np.float64) - self.mean
+            return numbers.astype(np.float32)
+        right: NDArray[np.bool_] = predictions.argmax(1) == self.labels[rows]
+        return right.astype(np.float32)
+
+    def slopes(
+        self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the derivative of the mean loss of ``rows`` by each row's mean vote."""
+        weights: NDArray[np.float64] = self.weights[rows] / self.weights[rows].sum()
+        slopes = -1.0 / np.clip(mean_votes, LEAST_SHARE, 1.0)
+        if self.numbers is not None:
+            slopes = 2.0 * (mean_votes - self.numbers[rows])
+        weights *= slopes
+        return weights
+
+    def loss(self, mean_votes: NDArray[np.float64], rows: NDArray[np.int32]) -> float:
+        """Return the mean loss of ``rows``: squared error, or cross-entropy."""
+        weights = self.weights[rows] / self.weights[rows].sum()
+        if self.numbers is not None:
+            errors = mean_votes - self.numbers[rows]
+            return float((weights * (errors * errors)).sum())
+        return -float((weights * logs(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())
+
+
+# How much models count under other probabilities than those that they were drawn with.
+
+_KEPT = 1 << 16
+"""Features up to which what was computed for beta is kept for the next fold."""
+
+
+class Reweighing:
+    """Weights of models drawn with alpha (Eq. 15); what all folds share is computed once.
+
+    Parameters
+    ----------
+    alpha : float64 (p,)
+        The probabilities that models are drawn with; :meth:`forget` when they change.
+    n_models : int
+        T.
+    """
+
+    def __init__(self, alpha: NDArray[np.float64], n_models: int) -> None:
+        self._alpha, self._n_models = alpha, n_models
+        self._kept: tuple[NDArray[np.float64], tuple[float, NDArray[np.float64]]] | None = None
+
+    def forget(self) -> None:
+        """Forget what was computed: alpha, or a beta that was asked about, has changed."""
+        self._kept = None
+
+    def weights(self, subsets: Subsets, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return ``w_t`` of a fold's models under ``beta``, float64 (T,).
+
+        ``beta`` must not change in place before :meth:`forget`.
+        """
+        if self._kept is None or self._kept[0] is not beta:
+            ratios = log_ratios(beta, self._alpha)
+            if len(beta) > _KEPT:
+                return weights_by(subsets, self._n_models, ratios)
+            self._kept = beta, ratios
+        return weights_by(subsets, self._n_models, self._kept[1])
+
+
+# Features on a grid, such as pixels: how much neighbours' probabilities differ.
+
+NBYTES = 40
+"""Bytes for each feature: its place, its neighbours' differences, and their sums."""
+
+
+class GridSize:
+    """Height and width of a grid, as text: ``28x28``."""
+
+    def canonical(self, name: str, value: Any) -> str:
+        """Return the text without leading zeros."""
+        return "x".join(map(str, size_of(value)))
+
+
+def size_of(text: Any) -> tuple[int, int]:
+    """Return height and width.
+
+    Raises
+    ------
+    UsageError
+        If the text is not two whole numbers above 0.
+    """
+    parts = str(text).lower().split("x")
+    if len(parts) != 2 or not all(_is_number(part) for part in parts):
+        raise UsageError(f"--grid: expected HEIGHTxWIDTH, such as 28x28, found {ascii(text)[:40]}.")
+    return int(parts[0]), int(parts[1])
+
+
+def _is_number(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) < 10 and int(part) > 0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Which feature lies where.
+
+    Attributes
+    ----------
+    features : int64 (height, width)
+        The feature of each pixel.
+    """
+
+    features: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        size: tuple[int, int],
+        offered: NDArray[np.integer[Any]],
+        positions: NDArray[np.integer[Any]] | None,
+    ) -> Self:
+        """Return a grid of features in the order of their table, row by row.
+
+        Parameters
+        ----------
+        size : tuple of int
+            Height and width; their product is the number of features offered.
+        offered : int (n,)
+            Stored positions of the features that may be drawn.
+        positions : int (n_features,) or None
+            Where each stored feature lies in the table; None where that is its stored position.
+        """
+        in_table = offered if positions is None else np.asarray(positions)[offered]
+        return cls(offered[np.argsort(in_table)].astype(np.int64).reshape(size))
+
+    def roughness(self, beta: NDArray[np.float64]) -> float:
+        """Return the sum of absolute differences of neighbours (Eq. 20, the last term's sums)."""
+        pixels = beta[self.features]
+        down, right = np.diff(pixels, axis=0), np.diff(pixels, axis=1)
+        return float(np.abs(down).sum()) + float(np.abs(right).sum())
+
+    def slopes(self, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return a subgradient of that, float64 (p,): of equal neighbours the difference has 0."""
+        pixels = beta[self.features]
+        down, right = np.sign(np.diff(pixels, axis=0)), np.sign(np.diff(pixels, axis=1))
+        by_pixel = np.zeros(pixels.shape)
+        by_pixel[1:] += down
+        by_pixel[:-1] -= down
+        by_pixel[:, 1:] += right
+        by_pixel[:, :-1] -= right
+        out = np.zeros(len(beta))
+        out[self.features] = by_pixel
+        return out
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """The penalty on neighbours that differ, the fused lasso of Eq. 20.
+
+    Attributes
+    ----------
+    strength : float
+        lambda_2.
+    grid : Grid
+        Which features are neighbours.
+    """
+
+    strength: float
+    grid: Grid
+
+    def value(self, beta: NDArray[np.float64]) -> float:
+        """Return what is added to the objective."""
+        return self.strength * self.grid.roughness(beta)
+
+    def slopes(self, beta: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what is added to its gradient, float64 (p,)."""
+        return self.strength * self.grid.slopes(beta)
