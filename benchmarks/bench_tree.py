@@ -28,7 +28,7 @@ from sklearn.tree import (
 )
 
 from srs_ooc.base.seeds import key_of
-from srs_ooc.learners.trees import wants_tiles
+from srs_ooc.learners.tree_learner import wants_tiles
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import grow_tree, instruction_sets

@@ -11,11 +11,9 @@ from sklearn.metrics import average_precision_score
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import key_of
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.learners.base import Columns, Learner
-from srs_ooc.learners.estimators import EstimatorLearner
-from srs_ooc.learners.fitted import Target
-from srs_ooc.learners.model_params import ModelParams
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.learners.model_learner import EstimatorLearner
+from srs_ooc.learners.models import ModelParams, Target
+from srs_ooc.learners.tree_learner import Columns, Learner, TreeLearner
 from srs_ooc.samplers.base import Ground, method_of
 from srs_ooc.samplers.prs import FINAL
 from srs_ooc.trees.block import Block

@@ -17,12 +17,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.base.seeds import key_of
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.learners.base import Columns
-from srs_ooc.learners.estimators import EstimatorLearner
-from srs_ooc.learners.fitted import Target
-from srs_ooc.learners.model_params import TREE, TREE_MODEL
-from srs_ooc.learners.pinned import one_thread
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.learners.model_learner import EstimatorLearner
+from srs_ooc.learners.models import TREE, TREE_MODEL, Target, one_thread
+from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.samplers.base import Ground, method_of
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import judge_all_at_once

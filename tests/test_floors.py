@@ -116,7 +116,7 @@ def test_the_root_imports_no_part() -> None:
         "from .. import ledger",
         "from ..engine import run",
         "import srs_ooc.nowhere",
-        "def f():\n    from srs_ooc.learners import trees",
+        "def f():\n    from srs_ooc.learners import tree_learner as trees",
     ],
 )
 def test_a_climb_is_seen(source: str) -> None:

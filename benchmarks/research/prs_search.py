@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 import srs_ooc
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import derive
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.executors import ItemSource, fit_iteration
 from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import SPREADS, ParametricRandomSubspace

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.learners.trees import tree_key
+from srs_ooc.learners.tree_learner import tree_key
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store

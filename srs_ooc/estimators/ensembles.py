@@ -15,7 +15,7 @@ from srs_ooc.estimators.parameters import weights_text
 from srs_ooc.estimators.selector import SRSSelector
 from srs_ooc.estimators.tables import checked_table, is_store
 from srs_ooc.estimators.workspace import python_errors
-from srs_ooc.learners.model_params import TREE
+from srs_ooc.learners.models import TREE
 from srs_ooc.results.result import Result
 from srs_ooc.store.store import Store
 

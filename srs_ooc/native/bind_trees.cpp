@@ -45,7 +45,7 @@ void check(const srs::GrowJob &job, int64_t codes_nbytes, int64_t n_importances,
 
 // Grow trees one after the other, their importances in one sum; their sizes are added up, too.
 void grow_trees(const srs::Isa &isa, srs::GrowJob &job, int64_t first_tree, int64_t n_trees, bool bootstrap) {
-    constexpr uint64_t MORE_TREES = uint64_t(1) << 32; // learners/trees.py: tree_key
+    constexpr uint64_t MORE_TREES = uint64_t(1) << 32; // learners/tree_learner.py: tree_key
     const uint64_t first_key = job.tree_key;
     const srs::GrowJob all = job;
     int64_t n_leaves = 0, depth = 0;

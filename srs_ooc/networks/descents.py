@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.learners.base import Columns
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.samplers.held_out import Folds, make_folds
 from srs_ooc.samplers.prs import ParametricRandomSubspace

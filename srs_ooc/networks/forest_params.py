@@ -5,7 +5,7 @@ from typing import Any
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Text, option
-from srs_ooc.learners.params import settle_max_features
+from srs_ooc.learners.tree_learner import settle_max_features
 from srs_ooc.networks.edge_params import EdgeParams, EdgeTable, trees_option
 from srs_ooc.trees.kernel import scratch_nbytes
 from srs_ooc.trees.response import THRESHOLDS, TreeLimits
@@ -68,7 +68,7 @@ class ForestParams(EdgeParams):
     def tiled(self, n_regulators: int) -> bool:
         """Return whether a quarter or more of the regulators are candidates at each node.
 
-        Runs draw the line at a twentieth (:func:`srs_ooc.learners.trees.wants_tiles`), on more
+        Runs draw the line at a twentieth (:func:`srs_ooc.learners.tree_learner.wants_tiles`), on more
         rows: here nodes are small, and of small nodes single columns are read as fast.
         """
         return 4 * self.limits(n_regulators).max_features > n_regulators

@@ -9,8 +9,7 @@ from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import Tally, mean_importance
-from srs_ooc.learners.base import Columns
-from srs_ooc.learners.trees import PROBE_FEATURE, TreeLearner
+from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, TreeLearner
 from srs_ooc.networks.subspace_params import SubspaceParams
 from srs_ooc.networks.weighing import Bench
 from srs_ooc.samplers.draws import Drawing

@@ -7,8 +7,7 @@ import numpy as np
 
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
-from srs_ooc.learners.base import Columns
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.spec.base_models import fits_of
 from srs_ooc.samplers.base import Fits

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log
 
 from srs_ooc.base.text import ceil_div
-from srs_ooc.learners.model_params import DEFAULT_FOLDS
+from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.planning.made_up import fits, seconds_of_a_tree, seconds_of_candidates
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.subject import Subject

@@ -9,8 +9,8 @@ import numpy as np
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Url
-from srs_ooc.learners.model_params import TREE
-from srs_ooc.learners.params import RANK
+from srs_ooc.learners.models import TREE
+from srs_ooc.learners.tree_learner import RANK
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Request
 from srs_ooc.runs.resources import Resources, resources_of

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Saved, State
 from srs_ooc.evidence.tally import ModelScores
-from srs_ooc.learners.model_params import SUBSPACES
+from srs_ooc.learners.models import SUBSPACES
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
 from srs_ooc.runs.spec import RunSpec
 

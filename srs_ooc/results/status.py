@@ -5,7 +5,7 @@ from typing import Any
 
 from srs_ooc.base.options import Params, Share
 from srs_ooc.base.text import megabytes
-from srs_ooc.learners.model_params import ModelParams
+from srs_ooc.learners.models import ModelParams
 from srs_ooc.results.verdict import VerdictReading
 from srs_ooc.runs.cluster.standing import ClusterNote
 from srs_ooc.runs.growth import is_growth

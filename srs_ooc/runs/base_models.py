@@ -6,9 +6,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.decoys import deal_folds
-from srs_ooc.learners.estimators import EstimatorLearner
-from srs_ooc.learners.fitted import Target
-from srs_ooc.learners.model_params import REFUSE, TREE
+from srs_ooc.learners.model_learner import EstimatorLearner
+from srs_ooc.learners.models import REFUSE, TREE, Target
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task

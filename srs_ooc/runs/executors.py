@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Iteration, Outcome
-from srs_ooc.learners.base import Columns, Learner
-from srs_ooc.learners.trees import PROBE_FEATURE
+from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
 from srs_ooc.store.columns import ColumnStore
 from srs_ooc.store.read_ahead import ReadAhead
 from srs_ooc.store.value_tables import ValueTables

@@ -4,11 +4,9 @@ import os
 
 from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
 from srs_ooc.evidence.judges import closes_by_sensitivity
-from srs_ooc.learners.decoding import decoded_nbytes
-from srs_ooc.learners.model_params import TREE
-from srs_ooc.learners.params import RANK, UNWEIGHTED
-from srs_ooc.learners.trees import thread_nbytes
-from srs_ooc.learners.trial import LIBRARY_NBYTES, Trial, TrialShape, tried
+from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, TrialShape, tried
+from srs_ooc.learners.models import TREE, decoded_nbytes
+from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED, thread_nbytes
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.responses import n_channels_of
 from srs_ooc.runs.spec import RunSpec, TrainingShape, extra_nbytes, fixed_nbytes, work_nbytes

@@ -10,12 +10,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import FIRST_STAGES, closes_by_sensitivity
-from srs_ooc.learners.base import Learner
-from srs_ooc.learners.estimators import EstimatorLearner
-from srs_ooc.learners.import_paths import load
-from srs_ooc.learners.pinned import one_thread
-from srs_ooc.learners.sensitive import SensitiveLearner
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.learners.model_learner import EstimatorLearner
+from srs_ooc.learners.models import load, one_thread
+from srs_ooc.learners.tree_learner import Learner, SensitiveLearner, TreeLearner
 from srs_ooc.runs.base_models import check_cluster, model_learner
 from srs_ooc.runs.cluster.orders import Closing, Cluster, Remote
 from srs_ooc.runs.engine import Book, check_needs

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.learners.params import UNWEIGHTED
+from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.runs.task import Task
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.trees.response import Response

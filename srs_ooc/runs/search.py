@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import Part
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
-from srs_ooc.learners.model_params import SUBSPACES
+from srs_ooc.learners.models import SUBSPACES
 from srs_ooc.runs.engine import Book, Engine
 from srs_ooc.runs.executors import Executor
 from srs_ooc.runs.ledger import TreeWriter

@@ -8,8 +8,8 @@ from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
 from srs_ooc.base.text import MB
-from srs_ooc.learners.model_params import TREE
-from srs_ooc.learners.params import RANK, UNWEIGHTED
+from srs_ooc.learners.models import TREE
+from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.base_models import check_cluster, check_table, folds_of
 from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.growth import note_growth

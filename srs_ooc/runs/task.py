@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.options import exact_share
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.learners.params import UNWEIGHTED
+from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.store import Store

@@ -7,7 +7,7 @@ import numpy as np
 
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, key_of, scale_below
-from srs_ooc.learners.base import Columns, Learner
+from srs_ooc.learners.tree_learner import Columns, Learner
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, SENSITIVITY
 from srs_ooc.trees.block import Block
 
@@ -29,7 +29,7 @@ def check_learner(
     n_features: int = 1000,
     criteria: tuple[Criterion, ...] = (),
 ) -> None:
-    """Check that a learner keeps to the contract of :class:`srs_ooc.learners.base.Learner`.
+    """Check that a learner keeps to the contract of :class:`srs_ooc.learners.tree_learner.Learner`.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.ensemble import sensitivity as module
 from srs_ooc.ensemble.altered import permutation
 from srs_ooc.ensemble.sensitivity import Asked, sensitivity
-from srs_ooc.learners.trees import TreeLearner
+from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.inputs import inputs_of
 from srs_ooc.runs.ledger import Ledger

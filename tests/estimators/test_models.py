@@ -6,7 +6,7 @@ from sklearn.base import clone
 
 import srs_ooc
 from srs_ooc.estimators import SRSClassifier, SRSRegressor, SRSSelector
-from srs_ooc.learners.trial import Trial
+from srs_ooc.learners.model_learner import Trial
 from srs_ooc.runs import memory
 
 

@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 import srs_ooc
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.estimators import SRSClassifier, SRSSelector
-from srs_ooc.learners.model_params import ModelParams
+from srs_ooc.learners.models import ModelParams
 from srs_ooc.runs.spec import declared
 from srs_ooc.samplers.base import method_of, methods
 

@@ -11,14 +11,11 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, RowSplit, Subspace
-from srs_ooc.learners import moments
-from srs_ooc.learners.base import Columns
-from srs_ooc.learners.criteria import check_criterion, judged
-from srs_ooc.learners.estimators import EstimatorLearner
-from srs_ooc.learners.fitted import Target
-from srs_ooc.learners.logistic_criterion import deviances
-from srs_ooc.learners.model_params import TREE_MODEL
-from srs_ooc.learners.moments import Sets
+from srs_ooc.learners import criteria as moments
+from srs_ooc.learners.criteria import Sets, check_criterion, deviances, judged
+from srs_ooc.learners.model_learner import EstimatorLearner
+from srs_ooc.learners.models import TREE_MODEL, Target
+from srs_ooc.learners.tree_learner import Columns
 from srs_ooc.trees.block import Block
 
 RIC, EBIC = Criterion("ric"), Criterion("ebic", 0.5, 400)

@@ -10,13 +10,17 @@ from sklearn import get_config
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.evidence.tally import ModelScores
-from srs_ooc.learners.base import Columns
-from srs_ooc.learners.decoding import DecodedBlock
-from srs_ooc.learners.estimators import EstimatorLearner
-from srs_ooc.learners.fitted import FittedModel, Target
-from srs_ooc.learners.import_paths import make_estimator
-from srs_ooc.learners.makers import EstimatorMaker
-from srs_ooc.learners.model_params import TREE_MODEL, JsonObject
+from srs_ooc.learners.model_learner import EstimatorLearner
+from srs_ooc.learners.models import (
+    TREE_MODEL,
+    DecodedBlock,
+    EstimatorMaker,
+    FittedModel,
+    JsonObject,
+    Target,
+    make_estimator,
+)
+from srs_ooc.learners.tree_learner import Columns
 from srs_ooc.samplers.base import LOSS
 from srs_ooc.testing import check_learner
 from srs_ooc.trees.block import Block

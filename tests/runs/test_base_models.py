@@ -9,8 +9,8 @@ from stores import make_store
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
-from srs_ooc.learners.model_params import DEFAULT_FOLDS
-from srs_ooc.learners.trial import Trial, tried
+from srs_ooc.learners.model_learner import Trial, tried
+from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.planning.plan import make_plan
 from srs_ooc.planning.subject import subject_of_store
 from srs_ooc.runs import memory

@@ -9,7 +9,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.seeds import Purpose, below, derive, key_of
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.learners.trees import PROBE_FEATURE, tree_key
+from srs_ooc.learners.tree_learner import PROBE_FEATURE, tree_key
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on

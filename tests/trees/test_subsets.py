@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
-from srs_ooc.learners.base import Columns
-from srs_ooc.learners.trees import TreeLearner, tree_key
+from srs_ooc.learners.tree_learner import Columns, TreeLearner, tree_key
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import instruction_sets, judge_all_at_once, judge_one_by_one
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits

@@ -13,8 +13,7 @@ from srs_ooc.base.files import Recent
 from srs_ooc.base.records import Iteration, Outcome, RowSplit
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.learners.base import Learner
-from srs_ooc.learners.trees import MOST_SPLITS, TreeLearner
+from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, TreeLearner
 from srs_ooc.runs.cluster.line import Part, Reply, Tell
 from srs_ooc.runs.cluster.orders import Job, pack
 from srs_ooc.runs.cluster.prepared import Prepared

@@ -6,15 +6,15 @@ from typing import Any
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
-from srs_ooc.learners.import_paths import check_model_name
-from srs_ooc.learners.model_params import (
+from srs_ooc.learners.models import (
     DEFAULT_FOLDS,
     PERMUTATION,
     SUBSPACES,
     TREE,
     ModelParams,
+    check_model_name,
 )
-from srs_ooc.learners.params import TreeParams
+from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.runs.spec.identity import RunParams, RunSpec
 from srs_ooc.runs.spec.needs import TrainingShape
 from srs_ooc.samplers.base import Fits, Method, method_names, method_of

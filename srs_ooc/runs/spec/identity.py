@@ -18,8 +18,8 @@ from srs_ooc.evidence.judges import (
     ProbeJudge,
     ProbeParams,
 )
-from srs_ooc.learners.model_params import LEADERS, TREE_MODEL, ModelParams
-from srs_ooc.learners.params import TreeParams
+from srs_ooc.learners.models import LEADERS, TREE_MODEL, ModelParams
+from srs_ooc.learners.tree_learner import TreeParams
 from srs_ooc.samplers.base import Method, method_names, method_of
 from srs_ooc.trees.response import TreeLimits
 

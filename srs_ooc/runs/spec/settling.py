@@ -8,8 +8,8 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import Option, Params, Whole
 from srs_ooc.evidence.judges import DecoyParams, closes_by_sensitivity
 from srs_ooc.learners.criteria import check_criterion
-from srs_ooc.learners.model_params import SUBSPACES, ModelParams
-from srs_ooc.learners.params import TreeParams, settle_max_features
+from srs_ooc.learners.models import SUBSPACES, ModelParams
+from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
 from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
 from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
 from srs_ooc.runs.spec.needs import TrainingShape, extra_nbytes, largest_subspace

@@ -1,16 +1,35 @@
-"""The tree learner: randomized trees on a subspace (Algorithm 1, step 2b)."""
+"""What a learner is, and the tree learner: randomized trees on a subspace (Algorithm 1, step 2b).
 
-from dataclasses import replace
-from typing import ClassVar
+A learner grows models on the columns of a subspace. One more scores items by what altering them
+does to a tree, on rows that it was not grown on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil, frexp, isqrt
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import Recent
+from srs_ooc.base.options import (
+    Choice,
+    Flag,
+    Params,
+    Share,
+    Text,
+    Whole,
+    exact_share,
+    floor_share,
+    option,
+    share_text,
+)
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
-from srs_ooc.base.seeds import derive
-from srs_ooc.learners.base import Columns
-from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
+from srs_ooc.base.seeds import Purpose, derive, derive_array
+from srs_ooc.base.text import MB
+from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, SENSITIVITY
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import (
     Predict,
@@ -22,7 +41,56 @@ from srs_ooc.trees.kernel import (
     scratch_nbytes,
     takes_all_at_once,
 )
-from srs_ooc.trees.response import GrownTree, TrainingRows, TreeLimits
+from srs_ooc.trees.response import (
+    IMPORTANCE_BITS,
+    IMPURITIES,
+    SPLITTERS,
+    THRESHOLDS,
+    GrownTree,
+    TrainingRows,
+    TreeLimits,
+)
+from srs_ooc.trees.saved import (
+    CHANGE_BITS,
+    Effects,
+    Trees,
+    add_effects,
+    decode_trees,
+    row_nbytes,
+    tally_classes,
+    tally_targets,
+)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the first columns of a block are.
+
+    Attributes
+    ----------
+    features : uint32 (n,)
+        The number that names each column's random draws: its item, or the probe's.
+    sources : uint32 (n,)
+        The feature of the store whose values each column has.
+    """
+
+    features: NDArray[np.uint32]
+    sources: NDArray[np.uint32]
+
+
+class Learner(Protocol):
+    """Grows models on subspaces; several threads may call it at once, each with its own block."""
+
+    provides: ClassVar[frozenset[str]]
+    """What its outcomes hold: ``importance``, ``loss``, ``predictions``."""
+
+    def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
+        """Fit the models of an iteration on the first columns of ``block``.
+
+        The result depends on the codes, the columns and the iteration alone: not on the thread,
+        nor on what was fitted before.
+        """
+
 
 MORE_TREES = 1 << 32
 """Part of the words under which further trees on a subspace have their keys."""
@@ -295,3 +363,218 @@ def thread_nbytes(
     shape = n_rows, n_columns, n_classes, code_nbytes, n_channels
     best = splitter == "best"
     return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)
+
+
+UNWEIGHTED, RANK = "none", "rank"
+MOST_TREES = 10_000
+"""Bound of trees on one subspace."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeParams(Params):
+    """How trees are grown; ``max_features`` is K of the paper."""
+
+    max_features: int = option(
+        Text(),
+        "Candidate features drawn at each node: a whole number, a share of q such as 0.1, sqrt or "
+        "log2.",
+        default=0,
+        default_text="q",
+        metavar="K",
+        flags=("--k",),
+    )
+    impurity: str = option(
+        Choice(IMPURITIES),
+        "Impurity that splits decrease.",
+        default_text="gini; variance for a regression",
+    )
+    splitter: str = option(
+        Choice(SPLITTERS),
+        "One random split a candidate (extra-trees), or the best one (CART).",
+        default="random",
+    )
+    thresholds: str = option(
+        Choice(THRESHOLDS),
+        "Random thresholds uniform between the ranks of values at the node, or between the values "
+        "themselves; best ones midway between either. By values as in scikit-learn.",
+        default=RANK,
+    )
+    min_impurity_decrease: str = option(
+        Share(),
+        "Least importance of a split; in a regression a share of the variance.",
+        default="0",
+        metavar="SHARE",
+    )
+    bootstrap: bool = option(
+        Flag(), "Grow each tree on as many rows drawn with replacement.", default=False
+    )
+    class_weight: str = option(
+        Text(),
+        "none, balanced, or NAME=WEIGHT,NAME=WEIGHT.",
+        default=UNWEIGHTED,
+        metavar="WEIGHTS",
+    )
+    max_depth: int | None = option(
+        Whole(1), "Deepest split level.", default_text="no limit", metavar="DEPTH"
+    )
+    min_samples_leaf: int = option(Whole(1), "Fewest rows in a leaf.", default=1, metavar="ROWS")
+    trees_per_subspace: int = option(
+        Whole(1, MOST_TREES),
+        "Trees grown on each subspace once it is paged in; 1 is the paper's.",
+        default=1,
+        metavar="M",
+    )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle all but K, which depends on q: :meth:`for_subspace` does that."""
+        impurity = _impurity(given.get("impurity"), table)
+        fixed = {name: value for name, value in given.items() if name != "max_features"}
+        return super().settle(fixed | {"impurity": impurity}, table)
+
+    def for_subspace(self, asked: str | int | None, subspace_size: int) -> Self:
+        """Return the same with K settled for subspaces of ``subspace_size`` features."""
+        return replace(self, max_features=settle_max_features(asked, subspace_size))
+
+    @property
+    def limits(self) -> TreeLimits:
+        """How trees are randomized and where they stop."""
+        least = ceil(exact_share(self.min_impurity_decrease) * (1 << IMPORTANCE_BITS))
+        return TreeLimits(
+            max(1, self.max_features),
+            self.max_depth,
+            self.min_samples_leaf,
+            self.impurity,
+            least,
+            self.splitter,
+        )
+
+
+def settle_max_features(given: str | int | None, subspace_size: int) -> int:
+    """Return K: a whole number, a share of q with a decimal point, ``sqrt`` or ``log2`` of q."""
+    if given is None:
+        return subspace_size
+    asked = str(given)
+    if asked in ("sqrt", "log2"):
+        return isqrt(subspace_size) if asked == "sqrt" else max(1, subspace_size.bit_length() - 1)
+    if asked.isascii() and asked.isdigit() and len(asked) <= 10:
+        return Whole(1, subspace_size, " (q)").canonical("max_features", int(asked))
+    try:
+        return max(1, floor_share(share_text(asked), subspace_size))
+    except ValueError as error:
+        raise UsageError(
+            "--max-features: expected a whole number, a share of q such as 0.1, sqrt or log2, "
+            f"found {asked[:40]!r}."
+        ) from error
+
+
+def _impurity(asked: str | None, table: Any) -> str:
+    fitting = IMPURITIES[2:] if table.is_regression else IMPURITIES[:2]
+    impurity = Choice(IMPURITIES).canonical("impurity", asked or fitting[0])
+    if impurity not in fitting:
+        what = "regression" if table.is_regression else "classification"
+        raise UsageError(
+            f"--impurity: expected {' or '.join(fitting)} for a {what}, found {impurity}."
+        )
+    if impurity == "entropy" and table.n_channels:
+        raise UsageError(
+            "--impurity: expected gini where rows or classes are weighted, found entropy. "
+            "Leave the weights out, or take gini."
+        )
+    return impurity
+
+
+# A learner that scores items by what altering them does to a tree, on rows it was not grown on.
+
+WORK_NBYTES = 4 * MB
+"""Memory for rows that a tree is asked about together."""
+
+
+class SensitiveLearner:
+    """Grows a tree on as many rows drawn with replacement, and asks it about the others.
+
+    An item's score in a tree is the mean, over the rows that the tree was not grown on, of the loss
+    that altering the item brings: of the probability of the true class, or of R2. A column of codes
+    0 and 1 alone is flipped; of any other, rows trade codes, by one permutation for all columns. A
+    decoy has the codes of its feature in another order, so that both are altered in the same way.
+    Weights of rows count in growing alone.
+
+    Parameters
+    ----------
+    trees : TreeLearner
+        Grows the trees.
+    """
+
+    provides: ClassVar[frozenset[str]] = frozenset({SENSITIVITY})
+
+    def __init__(self, trees: TreeLearner) -> None:
+        self._trees = trees
+        self.tiled = trees.tiled
+        response = trees.rows.response
+        self._exponent, self._spread = 0, 0.0
+        self._labels = response.labels.astype(np.int64)
+        self._targets = np.zeros(0)
+        if response.is_regression:
+            sums = response.channels[-1].astype(np.float64)
+            whole = sums if response.n_channels == 1 else sums / response.channels[0]
+            self._exponent = frexp(float(np.abs(whole).max()))[1]
+            self._targets = np.ldexp(whole, -self._exponent)
+            self._spread = float(((self._targets - self._targets.mean()) ** 2).mean())
+
+    def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
+        """Grow the tree of an iteration on ``columns`` of ``block``; score what it splits on."""
+        key, rows = iteration.tree_key, self._trees.rows.resampled(iteration.tree_key)
+        grown = self._trees.grow_on(block, columns, rows, key)
+        assert grown.record is not None
+        importance = np.zeros(len(columns.features), np.int64)
+        unseen = np.ones(block.n_rows, np.bool_)
+        unseen[rows.order] = False
+        asked = np.flatnonzero(unseen)
+        stops = np.array([len(grown.record)], np.int64)
+        is_regression = rows.response.is_regression
+        tree = decode_trees(grown.record, np.zeros(1, np.int64), stops, regression=is_regression)
+        used = np.unique(tree.feature[tree.feature >= 0])
+        if len(asked) and len(used):
+            places = np.searchsorted(columns.features, used)
+            importance[places] = self._scores(block, places, tree, used, asked, key)
+        return Outcome(iteration.features, importance[: len(iteration.features)])
+
+    def _scores(
+        self,
+        block: Block,
+        places: NDArray[np.intp],
+        tree: Trees,
+        used: NDArray[np.int64],
+        asked: NDArray[np.intp],
+        key: int,
+    ) -> NDArray[np.int64]:
+        """Return the score of each column that a tree uses, in units of ``2**-36``."""
+        slot = np.where(tree.feature >= 0, np.searchsorted(used, tree.feature), tree.feature)
+        hashes = derive_array(derive(key, Purpose.ALTERED), asked)
+        other = asked[np.argsort(hashes, kind="stable")]
+        n_outputs, code_nbytes = self._trees.rows.response.n_classes, block.code_nbytes
+        together = max(1, WORK_NBYTES // (2 * row_nbytes(len(used), n_outputs, code_nbytes)))
+        flips = block.largest_codes(places) <= 1
+        tally = np.zeros((len(used), 3), np.int64)
+        for first in range(0, len(asked), together):
+            some = slice(first, first + together)
+            rows = asked[some]
+            codes, altered = block.codes_at(places, rows), block.codes_at(places, other[some])
+            missing = np.iinfo(codes.dtype).max
+            altered[flips] = np.where(codes[flips] == missing, missing, 1 - codes[flips])
+            found = Effects.none(len(rows), len(used), n_outputs)
+            is_regression = self._trees.rows.response.is_regression
+            add_effects(tree, slot, codes, altered, found, regression=is_regression)
+            if is_regression:
+                tally_targets(found, self._targets[rows], self._exponent, tally)
+            else:
+                tally_classes(found, self._labels[rows], tally)
+        return self._means(tally[:, 2], len(asked))
+
+    def _means(self, sums: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+        if not self._spread:
+            return sums // n_rows
+        means = np.floor(sums / n_rows / self._spread + 0.5)
+        limit = 2.0 ** (CHANGE_BITS + 12)
+        found: NDArray[np.int64] = np.clip(means, -limit, limit).astype(np.int64)
+        return found

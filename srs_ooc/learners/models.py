@@ -1,0 +1,604 @@
+"""Models other than trees: their options, how they are found, made and fitted.
+
+A model is an estimator of scikit-learn by name or import path. Blocks of codes become tables of
+numbers for it, and it computes in one thread, so that sums do not depend on the cores of a
+machine.
+"""
+
+import json
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.options import Choice, Params, Text, Whole, option
+from srs_ooc.base.seeds import derive
+from srs_ooc.base.text import MB
+from srs_ooc.trees.block import Block
+
+# Options of the model that is fitted on each subspace.
+
+TREE = "tree"
+SUBSPACES, PERMUTATION = "subspaces", "permutation"
+MEAN, REFUSE = "mean", "refuse"
+DEFAULT_FOLDS = 5
+LEADERS = 10
+"""Leading features that ``--method srs`` holds in every other subspace of models."""
+_LONGEST = 10_000
+
+
+@dataclass(frozen=True)
+class JsonObject:
+    """A JSON object, or a dict, kept as the one text that says it: keys sorted, no spaces."""
+
+    takes: ClassVar[tuple[type, ...]] = (str,)
+
+    def canonical(self, name: str, value: Any) -> str:
+        """Return the text."""
+        flag = f"--{name.replace('_', '-')}"
+        try:
+            found = json.loads(value[:_LONGEST]) if isinstance(value, str) else value
+            if not isinstance(found, Mapping):
+                raise TypeError(f"it is a {type(found).__name__}")  # noqa: TRY301 (said as below)
+            return json.dumps(dict(found), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise UsageError(
+                f'{flag}: expected a JSON object such as {{"n_neighbors": 7}}, found '
+                f"{str(value)[:80]!r}: {str(error)[:200]}. Names are the estimator's parameters."
+            ) from error
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelParams(Params):
+    """What is fitted on each subspace, and how features are scored by it."""
+
+    model: str = option(
+        Text(),
+        "What is fitted on each subspace: tree, knn, svm, linear, lda, qda, or the import path of "
+        "a scikit-learn estimator such as sklearn.naive_bayes.GaussianNB (docs/methods/models.md).",
+        default=TREE,
+        metavar="MODEL",
+    )
+    model_params: str = option(
+        JsonObject(),
+        "Parameters of the estimator.",
+        default="{}",
+        default_text="scikit-learn's",
+        metavar="JSON",
+    )
+    model_importance: str | None = option(
+        Choice((SUBSPACES, PERMUTATION)),
+        "Score features by how the held-out loss differs between subspaces with and without "
+        "them, or by how it rises where their values are permuted.",
+        default_text="subspaces; permutation with --method srs",
+    )
+    model_folds: int | None = option(
+        Whole(2, 100),
+        "Folds of the rows; each is predicted by a model fitted on the others.",
+        default_text=f"{DEFAULT_FOLDS}; with --method prs or rase its own",
+        metavar="K",
+    )
+    model_missing: str = option(
+        Choice((MEAN, REFUSE)),
+        "Missing values: the mean of the rows fitted on, or refuse features that have some.",
+        default=MEAN,
+    )
+
+    @classmethod
+    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
+        """Settle the options; :meth:`for_method` settles what depends on the method.
+
+        Raises
+        ------
+        UsageError
+            If an option of a model is given and the model is a tree.
+        """
+        params = super().settle(given, table)
+        if params.is_tree:
+            for name in cls.options():
+                if name != "model" and name in given:
+                    raise UsageError(
+                        f"--{name.replace('_', '-')}: expected with --model knn, svm, linear, lda, "
+                        f"qda or an import path only, found --model {TREE}. Leave it out, or "
+                        "choose that."
+                    )
+        return params
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether randomized trees of this package are grown."""
+        return self.model == TREE
+
+    @property
+    def scores_features(self) -> bool:
+        """Whether features are scored by what these models lose; not where a method does it."""
+        return self.model_importance is not None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the estimator is made with."""
+        found: dict[str, Any] = json.loads(self.model_params)
+        return found
+
+
+TREE_MODEL = ModelParams(
+    model=TREE, model_params="{}", model_importance=None, model_folds=None, model_missing=MEAN
+)
+
+
+# Estimators of scikit-learn by name or import path.
+
+ALIASES = {
+    "knn": ("sklearn.neighbors.KNeighborsClassifier", "sklearn.neighbors.KNeighborsRegressor"),
+    "svm": ("sklearn.svm.SVC", "sklearn.svm.SVR"),
+    "linear": ("sklearn.linear_model.LogisticRegression", "sklearn.linear_model.Ridge"),
+    "lda": ("sklearn.discriminant_analysis.LinearDiscriminantAnalysis",) * 2,
+    "qda": ("sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis",) * 2,
+}
+"""The classifier and the regressor of each short name; discriminant analysis has no regressor."""
+
+
+def path_of(model: str, *, is_regression: bool) -> str:
+    """Return the import path that a short name stands for; any other as it is."""
+    return ALIASES[model][is_regression] if model in ALIASES else model
+
+
+def check_model_name(model: str) -> None:
+    """Check that a model is a short name or could be an import path; nothing is imported.
+
+    Raises
+    ------
+    UsageError
+        If it is neither.
+    """
+    parts = model.split(".")
+    is_path = len(parts) > 1 and all(part.isidentifier() for part in parts)
+    if model not in ALIASES and not is_path:
+        raise UsageError(
+            f"--model: expected tree, {', '.join(ALIASES)} or an import path such as "
+            f"sklearn.naive_bayes.GaussianNB, found {model[:80]!r}."
+        )
+
+
+def make_estimator(model: str, params: dict[str, Any], *, is_regression: bool) -> Any:
+    """Return a new estimator.
+
+    Parameters
+    ----------
+    model : str
+        A short name or an import path.
+    params : dict
+        What its constructor is given.
+    is_regression : bool
+        Whether it is to predict numbers.
+
+    Raises
+    ------
+    UsageError
+        If there is none of that name, it is of another kind, or it refuses the parameters.
+    """
+    check_model_name(model)
+    path = path_of(model, is_regression=is_regression)
+    kind = _imported(path)
+    estimator = _constructed(kind, path, params)
+    from sklearn.base import is_classifier, is_regressor
+
+    if not (is_regressor(estimator) if is_regression else is_classifier(estimator)):
+        wanted = "regressor" if is_regression else "classifier"
+        raise UsageError(
+            f"--model: expected a {wanted} for this store's target, found {path}, which is none. "
+            f"Name a {wanted}."
+        )
+    _check_jobs(estimator, path)
+    return estimator
+
+
+def load(params: ModelParams, *, is_regression: bool) -> None:
+    """Import what a model needs, and check that the estimator can be made; errors as when it is."""
+    make_estimator(params.model, params.parameters, is_regression=is_regression)
+
+
+def _imported(path: str) -> type:
+    """Return the class at an import path."""
+    from sklearn.base import BaseEstimator
+
+    module, _, name = path.rpartition(".")
+    try:
+        with current_folder_left_out():
+            found = getattr(import_module(module), name)
+    except Exception as error:  # whatever a module does as it loads
+        raise UsageError(
+            f"--model: expected an estimator at {path}, could not import it: "
+            f"{type(error).__name__}: {str(error)[:200]}. Check the spelling, or install the "
+            "package; of the current folder nothing is imported, unless PYTHONPATH names it."
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, BaseEstimator)):
+        raise UsageError(
+            f"--model: expected a class of scikit-learn estimators at {path}, found "
+            f"{'another class' if isinstance(found, type) else type(found).__name__}. Name a "
+            "class under sklearn.base.BaseEstimator."
+        )
+    return found
+
+
+def _constructed(kind: Any, path: str, params: dict[str, Any]) -> Any:
+    try:
+        known = sorted(kind._get_param_names())
+        unknown = sorted(set(params) - set(known))
+        if unknown:
+            raise UsageError(
+                f"--model-params: expected parameters of {path} ({', '.join(known)}), found "
+                f"{', '.join(unknown)[:200]}. Leave out what is not among them."
+            )
+        return kind(**params)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise UsageError(
+            f"--model-params: expected what {path} is made with, found that it refuses: "
+            f"{str(error)[:300]}. Give its parameters as JSON."
+        ) from error
+
+
+def _check_jobs(estimator: Any, path: str) -> None:
+    """Refuse processes of the estimator's own: they would not be counted against the cap."""
+    for name, value in estimator.get_params().items():
+        if name.split("__")[-1] == "n_jobs" and value not in (None, 1):
+            raise UsageError(
+                f"--model-params: expected {name} 1 for {path}, found {value}. Leave it out; "
+                "--threads fits several subspaces at once."
+            )
+
+
+@contextmanager
+def current_folder_left_out() -> Iterator[None]:
+    """Import nothing from the current folder in the block, unless PYTHONPATH names that folder.
+
+    A file that happens to lie there, such as ``joblib.py``, would be run otherwise.
+    """
+    found = list(sys.path)
+    sys.path[:] = safe_path()
+    try:
+        yield
+    finally:
+        sys.path[:] = found
+
+
+def safe_path() -> list[str]:
+    """Return where modules are looked for, without the current folder."""
+    here = os.path.realpath(".")
+    named = {os.path.realpath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p}
+    return [p for p in sys.path if os.path.realpath(p or ".") != here or here in named]
+
+
+# Estimators of one kind made and fitted again and again: what never changes is looked up once.
+
+_SEEDS = 1 << 31
+
+
+class EstimatorMaker:
+    """Fits estimators of one kind with one set of parameters.
+
+    Parameters
+    ----------
+    model : str
+        A short name or an import path.
+    params : dict
+        What the constructor is given.
+    is_regression : bool
+        Whether it is to predict numbers.
+
+    Raises
+    ------
+    UsageError
+        If there is no such estimator; see :func:`make_estimator`.
+    """
+
+    def __init__(self, model: str, params: dict[str, Any], *, is_regression: bool) -> None:
+        first = make_estimator(model, params, is_regression=is_regression)
+        self.model, self._kind, self._params = model, type(first), params
+        given = sorted(first.get_params().items(), key=lambda item: str(item[0]))
+        self._unseeded = [
+            (place, name)
+            for place, (name, value) in enumerate(given)
+            if name.split("__")[-1] == "random_state" and value is None
+        ]
+        self._is_checked = False
+
+    def fitted(self, columns: NDArray[np.float64], known: NDArray[Any], key: int) -> Any:
+        """Return a new estimator fitted on some rows.
+
+        The first of a kind has its parameters checked by scikit-learn; for small models that
+        takes as long as the fit.
+
+        Parameters
+        ----------
+        columns : float64 (n_rows, n_columns)
+            Finite.
+        known : int32 or float64 (n_rows,)
+            What the rows are.
+        key : int
+            64-bit key of what the estimator draws at random, where its parameters do not say.
+        """
+        estimator = self._made(key)
+        if not self._is_checked:
+            estimator.fit(columns, known)
+            self._is_checked = True
+            return estimator
+        with unchecked():
+            return estimator.fit(columns, known)
+
+    def _made(self, key: int) -> Any:
+        estimator = self._kind(**deepcopy(self._params))
+        for place, name in self._unseeded:
+            estimator.set_params(**{name: derive(key, place) % _SEEDS})
+        return estimator
+
+
+def unchecked() -> Any:
+    """Return a context in which scikit-learn checks neither parameters nor for finite numbers."""
+    from sklearn import config_context
+
+    return config_context(assume_finite=True, skip_parameter_validation=True)
+
+
+# One estimator fitted on some rows, as a function of others.
+
+LARGEST_LOSS = 16.0
+"""What the loss of a row counts at most; that of classes is at most 1."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What rows are to be predicted as.
+
+    Attributes
+    ----------
+    values : int32 or float64 (n_rows,)
+        Class codes, or numbers.
+    n_classes : int
+        1 for numbers.
+    """
+
+    values: NDArray[np.int32] | NDArray[np.float64]
+    n_classes: int
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether it is numbers."""
+        return self.n_classes == 1
+
+    def constant(self, fitted: NDArray[np.integer], n_held: int) -> NDArray[np.float64]:
+        """Return the prediction of no model: the class shares of some rows, or their mean."""
+        known = self.values[fitted]
+        if self.is_regression:
+            return np.full((n_held, 1), known.mean())
+        shares = np.bincount(known.astype(np.intp), minlength=self.n_classes) / len(known)
+        return np.tile(shares, (n_held, 1))
+
+    def losses(
+        self, predicted: NDArray[np.float64], rows: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """Return the loss of each row; float64 (n_held,).
+
+        Half the Brier score, ``1/2 sum over k of (share_k - [y = k])^2``, which is the error rate
+        of a model that gives whole votes; of numbers the squared error over the variance of all.
+        """
+        known = self.values[rows]
+        if self.is_regression:
+            off = (predicted[:, 0] - known) / self.values.std()
+            found = off * off
+        else:
+            off = predicted.copy()
+            off[np.arange(len(rows)), known.astype(np.intp)] -= 1.0
+            found = np.square(off).sum(axis=1) / 2
+        losses: NDArray[np.float64] = np.nan_to_num(found, nan=LARGEST_LOSS)
+        return np.minimum(losses, LARGEST_LOSS)
+
+    def errors(
+        self, predicted: NDArray[np.float64], rows: NDArray[np.integer]
+    ) -> NDArray[np.float64]:
+        """Return the squared error of each row, or 1 where its class is not the likeliest.
+
+        Of equally likely classes the first is said.
+        """
+        known = self.values[rows]
+        if self.is_regression:
+            off = predicted[:, 0] - known
+            squared: NDArray[np.float64] = np.nan_to_num(off * off, nan=np.inf)
+            return squared
+        wrong: NDArray[np.float64] = (predicted.argmax(1) != known).astype(np.float64)
+        return wrong
+
+
+class FittedModel:
+    """An estimator fitted on standardised rows.
+
+    Parameters
+    ----------
+    maker : EstimatorMaker
+        Of what kind the estimator is.
+    target : Target
+        Of all rows.
+    columns : float64 (n_fitted, n_columns)
+        The rows fitted on.
+    fitted : int (n_fitted,)
+        Which they are.
+    key : int
+        64-bit key of what the estimator draws at random, where its parameters do not say.
+
+    Raises
+    ------
+    UsageError
+        If the estimator cannot be fitted.
+    """
+
+    def __init__(
+        self,
+        maker: EstimatorMaker,
+        target: Target,
+        columns: NDArray[np.float64],
+        fitted: NDArray[np.integer],
+        key: int,
+    ) -> None:
+        self._model, self._target, self._fitted = maker.model, target, fitted
+        known = target.values[fitted]
+        self._center, self._scale = 0.0, 1.0
+        self._estimator: Any = None
+        if columns.shape[1] == 0 or bool((known == known[0]).all()):
+            return  # nothing to learn by, or nothing to tell apart
+        if target.is_regression:
+            self._center, self._scale = float(known.mean()), float(known.std()) or 1.0
+            known = (known - self._center) / self._scale
+        try:
+            self._estimator = maker.fitted(columns, known, key)
+        except Exception as error:  # whatever a library raises
+            raise _refused(maker.model, "fitted", error) from error
+
+    def predict(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return class shares, or one number, of each row; float64 (n_held, n_classes)."""
+        if self._estimator is None or len(columns) == 0:  # which libraries refuse
+            return self._target.constant(self._fitted, len(columns))
+        try:
+            with unchecked():
+                return self._predicted(columns)
+        except Exception as error:
+            raise _refused(self._model, "asked to predict", error) from error
+
+    def _predicted(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        estimator, n_classes = self._estimator, self._target.n_classes
+        if self._target.is_regression:
+            said = np.asarray(estimator.predict(columns), np.float64).reshape(-1, 1)
+            return self._center + self._scale * said
+        shares = np.zeros((len(columns), n_classes))
+        if hasattr(estimator, "predict_proba"):
+            shares[:, estimator.classes_] = estimator.predict_proba(columns)
+        else:
+            shares[np.arange(len(columns)), estimator.predict(columns)] = 1.0
+        return shares
+
+
+def _refused(model: str, what: str, error: Exception) -> UsageError:
+    return UsageError(
+        f"--model {model}: expected an estimator that can be {what} on numbers, found that it "
+        f"cannot: {type(error).__name__}: {str(error)[:300].rstrip('.')}. Change --model-params, "
+        "--model-folds or --subspace-size, or choose another model."
+    )
+
+
+# Blocks of codes as tables of numbers, for models that need numbers.
+
+COPIES = 6
+"""Tables of float64 that a worker may hold at once: the decoded one, the rows fitted on and those
+held out, and what a model keeps of them and works in."""
+MODEL_NBYTES = 8 * MB
+"""Published allowance for a model beyond those."""
+
+
+def decoded_nbytes(n_rows: int, n_columns: int, code_nbytes: int) -> int:
+    """Return the bytes of a decoded block, of its parts, and of a model on it, as published."""
+    return n_rows * n_columns * (8 * COPIES + code_nbytes + 2) + MODEL_NBYTES
+
+
+@dataclass(frozen=True)
+class DecodedBlock:
+    """The columns of a subspace as numbers.
+
+    Attributes
+    ----------
+    values : float64 (n_rows, n_columns)
+        0 where missing. Each column is divided by a power of two, so that squares are finite.
+    is_known : bool (n_rows, n_columns)
+        Where nothing is missing.
+    """
+
+    values: NDArray[np.float64]
+    is_known: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, block: Block, n_columns: int) -> "DecodedBlock":
+        """Decode the first columns; a code stands for itself where a block has no values."""
+        codes = block.as_columns(n_columns)
+        is_known = (codes != np.iinfo(codes.dtype).max).T
+        values = np.empty((block.n_rows, n_columns))
+        for j, column in enumerate(codes):
+            values[:, j] = column if block.values is None else _looked_up(block.values[j], column)
+        values[~is_known] = 0.0
+        return cls(values, is_known)
+
+    def only(self, columns: NDArray[np.integer]) -> "DecodedBlock":
+        """Return some of the columns."""
+        return DecodedBlock(self.values[:, columns], self.is_known[:, columns])
+
+    def standardised(
+        self, fitted: NDArray[np.integer], held: NDArray[np.integer]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the rows to fit on and those held out, by mean and scale of the former alone.
+
+        Means and standard deviations are of what is known; what is missing becomes the mean, 0.
+        A column that does not vary is 0.
+        """
+        train, is_known = self.values[fitted], self.is_known[fitted]
+        count = np.maximum(is_known.sum(axis=0), 1)
+        mean = train.sum(axis=0) / count
+        train -= mean
+        train[~is_known] = 0.0
+        spread = np.sqrt(np.square(train).sum(axis=0) / count)
+        varies = spread > _ROUNDING * np.abs(mean)
+        scale = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+        train *= scale
+        rest = self.values[held]
+        rest -= mean
+        rest *= scale
+        rest[~self.is_known[held]] = 0.0
+        return train, rest
+
+
+_ROUNDING = 1e-12
+"""A deviation that is a smaller share of the mean than this is of rounding alone."""
+
+
+def _looked_up(
+    values: NDArray[np.float64], codes: NDArray[np.unsignedinteger]
+) -> NDArray[np.float64]:
+    exponent = int(np.frexp(np.abs(values).max())[1])
+    scaled: NDArray[np.float64] = np.ldexp(values, -exponent)
+    return scaled.take(codes, mode="clip")  # the code of what is missing is beyond the last
+
+
+# Libraries held to one thread, so that sums do not depend on the cores of a machine.
+
+_own = threading.local()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold the libraries that are loaded to one thread each in the block; hush their warnings.
+
+    BLAS counts its threads for the whole process, OpenMP for each thread that calls it: workers
+    call :func:`pin_worker` besides. Warnings of models, such as of steps that did not converge,
+    would come once a subspace.
+    """
+    # Not around each fit: filters and BLAS are the process's, and workers would undo each other's.
+    with ThreadpoolController().limit(limits=1), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"(sklearn|scipy|numpy)(\.|$)")
+        from sklearn.exceptions import ConvergenceWarning
+
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def pin_worker() -> None:
+    """Hold OpenMP to one thread where this thread calls it; once a thread."""
+    if not getattr(_own, "is_pinned", False):
+        ThreadpoolController().select(user_api="openmp").limit(limits=1)
+        _own.is_pinned = True
