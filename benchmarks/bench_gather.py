@@ -27,9 +27,8 @@ from pathlib import Path
 import numpy as np
 from cold_store import chunk_files, drop_cache
 
-from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.layout import chunk_file
-from srs_ooc.store.store import Store
+from srs_ooc.store.manifest import chunk_file
+from srs_ooc.store.store import ColumnStore, Store
 from srs_ooc.synthetic.madelon import Madelon
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.trees.block import Block

@@ -13,9 +13,8 @@ from srs_ooc.base.files import published_folder
 from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
-from srs_ooc.store.chunks import CodesWriter, write_small, write_texts
-from srs_ooc.store.coordinates import write_coordinate
-from srs_ooc.store.layout import (
+from srs_ooc.store.manifest import (
+    Manifest,
     Shape,
     chunk_file,
     codes_chunk_features,
@@ -23,8 +22,13 @@ from srs_ooc.store.layout import (
     small_file,
     values_file,
 )
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.metadata import write_metadata
+from srs_ooc.store.writing import (
+    CodesWriter,
+    write_coordinate,
+    write_metadata,
+    write_small,
+    write_texts,
+)
 
 
 class Noise:

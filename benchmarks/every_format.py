@@ -23,8 +23,8 @@ import numpy as np
 from measured import find_srs_ooc
 
 import srs_ooc
+from srs_ooc.store.arrays import read_array
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.small_arrays import read_array
 
 N_ROWS, N_FEATURES = 60, 12
 NAMES = [f"f{j}" for j in range(1, N_FEATURES + 1)]

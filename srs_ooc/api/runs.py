@@ -27,7 +27,7 @@ from srs_ooc.runs.request import Request, asked_run_path
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options, declared
 from srs_ooc.store.opening import open_store as opened_at
-from srs_ooc.store.remote.cache import CacheOptions
+from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 
 StoreOrPath = Store | str | Path | Url

@@ -9,8 +9,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import say
 from srs_ooc.ingestion.forecast import Forecast
 from srs_ooc.ingestion.remarks import remarks_of
-from srs_ooc.store.kinds import describe_counts
-from srs_ooc.store.manifest import NO_TARGET, Manifest
+from srs_ooc.store.manifest import NO_TARGET, Manifest, describe_counts
 from srs_ooc.store.store import Store
 
 

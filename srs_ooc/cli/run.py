@@ -31,7 +31,7 @@ from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.spec import Options, RunSpec
 from srs_ooc.runs.spec.base_models import notes_of
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote.cache import CacheOptions
+from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 
 SHOWN = 20

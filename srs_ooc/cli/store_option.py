@@ -9,7 +9,7 @@ import click
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.cli.options import with_options
-from srs_ooc.store.remote.cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
+from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
 
 _OPTIONS = [
     click.option("--cache-mb", type=click.IntRange(1), metavar="MB",

@@ -15,7 +15,7 @@ from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.executors import Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.resources import Resources
-from srs_ooc.store.read_ahead import ReadAhead
+from srs_ooc.store.store import ReadAhead
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.saved import Trees, add_shares, decode_trees
 

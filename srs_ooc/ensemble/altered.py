@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
-from srs_ooc.store.kinds import CATEGORICAL
+from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import Store
 
 AUTO, MIRROR, PERMUTE = FLIPS = ("auto", "mirror", "permute")

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.ensemble.altered import mirror, permutation
 from srs_ooc.ensemble.unseen import Unseen
-from srs_ooc.store.columns import ColumnStore
+from srs_ooc.store.store import ColumnStore
 from srs_ooc.trees.block import Block
 
 PIECE = 512

@@ -20,9 +20,8 @@ from srs_ooc.ingestion.memory import CATEGORY_WORK_NBYTES
 from srs_ooc.ingestion.row_columns import KeptRows, shown
 from srs_ooc.ingestion.scratch import joined
 from srs_ooc.ingestion.texts import TO_UTF8, TextCoder
-from srs_ooc.store.chunks import SyncedFile
-from srs_ooc.store.coding import code_columns, max_codes
-from srs_ooc.store.layout import small_file
+from srs_ooc.store.manifest import code_columns, max_codes, small_file
+from srs_ooc.store.writing import SyncedFile
 
 _PIECE_CELLS = 1 << 17
 NAMED = 10

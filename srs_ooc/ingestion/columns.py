@@ -17,7 +17,7 @@ from srs_ooc.ingestion.row_columns import KeptRows
 from srs_ooc.ingestion.scratch import TextSpool, joined
 from srs_ooc.ingestion.spool import Panels, anonymous_array
 from srs_ooc.native import _native
-from srs_ooc.store.coding import look_at, put_rows
+from srs_ooc.store.manifest import look_at, put_rows
 
 
 class TableColumns:

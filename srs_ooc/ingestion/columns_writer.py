@@ -12,10 +12,15 @@ from srs_ooc.ingestion.categories import CategoryCoder, FeatureKinds
 from srs_ooc.ingestion.contents import StoredColumns, StoreForm
 from srs_ooc.ingestion.forced_kinds import ACCEPTED, FREE, first_misfit
 from srs_ooc.ingestion.memory import smallest_batch
-from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small
-from srs_ooc.store.coding import CodeFacts, code_columns
-from srs_ooc.store.kinds import CATEGORICAL, NAMES
-from srs_ooc.store.layout import Shape, codes_chunk_features
+from srs_ooc.store.manifest import (
+    CATEGORICAL,
+    NAMES,
+    CodeFacts,
+    Shape,
+    code_columns,
+    codes_chunk_features,
+)
+from srs_ooc.store.writing import CodesWriter, FloatsWriter, write_small
 
 
 @dataclass(frozen=True)

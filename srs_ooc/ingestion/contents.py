@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
-from srs_ooc.store.coding import max_codes
-from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import Shape, max_codes
 
 ORDER_KEY = key_of(Purpose.STORE_ORDER)
 """Key of the random order of features on disk: a constant, so equal tables give equal stores."""

@@ -12,9 +12,8 @@ from srs_ooc.base.files import try_lock
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion.contents import ByteProgress
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.remote.cache import CacheOptions
-from srs_ooc.store.remote.objects import Objects
-from srs_ooc.store.remote.publishing import Publishing
+from srs_ooc.store.objects import Objects, Publishing
+from srs_ooc.store.remote_cache import CacheOptions
 
 PREFIX, LOCK = "ingest-", "lock"
 """Of a folder in which a store for a URL is made, and of the file that is locked meanwhile."""

@@ -10,7 +10,7 @@ from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.base.files import SCRATCH_SUFFIX
 from srs_ooc.base.text import describe_nbytes
 from srs_ooc.ingestion.contents import StoreForm
-from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import Shape
 
 _FEATURE_NBYTES = 40
 """A feature's name, kind and place, about."""

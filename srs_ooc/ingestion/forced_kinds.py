@@ -15,7 +15,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.ingestion.parse import CATEGORIES, ONLY_NUMBERS, UNKNOWN
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.texts import hash_text
-from srs_ooc.store.kinds import BOOLEAN, CATEGORICAL, INTEGER, KINDS
+from srs_ooc.store.manifest import BOOLEAN, CATEGORICAL, INTEGER, KINDS
 
 FREE = 255
 """Stands for a kind that is to be found."""

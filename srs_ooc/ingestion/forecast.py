@@ -21,7 +21,7 @@ from srs_ooc.ingestion.reading import Workplace
 from srs_ooc.ingestion.roles import choose_roles
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.text_reading import TextReading
-from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import Shape
 
 
 @dataclass(frozen=True)

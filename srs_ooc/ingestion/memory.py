@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from srs_ooc.base.budget import Budget, program_nbytes
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.ingestion.contents import StoreForm
-from srs_ooc.store.coding import LONG_NBYTES, LONG_ROWS, max_codes
-from srs_ooc.store.layout import VALUES_CHUNK_NBYTES, Shape, values_chunk
+from srs_ooc.store.manifest import (
+    LONG_NBYTES,
+    LONG_ROWS,
+    VALUES_CHUNK_NBYTES,
+    Shape,
+    max_codes,
+    values_chunk,
+)
 
 PROGRAM_NBYTES = 46 * MB
 """Published allowance for interpreter and libraries, differences between starts included."""
@@ -54,12 +60,12 @@ def load_libraries() -> None:
 
     Large blocks of memory are given back to the system from then on when they are freed.
     """
-    import srs_ooc.store.codec
+    import srs_ooc.store.values
     from srs_ooc.native import _native
 
     _native.return_large_blocks()
     own_nbytes()  # is measured once, now
-    assert srs_ooc.store.codec
+    assert srs_ooc.store.values
 
 
 def own_nbytes() -> int:

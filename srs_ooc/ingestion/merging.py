@@ -18,13 +18,16 @@ from srs_ooc.base.text import MB
 from srs_ooc.ingestion.contents import ByteProgress, stored_positions
 from srs_ooc.ingestion.memory import budget_of
 from srs_ooc.ingestion.scratch import text_blocks
-from srs_ooc.store.chunks import CodesWriter, FloatsWriter, write_small, write_texts
-from srs_ooc.store.coordinates import write_coordinate
-from srs_ooc.store.kinds import CATEGORICAL
-from srs_ooc.store.layout import ROW_ARRAYS, Shape, codes_chunk_features
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.metadata import write_metadata
+from srs_ooc.store.manifest import CATEGORICAL, ROW_ARRAYS, Manifest, Shape, codes_chunk_features
 from srs_ooc.store.store import Store
+from srs_ooc.store.writing import (
+    CodesWriter,
+    FloatsWriter,
+    write_coordinate,
+    write_metadata,
+    write_small,
+    write_texts,
+)
 from srs_ooc.trees.block import Block
 
 _BY_FEATURE = ("kinds", "n_missing", "n_codes", "exact")

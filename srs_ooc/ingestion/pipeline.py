@@ -34,8 +34,7 @@ from srs_ooc.ingestion.roles import check_distinct, check_kinds, choose_roles
 from srs_ooc.ingestion.row_facts import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.writer import write_store
-from srs_ooc.store.layout import Shape
-from srs_ooc.store.manifest import NO_TARGET, Manifest
+from srs_ooc.store.manifest import NO_TARGET, Manifest, Shape
 
 
 @python_spelling()

@@ -10,8 +10,7 @@ import numpy as np
 from srs_ooc.base.options import spelled
 from srs_ooc.base.urls import Place
 from srs_ooc.ingestion.class_checks import said_of_missing, texts_among_numbers, words_for_missing
-from srs_ooc.store.kinds import CATEGORICAL, INTEGER
-from srs_ooc.store.manifest import NO_TARGET
+from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET
 from srs_ooc.store.store import Store
 
 MOST_FEATURES = 200_000

@@ -11,7 +11,7 @@ from srs_ooc.ingestion.forced_kinds import FREE
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import IGNORED, ROW_ID, TARGET
 from srs_ooc.ingestion.scratch import TextSpool
-from srs_ooc.store.layout import ROW_COLUMNS
+from srs_ooc.store.manifest import ROW_COLUMNS
 
 _SHOWN = 5
 

@@ -21,8 +21,8 @@ from srs_ooc.ingestion.row_columns import (
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, text_blocks, texts_of
 from srs_ooc.ingestion.targets import SettledTarget, settle_target
 from srs_ooc.ingestion.texts import Texts
-from srs_ooc.store.chunks import TextBlocks
 from srs_ooc.store.manifest import NO_TARGET
+from srs_ooc.store.writing import TextBlocks
 
 NUMBERED = 1 << 14
 """Rows that are numbered together."""

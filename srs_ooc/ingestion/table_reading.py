@@ -30,8 +30,7 @@ from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.spool import open_panels
 from srs_ooc.ingestion.table_needs import beside_nbytes
 from srs_ooc.ingestion.texts import TextCoder
-from srs_ooc.store.kinds import CATEGORICAL
-from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import CATEGORICAL, Shape
 
 _N_TEXTS = 1 << 14
 

@@ -35,7 +35,7 @@ from srs_ooc.ingestion.row_facts import RowColumns, wording_of
 from srs_ooc.ingestion.scratch import ScratchArray, TextSpool
 from srs_ooc.ingestion.spool import PanelSpool
 from srs_ooc.ingestion.texts import TextCoder
-from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import Shape
 
 
 class TextReading:

@@ -25,11 +25,14 @@ from srs_ooc.ingestion.contents import (
 from srs_ooc.ingestion.memory import fit_batch
 from srs_ooc.ingestion.scratch import ScratchArray, blocks_of, text_blocks
 from srs_ooc.native import _native
-from srs_ooc.store.chunks import TextBlocks, write_small, write_texts
-from srs_ooc.store.coordinates import write_coordinate
-from srs_ooc.store.layout import Shape
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.metadata import write_metadata
+from srs_ooc.store.manifest import Manifest, Shape
+from srs_ooc.store.writing import (
+    TextBlocks,
+    write_coordinate,
+    write_metadata,
+    write_small,
+    write_texts,
+)
 
 RowArray = ScratchArray | NDArray[Any]
 """An item for each row; of several dtypes."""

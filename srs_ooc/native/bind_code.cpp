@@ -1,4 +1,4 @@
-// Binding of the column coder; what each argument means is told in store/coding.py.
+// Binding of the column coder; what each argument means is told in store/manifest.py.
 #include "arrays.hpp"
 #include "code_columns.hpp"
 #include "long_column.hpp"

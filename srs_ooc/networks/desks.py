@@ -23,7 +23,7 @@ from srs_ooc.runs.cluster.prepared import Prepared, WorkerStore
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.store.store import Store
-from srs_ooc.store.value_tables import n_values_of
+from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import Block
 
 

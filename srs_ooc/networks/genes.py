@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.side_files import SideFile
-from srs_ooc.store.kinds import CATEGORICAL, CONSTANT
+from srs_ooc.store.manifest import CATEGORICAL, CONSTANT
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 

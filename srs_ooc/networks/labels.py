@@ -1,6 +1,6 @@
 """Names of genes as edges are written: few are looked up twice."""
 
-from srs_ooc.store.names import Names
+from srs_ooc.store.arrays import Names
 
 MOST_KNOWN = 1 << 14
 """Names that are kept, unless more are asked for at once."""

@@ -20,8 +20,8 @@ from srs_ooc.runs.memory import grant_workers
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.value_tables import MAKING_NBYTES, n_values_of
-from srs_ooc.store.value_tables import ROW_NBYTES as VALUE_ROW_NBYTES
+from srs_ooc.store.values import MAKING_NBYTES, n_values_of
+from srs_ooc.store.values import ROW_NBYTES as VALUE_ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.response import TrainingRows
 

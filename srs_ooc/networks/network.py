@@ -27,7 +27,7 @@ from srs_ooc.runs.cluster.prepared import WorkerStore, new_token
 from srs_ooc.runs.cluster.standing import noting
 from srs_ooc.runs.executors import ItemSource
 from srs_ooc.runs.resources import categorical_features
-from srs_ooc.store.kinds import CONSTANT
+from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
 
 WRITTEN_TOGETHER = 1 << 13

@@ -20,7 +20,7 @@ from srs_ooc.networks.subspace_params import SubspaceParams
 from srs_ooc.networks.task import NetworkTask
 from srs_ooc.runs.cluster.line import Part
 from srs_ooc.runs.executors import ItemSource
-from srs_ooc.store.kinds import CONSTANT
+from srs_ooc.store.manifest import CONSTANT
 
 TRIAL_SECONDS = 1.0
 """About how long a plan measures."""

@@ -20,7 +20,7 @@ from srs_ooc.runs.inputs import InputFiles, digest, resolve
 from srs_ooc.runs.memory import check_stages, n_cores, smallest_cap
 from srs_ooc.runs.spec.needs import LEDGER_NBYTES
 from srs_ooc.store.store import Store
-from srs_ooc.store.value_tables import n_values_of
+from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import Block
 
 

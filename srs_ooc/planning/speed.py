@@ -72,7 +72,7 @@ def cold_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> flo
 def fetching_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> float:
     """Return the seconds of an iteration's requests to a server, at published rates.
 
-    A request brings a block of neighbouring columns (:mod:`srs_ooc.store.remote.blocks`), whether
+    A request brings a block of neighbouring columns (:mod:`srs_ooc.store.remote_cache`), whether
     all of them are wanted or not.
     """
     n_requests = ceil_div(subspace_size, draw_block)

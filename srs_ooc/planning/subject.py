@@ -18,7 +18,7 @@ from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, settle
 from srs_ooc.runs.spec.base_models import notes_of
 from srs_ooc.runs.task import Task
-from srs_ooc.store.coding import max_codes
+from srs_ooc.store.manifest import max_codes
 from srs_ooc.store.store import Store
 
 

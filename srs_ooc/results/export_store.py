@@ -27,8 +27,7 @@ from srs_ooc.ingestion.scratch import joined, text_blocks
 from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.results.gathered import gather_columns, places_of, read_bytes
-from srs_ooc.store.kinds import CATEGORICAL
-from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import CATEGORICAL, Shape
 from srs_ooc.store.store import Store
 
 COLUMN_NBYTES = 400

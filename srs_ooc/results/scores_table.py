@@ -15,9 +15,8 @@ from srs_ooc.runs.item_weights import STAGE, Scoring, scan_of, scoring_leases
 from srs_ooc.runs.memory import check_stages
 from srs_ooc.samplers.base import ColumnScore, ScoreGround
 from srs_ooc.samplers.less import ScoreParams
-from srs_ooc.store.names import Names
-from srs_ooc.store.scan import Scan
-from srs_ooc.store.store import Store
+from srs_ooc.store.arrays import Names
+from srs_ooc.store.store import Scan, Store
 
 ORDER_NBYTES = 24
 """Memory of a feature while the table is put in order."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.store.reading import Categories
+from srs_ooc.store.arrays import Categories
 from srs_ooc.store.store import Store
 
 

@@ -10,8 +10,7 @@ from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.runs.ledger.records import FILE
 from srs_ooc.runs.ledger.verify import verify_run
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.store import Store
-from srs_ooc.store.verify import Verified, verifying_nbytes
+from srs_ooc.store.store import Store, Verified, verifying_nbytes
 
 RUN_NBYTES = 8 * MB
 """Pieces of a ledger, of trees and of thresholds; a run is never held whole."""

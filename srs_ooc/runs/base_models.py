@@ -11,7 +11,7 @@ from srs_ooc.learners.models import REFUSE, TREE, Target
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
-from srs_ooc.store.kinds import CATEGORICAL
+from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response
 

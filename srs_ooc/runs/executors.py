@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
-from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.read_ahead import ReadAhead
-from srs_ooc.store.value_tables import ValueTables
+from srs_ooc.store.store import ColumnStore, ReadAhead
+from srs_ooc.store.values import ValueTables
 from srs_ooc.trees.block import Block
 
 

@@ -14,7 +14,7 @@ from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.score_files import SCORE_NBYTES, read_weights
 from srs_ooc.runs.side_files import LOOKING_NBYTES, SideFile
 from srs_ooc.runs.spec.identity import INPUTS, NOT_GIVEN
-from srs_ooc.store.small_arrays import PIECE_ITEMS
+from srs_ooc.store.arrays import PIECE_ITEMS
 from srs_ooc.store.store import Store
 
 WEIGHTS = "weights"

@@ -29,8 +29,7 @@ from srs_ooc.samplers.base import (
     score_columns,
 )
 from srs_ooc.samplers.column_scores import integer_weights
-from srs_ooc.store.scan import Scan
-from srs_ooc.store.store import Store
+from srs_ooc.store.store import Scan, Store
 
 STAGE = "scoring columns"
 WEIGHT_NBYTES = 4

@@ -12,7 +12,7 @@ from srs_ooc.runs.responses import n_channels_of
 from srs_ooc.runs.spec import RunSpec, TrainingShape, extra_nbytes, fixed_nbytes, work_nbytes
 from srs_ooc.runs.spec.base_models import fits_of
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.value_tables import n_values_of
+from srs_ooc.store.values import n_values_of
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
 

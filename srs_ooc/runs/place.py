@@ -9,7 +9,7 @@ from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote.cache import CacheOptions
+from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 
 PLACES = "store"

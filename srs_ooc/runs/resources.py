@@ -23,10 +23,8 @@ from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.search import Search
 from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task
-from srs_ooc.store.kinds import CATEGORICAL
-from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.read_ahead import ReadAhead
-from srs_ooc.store.store import Store
+from srs_ooc.store.manifest import CATEGORICAL, Manifest
+from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 

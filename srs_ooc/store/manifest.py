@@ -1,79 +1,626 @@
-"""The manifest: what a store says of itself, read without touching its data.
+"""The manifest: what a store says of itself without its data, and where its arrays lie.
 
-A store is one Zarr v3 group. Its manifest is the attribute ``srs_ooc`` of the group, beside its
-SHA-256 (of its canonical JSON, in hexadecimal digits), ``srs_ooc_sha256``. It holds:
-
-========================  ======================================================================
-``format``                version of this layout (:data:`FORMAT`)
-``n_rows``, ``n_features``  shape of the table
-``task``                  ``classification`` or ``regression``
-``classes``, ``class_counts``  labels as text, in code order, and rows of each; else empty
-``n_dropped_rows``        rows of the source left out, having no target
-``row_columns``           names of the source's columns of ``weights``, ``strata``, ``groups``
-``kind_counts``           features of each kind
-``code_dtype``            ``uint8`` or ``uint16``; the largest code means missing
-``chunk_features``        features per chunk file of ``codes``
-``values_dtype``          ``float32``, ``float64``, or null where only codes are kept
-``n_missing_cells``, ``n_missing_features``  cells without a value; features with such a cell
-``order_key``             key of the random order in which features lie on disk
-``target_name``, ``row_id_name``, ``inferred``, ``source``  where it came from; what was found
-``checksums``             CRC-32 of every file but those of ``values`` and the code ranges, by path
-``lengths``               items of every small array, by name
-``values_chunk``          features and items of a chunk of ``values``, or of the code ranges
-========================  ======================================================================
-
-Format 2 has no SHA-256, no last two fields, no ``feature`` and ``row``, and no checksums of the
-chunks of values but those inside them, which do not know their place.
-
-Arrays of the group (features in stored order unless said otherwise):
-
-==================  ==========================================================================
-``codes``           (n_features, n_rows) ordinal codes, uncompressed, chunks of whole features
-``values``          (n_features, n_rows) original values, Blosc; only where ``values_dtype``; of a
-                    categorical feature the codes
-``code_lows``, ``code_highs``  (n_features, n_codes) value range of each code; only without values
-``target``          (n_rows,) int32 class codes; only of a classification
-``target_values``   (n_rows,) float64 targets; only of a regression
-``weights``         (n_rows,) float64, positive; these three only where given
-``strata``, ``groups``  (n_rows,) int32 codes of distinct texts or tuples of texts
-``kinds``           (n_features,) uint8: 0 numeric, 1 integer, 2 boolean, 3 categorical, 4 constant
-``categories_first``  (n_features + 1,) uint32 first category of each feature; only with kind 3
-``categories_bytes``, ``categories_offsets``  UTF-8 texts of the categories, in code order
-``positions``       (n_features,) uint32 source position of each stored feature
-``n_missing``       (n_features,) uint32 missing cells
-``n_codes``         (n_features,) uint16 codes in use, the missing code not counted
-``exact``           (n_features,) bool: equal codes mean equal values
-``names_bytes``, ``names_offsets``      UTF-8 feature names in *source* order
-``row_ids_bytes``, ``row_ids_offsets``  UTF-8 row ids
-``values_crc32c``   (chunks,) CRC-32C of each chunk of ``values``, by rows of the grid of chunks
-``code_lows_crc32c``, ``code_highs_crc32c``  the same of these
-``feature``         (n_features,) feature names in *stored* order, as Zarr strings
-``row``             (n_rows,) row ids, as Zarr strings
-==================  ==========================================================================
-
-``feature`` and ``row`` are there for Zarr and xarray, to which they are the coordinates of the
-dimensions of these names; nothing here reads them.
+Dtypes, shapes and chunk files follow from the layout; values become ordinal codes by the native
+coder. What a manifest says is checked: types, ranges, and whether its parts agree.
 """
 
 import dataclasses
 import hashlib
 import json
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.errors import StoreError
+from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.base.urls import Place
-from srs_ooc.store.layout import (
-    SMALL_ARRAYS,
-    Shape,
-    cannot_read,
-    float_arrays,
-    small_arrays_of,
-    values_chunk,
-)
-from srs_ooc.store.validation import ImpossibleError, check_record, damaged
+from srs_ooc.native import _native
+
+# Values to ordinal codes: the face of the native coder.
+
+LONG_ROWS = 1 << 19
+"""Features of at least so many rows are coded to uint8 without sorting them."""
+
+LONG_NBYTES = 8_000_000
+"""Memory that this takes: at most 253 groups of 2,048 counters, and tables digit by digit."""
+
+
+@dataclass(frozen=True)
+class CodeFacts:
+    """What coding found of each of ``m`` features.
+
+    Attributes
+    ----------
+    n_missing : uint32 (m,)
+        Missing cells.
+    n_codes : uint16 (m,)
+        Codes in use: ``0 .. n_codes - 1``, the missing code not counted.
+    exact : bool (m,)
+        Equal codes mean equal values.
+    kinds : uint8 (m,)
+        What the values show: constant (or all missing), boolean (0 and 1), integer, or numeric.
+    lows, highs : float64 (m, width)
+        Lowest and highest value of each code, NaN past ``n_codes``; width 0 where not wanted.
+    """
+
+    n_missing: NDArray[np.uint32]
+    n_codes: NDArray[np.uint16]
+    exact: NDArray[np.bool_]
+    kinds: NDArray[np.uint8]
+    lows: NDArray[np.float64]
+    highs: NDArray[np.float64]
+
+
+def max_codes(dtype: Any) -> int:
+    """Return how many codes ``dtype`` has besides the missing code and one kept in reserve."""
+    return int(np.iinfo(dtype).max) - 1
+
+
+def code_columns(
+    values: NDArray[np.floating[Any]],
+    codes: NDArray[np.unsignedinteger[Any]],
+    *,
+    ranges: int = 0,
+    long_rows: int = LONG_ROWS,
+) -> CodeFacts:
+    """Code features; with B = 254 (65,534) codes for uint8 (uint16).
+
+    At most B distinct values: a value's code is its rank among them. Otherwise, with s the sorted
+    values, the edges are the distinct ones of ``s[floor(k n / B)]``, k = 1 .. B - 1, above
+    ``s[0]``, and a value's code is the number of edges not above it. Missing values (NaN) get the
+    largest code of the dtype; -0.0 equals 0.0.
+
+    Parameters
+    ----------
+    values : float64 or float32 (m, n_rows)
+        C-contiguous.
+    codes : uint8 or uint16 (m, n_rows)
+        C-contiguous; filled here.
+    ranges : int
+        Width of ``lows`` and ``highs``, at least the codes in use; 0 for none.
+    long_rows : int
+        From how many rows on uint8 codes are found by counting rather than sorting, which takes no
+        memory that grows with the rows; the codes are the same.
+    """
+    m = values.shape[0]
+    facts = CodeFacts(
+        np.empty(m, np.uint32),
+        np.empty(m, np.uint16),
+        np.empty(m, np.bool_),
+        np.empty(m, np.uint8),
+        np.full((m, ranges), np.nan),
+        np.full((m, ranges), np.nan),
+    )
+    _native.code_columns(
+        values,
+        codes,
+        facts.n_missing,
+        facts.n_codes,
+        facts.exact,
+        facts.kinds,
+        facts.lows,
+        facts.highs,
+        long_rows,
+    )
+    return facts
+
+
+def look_at(values: NDArray[np.float64]) -> tuple[int, bool]:
+    """Return the flat position of an infinite value, the first, and whether float32 would do.
+
+    Parameters
+    ----------
+    values : float64 (m, n)
+        C-contiguous.
+
+    Returns
+    -------
+    infinite : int
+        -1 where none is.
+    narrow : bool
+        Whether every value survives the round trip through float32; NaN does.
+    """
+    return _native.look_at(values)
+
+
+def put_rows(
+    rows: NDArray[np.float64],
+    columns: NDArray[np.int64],
+    panel: NDArray[np.float64],
+    first: int,
+) -> tuple[int, bool]:
+    """Write rows into a panel as columns, and look at the values written as :func:`look_at` does.
+
+    Parameters
+    ----------
+    rows : float64 (m, n_columns)
+        C-contiguous.
+    columns : int64 (n_features,)
+        The column that each line of the panel holds.
+    panel : float64 (n_features, panel_rows)
+        C-contiguous; columns ``first .. first + m - 1`` are filled.
+    """
+    return _native.put_rows(rows, columns, panel, first)
+
+
+# Where the arrays of a store lie on disk: their dtypes, shapes and chunk files.
+#
+# All arrays but ``values`` and the code ranges are uncompressed. The small ones are a single chunk
+# each, so that any of them can be mapped without the Zarr library.
+
+CODES_CHUNK_NBYTES = 32 * MB
+_PIECE_NBYTES = 1 << 20
+VALUES_CHUNK_NBYTES = 2 * MB
+FLOAT_CHUNK_NBYTES = 4 * MB
+"""The largest chunk of values that is read, uncompressed; ours are smaller."""
+COORDINATE_CHUNK = 1 << 16
+"""Texts of a chunk of a coordinate."""
+
+SMALL_ARRAYS = {
+    "target": "<i4",
+    "target_values": "<f8",
+    "weights": "<f8",
+    "strata": "<i4",
+    "groups": "<i4",
+    "kinds": "|u1",
+    "categories_first": "<u4",
+    "categories_bytes": "|u1",
+    "categories_offsets": "<u8",
+    "positions": "<u4",
+    "n_missing": "<u4",
+    "n_codes": "<u2",
+    "exact": "|b1",
+    "names_bytes": "|u1",
+    "names_offsets": "<u8",
+    "row_ids_bytes": "|u1",
+    "row_ids_offsets": "<u8",
+    "values_crc32c": "<u4",
+    "code_lows_crc32c": "<u4",
+    "code_highs_crc32c": "<u4",
+}
+"""Dtypes of the arrays that are one chunk file each; a store holds those that it needs."""
+
+ROW_COLUMNS = ("weights", "strata", "groups")
+"""What a store may know of its rows besides target and row ids."""
+
+ROW_ARRAYS = ("target", "target_values", *ROW_COLUMNS)
+FEATURE_ARRAYS = ("kinds", "positions", "n_missing", "n_codes", "exact")
+TEXTS = ("names", "row_ids")
+CATEGORIES = ("categories_first", "categories_bytes", "categories_offsets")
+COORDINATES = {"feature": "n_features", "row": "n_rows"}
+"""Texts for Zarr and xarray, and the field of the manifest that says how many there are."""
+
+RecordView = Mapping[str, Any]
+"""The fields of a manifest by name."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Size of a table: ``n_rows`` rows by ``n_features`` features."""
+
+    n_rows: int
+    n_features: int
+
+    def length_of(self, name: str) -> int:
+        """Return the length of a small array of fixed length."""
+        if name in (*ROW_ARRAYS, "row_ids_offsets"):
+            return self.n_rows + (name == "row_ids_offsets")
+        return self.n_features + (name in ("names_offsets", "categories_first"))
+
+
+def small_file(path: Path, name: str) -> Path:
+    """Return the file that holds the small array ``name`` of the store at ``path``."""
+    return path / name / "c" / "0"
+
+
+def codes_chunk_features(shape: Shape, code_nbytes: int) -> int:
+    """Return how many features a chunk file of ``codes`` holds."""
+    fitting = CODES_CHUNK_NBYTES // (shape.n_rows * code_nbytes)
+    return max(1, min(shape.n_features, fitting))
+
+
+def values_chunk(shape: Shape, itemsize: int) -> tuple[int, int]:
+    """Return the chunk shape (features, rows) of ``values``: at most 2 MB, all rows if they fit."""
+    n_rows = min(shape.n_rows, VALUES_CHUNK_NBYTES // itemsize)
+    fitting = VALUES_CHUNK_NBYTES // (n_rows * itemsize)
+    return max(1, min(shape.n_features, fitting)), n_rows
+
+
+def values_file(path: Path, array: str, feature_chunk: int, row_chunk: int) -> Path:
+    """Return the chunk file of a compressed (n_features, ...) array."""
+    return path / array / "c" / str(feature_chunk) / str(row_chunk)
+
+
+def chunk_file(index: int) -> str:
+    """Return the path, relative to the store, of chunk ``index`` of ``codes``."""
+    return f"codes/c/{index}/0"
+
+
+def float_arrays(record: RecordView) -> dict[str, int]:
+    """Return the compressed arrays of a store, and the items that each has of a feature."""
+    if record["values_dtype"] is not None:
+        return {"values": record["n_rows"]}
+    n_codes = min(max_codes(record["code_dtype"]), record["n_rows"])
+    return {"code_lows": n_codes, "code_highs": n_codes}
+
+
+def n_float_chunks(record: RecordView) -> int:
+    """Return the chunk files of each of the compressed arrays; a manifest of format 3."""
+    features, items = record["values_chunk"]
+    n_items = next(iter(float_arrays(record).values()))
+    return ceil_div(record["n_features"], features) * ceil_div(n_items, items)
+
+
+def small_arrays_of(record: RecordView) -> set[str]:
+    """Return the names of the small arrays of a store."""
+    names = {"target_values" if record["task"] == "regression" else "target"}
+    names |= {*record["row_columns"], *FEATURE_ARRAYS}
+    names |= {f"{name}_{part}" for name in TEXTS for part in ("bytes", "offsets")}
+    names |= set(CATEGORIES if record["kind_counts"]["categorical"] else ())
+    if record["format"] >= 3:
+        names |= {f"{name}_crc32c" for name in float_arrays(record)}
+    return names
+
+
+def checksummed_files(record: RecordView) -> set[str]:
+    """Return the files whose checksums stand in the manifest, relative to the store."""
+    files = {chunk_file(i) for i in range(ceil_div(record["n_features"], record["chunk_features"]))}
+    files |= {f"{name}/c/0" for name in small_arrays_of(record)}
+    if record["format"] >= 3:
+        for name, field in COORDINATES.items():
+            files |= {f"{name}/c/{i}" for i in range(ceil_div(record[field], COORDINATE_CHUNK))}
+    return files
+
+
+def cannot_read(file: Path, error: OSError) -> StoreError:
+    """Return the error of a file that the system refuses to read, which says nothing of it."""
+    return StoreError(
+        f"{file}: could not be read: {error.strerror or error}. This is the disk's or the "
+        "network's error, and need not be damage: check the permissions and the disk, and try "
+        "again."
+    )
+
+
+def require_file(file: Path, expected_nbytes: int) -> None:
+    """Check that ``file`` is there and of the size expected, before it is mapped.
+
+    Raises
+    ------
+    StoreError
+        If it is missing or of another size.
+    """
+    try:
+        found = file.stat().st_size
+    except FileNotFoundError:
+        raise StoreError(
+            f"{file}: expected {expected_nbytes} bytes, found no file. "
+            "The store is damaged; ingest the table again."
+        ) from None
+    except OSError as error:
+        raise cannot_read(file, error) from error
+    if found != expected_nbytes:
+        raise StoreError(
+            f"{file}: expected {expected_nbytes} bytes, found {found}. "
+            "The store is damaged; ingest the table again."
+        )
+
+
+def dtype_of(name: str) -> np.dtype[np.generic]:
+    """Return the dtype of a small array."""
+    return np.dtype(SMALL_ARRAYS[name])
+
+
+class Check(Protocol):
+    """Looks at the bytes of a file as they are read."""
+
+    def feed(self, data: bytes) -> None:
+        """Look at the next bytes."""
+        ...
+
+
+def verify_file(path: Path, name: str, expected: int, check: Check | None = None) -> int:
+    """Compare the CRC-32 of file ``name`` of the store at ``path``; return the bytes read.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    name : str
+        The file, relative to it.
+    expected : int
+        Its CRC-32.
+    check : Check, optional
+        Is given what is read, in whole items.
+
+    Raises
+    ------
+    StoreError
+        If the checksum differs, or the file cannot be read.
+    """
+    found = n_read = 0
+    try:
+        with (path / name).open("rb") as file:
+            while piece := file.read(_PIECE_NBYTES):
+                found = zlib.crc32(piece, found)
+                n_read += len(piece)
+                if check is not None:
+                    check.feed(piece)
+    except FileNotFoundError:
+        raise StoreError(
+            f"{path / name}: expected a file, found none. "
+            "The store is damaged; ingest the table again."
+        ) from None
+    except OSError as error:
+        raise cannot_read(path / name, error) from error
+    if found != expected:
+        raise StoreError(
+            f"{path / name}: expected CRC-32 {expected:08x}, found {found:08x}. "
+            "The store is damaged; ingest the table again."
+        )
+    return n_read
+
+
+# Kinds of feature, by number and by name.
+
+NUMERIC, INTEGER, BOOLEAN, CATEGORICAL, CONSTANT = range(5)
+"""Kinds of feature, as a store holds them."""
+KINDS = {
+    "numeric": NUMERIC,
+    "integer": INTEGER,
+    "boolean": BOOLEAN,
+    "categorical": CATEGORICAL,
+    "constant": CONSTANT,
+}
+NAMES = tuple(KINDS)
+"""Names of the kinds, by number."""
+
+
+def describe_counts(counts: Mapping[str, int]) -> str:
+    """Return counts by kind for people; kinds of which there are none are left out."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+
+
+# Is what a store says of itself possible? Types, ranges, and whether its parts agree.
+#
+# A checksum says that bytes are those that were written, not that they make sense: a file may be
+# made by other hands, or sealed anew. What is checked here is what the rest of the package, the
+# native code among it, takes for granted.
+
+_MOST_ROWS = (1 << 31) - 1
+_MOST_FEATURES = (1 << 32) - 1
+Record = dict[str, Any]
+
+
+class ImpossibleError(ValueError):
+    """What a store says cannot be; the message says what was expected and what was found."""
+
+
+def wrong(expected: str, found: Any) -> NoReturn:
+    """Raise the error of what cannot be."""
+    shown = repr(found)
+    raise ImpossibleError(f"expected {expected}, found {shown if len(shown) <= 80 else shown[:77]}")
+
+
+def _is_count(low: int, high: int) -> Callable[[Any], bool]:
+    return lambda item: type(item) is int and low <= item <= high
+
+
+def _is_text(item: Any) -> bool:
+    if not isinstance(item, str):
+        return False
+    try:
+        item.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_list(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda item: isinstance(item, list) and all(map(of, item))
+
+
+def _is_dict(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda item: (
+        isinstance(item, dict) and all(map(_is_text, item)) and all(map(of, item.values()))
+    )
+
+
+def _is_plain(item: Any) -> bool:
+    """Return whether JSON can hold it and a terminal can show it."""
+    if isinstance(item, dict | list):
+        return (_is_dict if isinstance(item, dict) else _is_list)(_is_plain)(item)
+    return item is None or isinstance(item, bool | int | float) or _is_text(item)
+
+
+_COUNT = _is_count(0, (1 << 63) - 1)
+_POSITIVE = _is_count(1, (1 << 63) - 1)
+_FIELDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "n_rows": (f"1 .. {_MOST_ROWS}", _is_count(1, _MOST_ROWS)),
+    "n_features": (f"1 .. {_MOST_FEATURES}", _is_count(1, _MOST_FEATURES)),
+    "task": ("classification or regression", lambda t: t in ("classification", "regression")),
+    "classes": ("a list of texts", _is_list(_is_text)),
+    "class_counts": ("a list of whole numbers", _is_list(_COUNT)),
+    "n_dropped_rows": ("a whole number", _COUNT),
+    "row_columns": ("lists of texts by name", _is_dict(_is_list(_is_text))),
+    "kind_counts": ("whole numbers by kind", _is_dict(_COUNT)),
+    "code_dtype": ("uint8 or uint16", lambda t: t in ("uint8", "uint16")),
+    "chunk_features": ("a positive whole number", _POSITIVE),
+    "values_dtype": ("float32, float64 or null", lambda t: t in ("float32", "float64", None)),
+    "n_missing_cells": ("a whole number", _COUNT),
+    "n_missing_features": ("a whole number", _COUNT),
+    "order_key": ("a whole number of 64 bits", _is_count(0, (1 << 64) - 1)),
+    "target_name": ("a text", _is_text),
+    "row_id_name": ("a text or null", lambda t: t is None or _is_text(t)),
+    "inferred": ("facts by name", _is_dict(_is_plain)),
+    "source": ("facts by name", _is_dict(_is_plain)),
+    "checksums": ("checksums of 32 bits by file", _is_dict(_is_count(0, (1 << 32) - 1))),
+    "format": ("a whole number", _POSITIVE),
+    "lengths": ("positive whole numbers by array", _is_dict(_POSITIVE)),
+    "values_chunk": (
+        "two positive whole numbers",
+        lambda c: _is_list(_POSITIVE)(c) and len(c) == 2,
+    ),
+}
+
+
+def check_record(record: Record) -> None:
+    """Check the fields of a manifest, each by itself and against the others.
+
+    Parameters
+    ----------
+    record : dict
+        The manifest as JSON; it has the fields of its format, and no others.
+
+    Raises
+    ------
+    ImpossibleError
+        Naming the first field that is wrong.
+    """
+    for name, value in record.items():
+        expected, holds = _FIELDS[name]
+        if not holds(value):
+            wrong(f"{name} to be {expected}", value)
+    for expected, agrees, found in _agreements(record):
+        if not agrees:
+            wrong(expected, found)
+    _check_files(record)
+    if "lengths" in record:
+        _check_lengths(record)
+        _check_values_chunk(record)
+
+
+def _agreements(r: Record) -> list[tuple[str, bool, Any]]:
+    """Return what must hold between fields: what is expected, whether it does, what was found."""
+    n_rows, n_features, cells = r["n_rows"], r["n_features"], r["n_missing_cells"]
+    counts, columns = r["class_counts"], r["row_columns"]
+    is_regression, with_missing = r["task"] == "regression", r["n_missing_features"]
+    return [
+        ("no classes of a regression", not (is_regression and r["classes"]), r["classes"]),
+        ("classes of a classification", is_regression or bool(r["classes"]), r["classes"]),
+        ("classes that differ", len(set(r["classes"])) == len(r["classes"]), r["classes"]),
+        ("a count of each class", len(counts) == len(r["classes"]), counts),
+        (f"{n_rows} rows in class_counts", is_regression or sum(counts) == n_rows, counts),
+        ("row_columns of known names", set(columns) <= set(ROW_COLUMNS), columns),
+        ("columns in row_columns", all(columns.values()), columns),
+        ("the kinds in kind_counts", set(r["kind_counts"]) == set(NAMES), r["kind_counts"]),
+        (
+            f"{n_features} features in kind_counts",
+            sum(r["kind_counts"].values()) == n_features,
+            r["kind_counts"],
+        ),
+        ("chunk_features <= n_features", r["chunk_features"] <= n_features, r["chunk_features"]),
+        ("n_missing_features <= n_features", with_missing <= n_features, with_missing),
+        (
+            "missing cells in the features said to have them",
+            with_missing <= cells <= with_missing * n_rows,
+            cells,
+        ),
+    ]
+
+
+def _check_files(record: Record) -> None:
+    n_chunks = -(-record["n_features"] // record["chunk_features"])
+    found = record["checksums"]
+    if len(found) < n_chunks:  # before as many names are made as a wrong number says
+        wrong(f"checksums of {n_chunks} chunks of codes", len(found))
+    different = checksummed_files(record).symmetric_difference(found)
+    if different:
+        wrong("checksums of the files of the store", sorted(different)[:3])
+
+
+def _check_lengths(record: Record) -> None:
+    lengths, shape = record["lengths"], Shape(record["n_rows"], record["n_features"])
+    names = small_arrays_of(record)
+    if set(lengths) != names:
+        wrong("lengths of the small arrays", sorted(names.symmetric_difference(lengths)))
+    for name, length in lengths.items():
+        if name.endswith("_crc32c"):
+            expected = n_float_chunks(record)
+        elif (name.startswith("categories_") and name != "categories_first") or name.endswith(
+            "_bytes"
+        ):
+            continue
+        else:
+            expected = shape.length_of(name)
+        if length != expected:
+            wrong(f"{expected} items of {name} in lengths", length)
+
+
+def _check_values_chunk(record: Record) -> None:
+    features, items = record["values_chunk"]
+    itemsize = 4 if record["values_dtype"] == "float32" else 8
+    most = next(iter(float_arrays(record).values()))
+    if features > record["n_features"] or items > most:
+        wrong(f"values_chunk within {record['n_features']} x {most}", [features, items])
+    if features * items * itemsize > FLOAT_CHUNK_NBYTES:
+        wrong(f"chunks of values of at most {FLOAT_CHUNK_NBYTES} bytes", [features, items])
+
+
+def damaged(place: object, error: Exception) -> StoreError:
+    """Return the error of a store of which ``place`` says what cannot be."""
+    return StoreError(f"{place}: {error}. The store is damaged; ingest the table again.")
+
+
+# The manifest: what a store says of itself, read without touching its data.
+#
+# A store is one Zarr v3 group. Its manifest is the attribute ``srs_ooc`` of the group, beside its
+# SHA-256 (of its canonical JSON, in hexadecimal digits), ``srs_ooc_sha256``. It holds:
+#
+# ========================  ======================================================================
+# ``format``                version of this layout (`FORMAT`) ``n_rows``, ``n_features``  shape of
+# the table ``task``                  ``classification`` or ``regression`` ``classes``,
+# ``class_counts``  labels as text, in code order, and rows of each; else empty ``n_dropped_rows``
+# rows of the source left out, having no target ``row_columns``           names of the source's
+# columns of ``weights``, ``strata``, ``groups`` ``kind_counts``           features of each kind
+# ``code_dtype``            ``uint8`` or ``uint16``; the largest code means missing
+# ``chunk_features``        features per chunk file of ``codes`` ``values_dtype``
+# ``float32``, ``float64``, or null where only codes are kept ``n_missing_cells``,
+# ``n_missing_features``  cells without a value; features with such a cell ``order_key``
+# key of the random order in which features lie on disk ``target_name``, ``row_id_name``,
+# ``inferred``, ``source``  where it came from; what was found ``checksums``             CRC-32 of
+# every file but those of ``values`` and the code ranges, by path ``lengths``               items of
+# every small array, by name ``values_chunk``          features and items of a chunk of ``values``,
+# or of the code ranges ========================
+# ======================================================================
+#
+# Format 2 has no SHA-256, no last two fields, no ``feature`` and ``row``, and no checksums of the
+# chunks of values but those inside them, which do not know their place.
+#
+# Arrays of the group (features in stored order unless said otherwise):
+#
+# ==================  ==========================================================================
+# ``codes``           (n_features, n_rows) ordinal codes, uncompressed, chunks of whole features
+# ``values``          (n_features, n_rows) original values, Blosc; only where ``values_dtype``; of a
+#                     categorical feature the codes
+# ``code_lows``, ``code_highs``  (n_features, n_codes) value range of each code; only without values
+# ``target``          (n_rows,) int32 class codes; only of a classification
+# ``target_values``   (n_rows,) float64 targets; only of a regression
+# ``weights``         (n_rows,) float64, positive; these three only where given
+# ``strata``, ``groups``  (n_rows,) int32 codes of distinct texts or tuples of texts
+# ``kinds``           (n_features,) uint8: 0 numeric, 1 integer, 2 boolean, 3 categorical, 4
+# constant
+# ``categories_first``  (n_features + 1,) uint32 first category of each feature; only with kind 3
+# ``categories_bytes``, ``categories_offsets``  UTF-8 texts of the categories, in code order
+# ``positions``       (n_features,) uint32 source position of each stored feature
+# ``n_missing``       (n_features,) uint32 missing cells
+# ``n_codes``         (n_features,) uint16 codes in use, the missing code not counted
+# ``exact``           (n_features,) bool: equal codes mean equal values
+# ``names_bytes``, ``names_offsets``      UTF-8 feature names in *source* order
+# ``row_ids_bytes``, ``row_ids_offsets``  UTF-8 row ids
+# ``values_crc32c``   (chunks,) CRC-32C of each chunk of ``values``, by rows of the grid of chunks
+# ``code_lows_crc32c``, ``code_highs_crc32c``  the same of these
+# ``feature``         (n_features,) feature names in *stored* order, as Zarr strings
+# ``row``             (n_rows,) row ids, as Zarr strings
+# ==================  ==========================================================================
+#
+# ``feature`` and ``row`` are there for Zarr and xarray, to which they are the coordinates of the
+# dimensions of these names; nothing here reads them.
 
 FORMAT = 3
 NO_TARGET = "none; rows are numbered"

@@ -1,7 +1,13 @@
 """A store, opened once and handed on: what it says of itself, and everything that is read of it."""
 
+import mmap
+import os
+import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,21 +15,294 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import StoreError
+from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.base.files import Closing
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
-from srs_ooc.store import reading
-from srs_ooc.store.boundaries import boundaries, code_ranges
-from srs_ooc.store.check import check_files
-from srs_ooc.store.columns import ColumnStore
-from srs_ooc.store.files import LOCAL, Files
-from srs_ooc.store.kinds import CATEGORICAL
-from srs_ooc.store.layout import CATEGORIES
-from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names
-from srs_ooc.store.small_arrays import array_pieces, read_array
-from srs_ooc.store.value_tables import ValueTables
-from srs_ooc.store.values import ValuesReader
-from srs_ooc.store.verify import Verified, verify_store
+from srs_ooc.native import _native
+from srs_ooc.store import arrays as reading
+from srs_ooc.store.arrays import (
+    LOCAL,
+    Categories,
+    Files,
+    Names,
+    array_pieces,
+    check_chunks,
+    check_files,
+    length_of,
+    read_array,
+    verify_array,
+)
+from srs_ooc.store.manifest import (
+    CATEGORICAL,
+    CATEGORIES,
+    COORDINATES,
+    Manifest,
+    cannot_read,
+    canonical,
+    chunk_file,
+    parse,
+    read_manifest,
+    verify_file,
+)
+from srs_ooc.store.values import ValuesReader, ValueTables, boundaries, code_ranges
+from srs_ooc.store.writing import documents
+from srs_ooc.trees.block import Block
+
+# The column store, open for reading: paging subspaces of its codes into blocks.
+
+ALL_ROWS = np.zeros(0, dtype=np.int32)
+NO_FAMILIES = np.zeros(0, dtype=np.int32)
+
+
+class ColumnStore(Closing):
+    """The codes of a store on disk, by feature in stored order.
+
+    Parameters
+    ----------
+    path : Path
+        Folder of the store.
+    manifest : Manifest
+        Its manifest; the store must be looked at again once this is open
+        (:meth:`srs_ooc.store.store.Store.unchanged`).
+    mapped : bool
+        Map the chunk files into memory, where they stay resident once touched (for a store that
+        fits its lease); otherwise each gather reads what it needs into the block.
+
+    Raises
+    ------
+    StoreError
+        If a chunk file is missing or has the wrong size. All sizes are checked here: an access past
+        the end of a mapped file would kill the process.
+    """
+
+    n_ahead = 2
+    """Subspaces to ask for beyond those being paged in and grown."""
+
+    def __init__(self, path: Path, manifest: Manifest, *, mapped: bool) -> None:
+        self.path = path
+        self.manifest = manifest
+        check_chunks(path, manifest)
+        self.mapped = mapped
+        self._maps: list[mmap.mmap] = []
+        self._descriptors = np.zeros(0, dtype=np.int32)
+        self._addresses = np.zeros(0, dtype=np.uint64)
+        self._open()
+
+    def _open(self) -> None:
+        addresses, descriptors = [], []
+        for index in range(self.manifest.n_chunks):
+            file = self.path / chunk_file(index)
+            try:
+                descriptor = os.open(file, os.O_RDONLY)
+            except OSError as error:
+                raise cannot_read(file, error) from error
+            if not self.mapped:
+                descriptors.append(descriptor)
+                continue
+            view = self._map(file, descriptor)
+            if hasattr(mmap, "MADV_RANDOM"):
+                # It fits and will be wanted: one long read now, then pages are met at random.
+                view.madvise(mmap.MADV_WILLNEED)
+                view.madvise(mmap.MADV_RANDOM)
+            self._maps.append(view)
+            addresses.append(np.frombuffer(view, dtype=np.uint8).ctypes.data)
+        self._addresses = np.array(addresses, dtype=np.uint64)
+        self._descriptors = np.array(descriptors, dtype=np.int32)
+
+    def _map(self, file: Path, descriptor: int) -> mmap.mmap:
+        try:
+            return mmap.mmap(descriptor, self.manifest.chunk_nbytes, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            self.close()
+            found = getattr(error, "strerror", None) or error  # ValueError: the file was cut
+            raise StoreError(
+                f"{file}: expected a file that can be mapped into memory, found: {found}. Check "
+                "the disk and try again; a network disk may not map files: copy the store to a "
+                "local one."
+            ) from error
+        finally:
+            os.close(descriptor)
+
+    def gather(
+        self,
+        items: NDArray[np.uint32],
+        block: Block,
+        rows: NDArray[np.int32] | None = None,
+        families: NDArray[np.int32] | None = None,
+    ) -> None:
+        """Page the codes of ``items`` into the first columns of ``block``, without the GIL.
+
+        Parameters
+        ----------
+        items : uint32 (n,)
+            Stored positions; ascending ones are read with the fewest requests. With p features,
+            item ``m p + f`` is the decoy of feature f in family m, counted from 1.
+        block : Block
+            With room for them, and as many rows as are kept.
+        rows : int32 (n_kept,), optional
+            Rows of the store to keep, in this order; default all.
+        families : int32 (n_families, n_kept), optional
+            The row of the block that a decoy of each family takes at each row: involutions.
+
+        Raises
+        ------
+        StoreError
+            If a chunk file cannot be read to its expected end.
+        """
+        manifest = self.manifest
+        pairs = NO_FAMILIES if families is None else families.reshape(-1)
+        kept = ALL_ROWS if rows is None else rows
+        shape = (manifest.n_features, pairs, manifest.chunk_features, manifest.n_rows, kept)
+        layout = (block.code_nbytes, block.tiled, block.codes)
+        try:
+            if self.mapped:
+                _native.gather_mapped(self._addresses, items, *shape, *layout)
+            else:
+                _native.gather_files(self._descriptors, items, *shape, *layout)
+        except RuntimeError as error:
+            raise StoreError(
+                f"{self.path}: {error}. Try again if it is the disk's error; else `srs-ooc verify` "
+                "says what is damaged: ingest the table again."
+            ) from error
+
+    def advise(self, features: NDArray[np.uint32]) -> int:
+        """Ask the system to read columns of a store that is not mapped, and do not wait for them.
+
+        Parameters
+        ----------
+        features : uint32 (n,)
+            Stored positions; ascending ones take the fewest requests.
+
+        Returns
+        -------
+        int
+            How many requests were made; columns less than a page apart share one.
+        """
+        manifest = self.manifest
+        column_nbytes = manifest.n_rows * manifest.code_nbytes
+        return _native.advise_files(
+            self._descriptors, features, manifest.chunk_features, column_nbytes
+        )
+
+    def close(self) -> None:
+        """Close the files; maps go when nothing refers to them."""
+        for descriptor in self._descriptors:
+            os.close(int(descriptor))
+        self._descriptors = np.zeros(0, dtype=np.int32)
+        self._addresses = np.zeros(0, dtype=np.uint64)
+        self._maps.clear()
+
+
+# Reading every byte of a store that a command or a Zarr client could use, in bounded memory.
+
+_READING_NBYTES = 8 * MB
+"""Pieces of files, a chunk of values and its code, and what is read of them."""
+_NBYTES_PER_FEATURE, _NBYTES_PER_CATEGORICAL = 4, 24
+"""Which positions were seen, kinds and counts of codes; and places of categorical features."""
+
+
+def verifying_nbytes(manifest: Manifest) -> int:
+    """Return the memory that verifying a store takes, in bytes."""
+    n_categorical = manifest.kind_counts["categorical"]
+    per_feature = _NBYTES_PER_FEATURE * manifest.n_features
+    return _READING_NBYTES + per_feature + _NBYTES_PER_CATEGORICAL * n_categorical
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was read of a store and found as it was written.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes read.
+    files : dict
+        Number of files, by what they hold.
+    knows_places : bool
+        Whether chunks of values were compared with their places; format 2 cannot tell.
+    """
+
+    nbytes: int
+    files: dict[str, int]
+    knows_places: bool
+
+
+def verify_store(path: Path, manifest: Manifest, files: Files = LOCAL) -> Verified:
+    """Read a whole store and compare it with its checksums, and its parts with each other.
+
+    ``files`` has its files be there, whose sizes have been checked.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that differs.
+    """
+    counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
+    counts["metadata"], nbytes = _verify_documents(path, manifest, files)
+    for name, crc in manifest.checksums.items():
+        array = name.split("/")[0]
+        with files.borrowed(path / name):
+            if array in manifest.small_arrays:
+                counts["small arrays"] += 1
+                nbytes += verify_array(path, manifest, array)
+            else:
+                counts["coordinates" if array in COORDINATES else "codes"] += 1
+                nbytes += verify_file(path, name, crc)
+    _verify_texts(path, manifest)
+    for name in manifest.float_arrays:
+        reader = ValuesReader(path, manifest, name, files)
+        counts["values"] += reader.n_chunks
+        nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
+    return Verified(nbytes, counts, manifest.format >= 3)
+
+
+def _verify_documents(path: Path, manifest: Manifest, files: Files) -> tuple[int, int]:
+    """Compare the metadata that Zarr clients read; return its files and bytes."""
+    lengths = {name: length_of(path, manifest, name) for name in manifest.small_arrays}
+    expected, nbytes = documents(manifest, lengths), 0
+    for name, document in expected.items():
+        file = path / name / "zarr.json"
+        with files.borrowed(file):
+            text = _read(file)
+        nbytes += len(text)
+        try:
+            same = canonical(parse(text)) == canonical(document)
+        except (ValueError, RecursionError):
+            same = False
+        if not same:
+            raise StoreError(
+                f"{file}: expected the metadata that follows from the store's manifest, found "
+                "others. The store is damaged; ingest the table again."
+            )
+    others = sorted({file.parent.name for file in path.glob("*/zarr.json")} - set(expected))
+    if others:
+        raise StoreError(
+            f"{path / others[0]}: expected the arrays of a store, found another. Remove it if you "
+            "put it there: Zarr shows it as a part of the store."
+        )
+    return len(expected), nbytes
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise StoreError(
+            f"{file}: expected a file, found none. The store is damaged; ingest the table again."
+        ) from None
+    except OSError as error:
+        raise cannot_read(file, error) from error
+
+
+def _verify_texts(path: Path, manifest: Manifest) -> None:
+    """Decode every text."""
+    for which in ("names", "row_ids"):
+        for _ in Names(path, manifest, which):
+            pass
+    categories = Categories(path, manifest)
+    for feature in range(manifest.n_features if manifest.kind_counts["categorical"] else 0):
+        categories.of(feature)
 
 
 class Store:
@@ -154,7 +433,7 @@ class Store:
         return Names(self.path, self.manifest, "row_ids")
 
     def array(self, name: str) -> NDArray[np.generic]:
-        """Read a small array, checked: a key of :data:`srs_ooc.store.layout.SMALL_ARRAYS`.
+        """Read a small array, checked: a key of :data:`srs_ooc.store.manifest.SMALL_ARRAYS`.
 
         Raises
         ------
@@ -238,14 +517,14 @@ class Store:
     def boundaries(
         self, features: NDArray[np.int64], codes: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the values that separate codes: :func:`srs_ooc.store.boundaries.boundaries`."""
+        """Return the values that separate codes: :func:`srs_ooc.store.values.boundaries`."""
         self._have(*self._checksums)
         return boundaries(self.path, self.manifest, features, codes, self._files)
 
     def code_ranges(
         self, used: NDArray[np.int64]
     ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
-        """Yield the range of each code: :func:`srs_ooc.store.boundaries.code_ranges`."""
+        """Yield the range of each code: :func:`srs_ooc.store.values.code_ranges`."""
         self._have(*self._checksums)
         return code_ranges(self.path, self.manifest, used, self._files)
 
@@ -265,3 +544,190 @@ class Store:
             for _ in self.column_parts(np.flatnonzero(self.kinds() == CATEGORICAL)):
                 pass
         return found
+
+
+# All columns of a store from first to last, as numbers: for passes that look at each of them.
+
+MEAN_BITS = 8
+"""The mean that stands for missing 8-bit codes is rounded to ``2**-MEAN_BITS``: sums stay exact."""
+LARGEST = 1e100
+"""Values above cannot be squared and summed."""
+
+
+class Scan:
+    """The columns of a store in stored order, read sequentially, some at a time.
+
+    Missing values are the mean of their column. Columns left out are 0.
+
+    Parameters
+    ----------
+    store : Store
+        The store; it must be looked at again after the pass (:meth:`Store.unchanged`).
+    block_columns : int
+        Columns of a block.
+    rows : int32 (n_kept,), optional
+        Rows to keep, ascending; default all.
+    excluded : uint32, optional
+        Stored positions to leave out, ascending.
+    values : bool
+        The values themselves rather than their codes.
+
+    Raises
+    ------
+    StoreError
+        If the store keeps no values where they are wanted.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        block_columns: int,
+        *,
+        rows: NDArray[np.int32] | None = None,
+        excluded: NDArray[np.uint32] | None = None,
+        values: bool = False,
+    ) -> None:
+        self._store, self._manifest, self._size = store, store.manifest, block_columns
+        self._rows, self._excluded = rows, excluded
+        self._reader = store.values() if values else None
+        self.n_rows = store.n_rows if rows is None else len(rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of a pass: a block as read and as numbers, and what making them takes."""
+        n_stored = self._manifest.n_rows
+        chunk = 2 * self._reader.chunk_nbytes if self._reader is not None else 128 * n_stored
+        return 24 * self._size * n_stored + chunk
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
+        """Yield the first position and the columns (m, n_rows) of each block, float32 or float64.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read to its end.
+        UsageError
+            If a value is too large for sums of squares.
+        """
+        blocks = self._codes() if self._reader is None else self._values(self._reader)
+        for first, columns in blocks:
+            if self._excluded is not None:
+                ends = np.searchsorted(self._excluded, [first, first + len(columns)])
+                columns[self._excluded[slice(*ends)] - first] = 0
+            yield first, columns
+
+    def _positions(self) -> Iterator[NDArray[np.int64]]:
+        p = self._manifest.n_features
+        for first in range(0, p, self._size):
+            yield np.arange(first, min(first + self._size, p))
+
+    def _codes(self) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
+        manifest = self._manifest
+        block = Block(self._size, self.n_rows, manifest.code_nbytes, tiled=False)
+        with self._store.columns(mapped=False) as columns:
+            for positions in self._positions():
+                columns.gather(positions.astype(np.uint32), block, self._rows)
+                codes = block.as_columns(len(positions))
+                yield int(positions[0]), code_numbers(codes, manifest.missing_code)
+
+    def _values(self, reader: ValuesReader) -> Iterator[tuple[int, NDArray[np.floating[Any]]]]:
+        whole = np.zeros((self._size, self._manifest.n_rows))
+        for positions in self._positions():
+            for i, row, values in reader.columns(positions):
+                whole[i, row : row + len(values)] = values
+            some = whole[: len(positions)]
+            some = some.copy() if self._rows is None else np.take(some, self._rows, axis=1)
+            fill_with_means(some, np.isnan(some))
+            if not np.abs(some).max() <= LARGEST:
+                raise UsageError(
+                    f"{self._store.place}: expected values of at most {LARGEST:g}, found larger "
+                    "ones, whose squares cannot be summed. Use the codes: --matrix codes."
+                )
+            yield int(positions[0]), some
+
+
+def code_numbers(codes: NDArray[Any], missing_code: int) -> NDArray[np.floating[Any]]:
+    """Return codes as numbers, missing ones as the rounded mean of their column.
+
+    Returns
+    -------
+    float32 or float64 (n_columns, n_rows)
+        float32 for 8-bit codes none of which is missing.
+    """
+    is_missing = codes == missing_code
+    if not is_missing.any():
+        return codes.astype(np.float32 if codes.itemsize == 1 else np.float64)
+    numbers = codes.astype(np.float64)
+    fill_with_means(numbers, is_missing, MEAN_BITS if codes.itemsize == 1 else 0)
+    return numbers
+
+
+def fill_with_means(
+    numbers: NDArray[np.float64], is_missing: NDArray[np.bool_], bits: int | None = None
+) -> None:
+    """Put the mean of each column, rounded to ``2**-bits`` if given, where a value is missing."""
+    n_missing = is_missing.sum(axis=1)
+    if not n_missing.any():
+        return
+    numbers[is_missing] = 0.0
+    means = numbers.sum(axis=1) / np.maximum(numbers.shape[1] - n_missing, 1)
+    if bits is not None:
+        means = np.ldexp(np.rint(np.ldexp(means, bits)), -bits)
+    numbers[is_missing] = np.repeat(means, n_missing)
+
+
+# Reading ahead of need: the system is asked for columns that will be gathered soon.
+
+CACHED_SECONDS = 3e-6
+"""A request answered faster than this, on average, found its columns in memory already."""
+SAMPLE = 16
+"""Where the last columns were in memory already, only each 16th is asked for."""
+MOST_WAITING = 8
+"""Subspaces that may wait to be asked for: more come too late to be of use, and are left out."""
+
+
+class ReadAhead(Closing):
+    """Asks the operating system, on a thread of its own, to read columns into its page cache.
+
+    All requests of a subspace are under way at once, which a cold disk needs to be fast, and they
+    take no memory of this process. Once columns turn out to be cached, asking stops but for a
+    sample, until one is not.
+
+    Parameters
+    ----------
+    store : ColumnStore
+        Whose columns to ask for; nothing is asked where it is mapped.
+
+    Attributes
+    ----------
+    depth : int
+        How many subspaces to ask for beyond those being grown.
+    """
+
+    def __init__(self, store: ColumnStore) -> None:
+        self.depth = 0 if store.mapped else store.n_ahead
+        self._store = store
+        self._thread = None if store.mapped else ThreadPoolExecutor(1, "read")
+        self._cached = False
+        self._waiting: deque[Future[None]] = deque()
+
+    def ask(self, items: NDArray[np.uint32]) -> None:
+        """Ask for the columns of ``items`` (ascending, as gathered) and return at once."""
+        while self._waiting and self._waiting[0].done():
+            self._waiting.popleft()
+        if self._thread is not None and len(self._waiting) < MOST_WAITING:
+            self._waiting.append(self._thread.submit(self._ask, items))
+
+    def _ask(self, items: NDArray[np.uint32]) -> None:
+        wanted = items[::SAMPLE] if self._cached else items
+        n_features = np.uint32(self._store.manifest.n_features)
+        if wanted[-1] >= n_features:  # decoys are read from their features' columns
+            wanted = np.sort(wanted % n_features)
+        started = time.perf_counter()
+        n_requests = self._store.advise(np.ascontiguousarray(wanted))
+        self._cached = time.perf_counter() - started < CACHED_SECONDS * n_requests
+
+    def close(self) -> None:
+        """Drop what was not asked for yet, and end the thread."""
+        if self._thread is not None:
+            self._thread.shutdown(wait=True, cancel_futures=True)

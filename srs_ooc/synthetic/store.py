@@ -11,7 +11,7 @@ from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.memory import fit_batch
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
-from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import Shape
 from srs_ooc.synthetic.problem import TARGET_NAME, Problem, columns, describe, feature_name
 
 WORK_NBYTES = 48 * MB

@@ -6,21 +6,21 @@ from cold_store import make_noise_store
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.spec import Options
-from srs_ooc.store import layout
-from srs_ooc.store.check import check_files
+from srs_ooc.store import manifest
+from srs_ooc.store.arrays import check_files
 from srs_ooc.store.store import Store
 
 
 def test_a_store_of_noise_is_whole_and_can_be_run_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(layout, "CODES_CHUNK_NBYTES", 12_000)
-    monkeypatch.setattr(layout, "VALUES_CHUNK_NBYTES", 20_000)
+    monkeypatch.setattr(manifest, "CODES_CHUNK_NBYTES", 12_000)
+    monkeypatch.setattr(manifest, "VALUES_CHUNK_NBYTES", 20_000)
     make_noise_store(tmp_path / "n.zarr", 40, 1000)
     store = Store.open(tmp_path / "n.zarr")
     check_files(store.path, store.manifest)
     assert (store.manifest.n_chunks, store.manifest.chunk_features) == (4, 300)
     assert store.names[999] == "f999"
     assert sorted(store.array("positions").tolist()) == list(range(1000))
-    chunks = [np.fromfile(store.path / layout.chunk_file(i), np.uint8) for i in range(2)]
+    chunks = [np.fromfile(store.path / manifest.chunk_file(i), np.uint8) for i in range(2)]
     first, second = (chunk.reshape(300, 40) for chunk in chunks)
     np.testing.assert_array_equal(second, np.roll(first, 1, axis=1))
     request = Request(Options(judge="probe", subspace_size="50"), iterations=5, memory_mb=4000)

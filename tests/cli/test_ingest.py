@@ -18,7 +18,7 @@ import pytest
 
 from srs_ooc.base.files import MARKER, SCRATCH_SUFFIX
 from srs_ooc.cli import main
-from srs_ooc.store import chunks
+from srs_ooc.store import writing
 
 GOOD = "id,a,b,y\nr1,1,2,u\nr2,3,,v\nr3,5,6,u\n"
 
@@ -228,7 +228,7 @@ def test_a_disk_that_fills_up_leaves_nothing(tmp_path, run, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(chunks.SyncedFile, "write", full)
+    monkeypatch.setattr(writing.SyncedFile, "write", full)
     source = make(tmp_path, GOOD)
     result = run("ingest", source, tmp_path / "t.zarr", "--ignore", "id")
     assert_refused(result, "the disk is full", "No space left")

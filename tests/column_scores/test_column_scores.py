@@ -21,8 +21,7 @@ from srs_ooc.samplers.column_scores import (
     SquaredNorm,
     integer_weights,
 )
-from srs_ooc.store.scan import Scan, code_numbers
-from srs_ooc.store.store import Store
+from srs_ooc.store.store import Scan, Store, code_numbers
 from srs_ooc.testing import check_score
 
 CENTRED = pytest.mark.parametrize("center", [True, False])

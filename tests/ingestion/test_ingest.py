@@ -19,11 +19,8 @@ from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.ingestion.formats.dialect import TextForm
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.store.coding import code_columns
-from srs_ooc.store.layout import chunk_file
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import Names
-from srs_ooc.store.small_arrays import read_array
+from srs_ooc.store.arrays import Names, read_array
+from srs_ooc.store.manifest import chunk_file, code_columns, read_manifest
 from srs_ooc.store.store import Store
 
 DATA = Path(os.environ.get("SRS_OOC_DATA", Path(__file__).parents[2].parent / "shared" / "data"))

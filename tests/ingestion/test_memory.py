@@ -26,7 +26,7 @@ from srs_ooc.ingestion.memory import (
     table_nbytes,
 )
 from srs_ooc.ingestion.needs import Needs
-from srs_ooc.store.layout import Shape
+from srs_ooc.store.manifest import Shape
 
 TIME = Path("/usr/bin/time")
 needs_time = pytest.mark.skipif(not TIME.exists(), reason="no /usr/bin/time to measure with")

@@ -83,7 +83,7 @@ def test_small_batches_merge_the_same(tables, tmp_path, monkeypatch):
     options = dataclasses.replace(OPTIONS, keep_values=False)
     whole = ingest_pieces(tables[0], tmp_path / "whole.zarr", options)
     monkeypatch.setattr(merging, "_BATCH_NBYTES", 1)
-    monkeypatch.setattr("srs_ooc.store.layout.VALUES_CHUNK_NBYTES", 8 * N * 7)
+    monkeypatch.setattr("srs_ooc.store.manifest.VALUES_CHUNK_NBYTES", 8 * N * 7)
     small = ingest_pieces(tables[0], tmp_path / "small.zarr", options)
     assert small.values_chunk != whole.values_chunk
     assert Store.open(tmp_path / "small.zarr").verify().nbytes > 0

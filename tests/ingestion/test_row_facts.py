@@ -16,18 +16,17 @@ from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.texts import Texts, hash_text
 from srs_ooc.results.export import export_columns
-from srs_ooc.store.kinds import BOOLEAN, INTEGER, NAMES, NUMERIC
-from srs_ooc.store.manifest import Manifest, read_manifest
-from srs_ooc.store.names import Names
-from srs_ooc.store.reading import (
+from srs_ooc.store.arrays import (
     Categories,
+    Names,
+    read_array,
     read_groups,
     read_kinds,
     read_strata,
     read_target,
     read_weights,
 )
-from srs_ooc.store.small_arrays import read_array
+from srs_ooc.store.manifest import BOOLEAN, INTEGER, NAMES, NUMERIC, Manifest, read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 

@@ -6,7 +6,7 @@ import pytest
 import srs_ooc
 from srs_ooc.networks import labels
 from srs_ooc.networks.labels import KnownNames
-from srs_ooc.store import names as store_names
+from srs_ooc.store import arrays as store_names
 from srs_ooc.store.opening import open_store
 
 

@@ -46,9 +46,8 @@ from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
 from srs_ooc.samplers.base import Fits, Ground, Method, Sampler
 from srs_ooc.samplers.elimination import RISING
 from srs_ooc.samplers.srs import KeptSet
-from srs_ooc.store.layout import chunk_file
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.small_arrays import read_array
+from srs_ooc.store.arrays import read_array
+from srs_ooc.store.manifest import chunk_file, read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 

@@ -18,8 +18,8 @@ import srs_ooc as package
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.runs.spec import Options, TrainingShape, settle
-from srs_ooc.store.remote import blocks, objects
-from srs_ooc.store.remote.objects import Patience
+from srs_ooc.store import objects, remote_cache
+from srs_ooc.store.objects import Patience
 
 pytest.importorskip("obstore")
 PINS = read()["runs"]
@@ -75,7 +75,7 @@ def results(run, store):
 @pytest.mark.slow
 def test_a_run_goes_on_after_the_server_was_away_to_the_same_bits(store, tmp_path, monkeypatch):
     monkeypatch.setattr(objects, "PATIENCE", Patience(2, 0.001, 0.001, 2.0))
-    monkeypatch.setattr(blocks, "BLOCK_NBYTES", 60)  # a request a column
+    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 60)  # a request a column
     monkeypatch.setenv("SRS_OOC_CACHE_DIR", str(tmp_path / "cache"))
     whole = package.run(store, out=tmp_path / "whole", iterations=150, **QUICK)
     with serving(store.parent) as server:
@@ -161,7 +161,7 @@ def test_a_run_on_a_url_killed_again_and_again_ends_with_the_same_bits(store, tm
     """SIGKILL in the middle of requests, with a cache that holds a part of the store."""
     options = ("--judge", "probe", "--q", 60, "--iterations", 400, "--threads", 2)
     command("run", store, "--out", tmp_path / "whole", *options, *MEMORY)
-    small = "import srs_ooc.store.remote.blocks as b; b.BLOCK_NBYTES = 60; "
+    small = "import srs_ooc.store.remote_cache as b; b.BLOCK_NBYTES = 60; "
     with serving(store.parent) as server:
         server.fault = lambda number, *_: (None, None, "503", "slow", "cut")[number % 5]
         url, run = f"{server.url}/t.zarr", tmp_path / "run"

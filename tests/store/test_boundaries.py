@@ -11,8 +11,8 @@ from srs_ooc.base.files import published_folder
 from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
-from srs_ooc.store.boundaries import boundaries, midpoints
 from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.values import boundaries, midpoints
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 

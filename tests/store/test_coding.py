@@ -6,8 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from srs_ooc.store.coding import LONG_ROWS, CodeFacts, code_columns, max_codes
-from srs_ooc.store.kinds import BOOLEAN, CONSTANT, INTEGER, NUMERIC
+from srs_ooc.store.manifest import (
+    BOOLEAN,
+    CONSTANT,
+    INTEGER,
+    LONG_ROWS,
+    NUMERIC,
+    CodeFacts,
+    code_columns,
+    max_codes,
+)
 
 
 def twin(column: np.ndarray, dtype: type) -> tuple[np.ndarray, int, int, bool]:

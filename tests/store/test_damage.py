@@ -12,10 +12,8 @@ import pytest
 from srs_ooc.base.errors import StoreError
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.store.check import check_files
-from srs_ooc.store.layout import SMALL_ARRAYS
-from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.small_arrays import read_array
+from srs_ooc.store.arrays import check_files, read_array
+from srs_ooc.store.manifest import SMALL_ARRAYS, read_manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 

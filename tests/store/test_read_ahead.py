@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from stores import make_store, noise_table
 
-from srs_ooc.store import read_ahead
-from srs_ooc.store.layout import chunk_file
-from srs_ooc.store.read_ahead import MOST_WAITING, SAMPLE, ReadAhead
-from srs_ooc.store.store import Store
+from srs_ooc.store import store as read_ahead
+from srs_ooc.store.manifest import chunk_file
+from srs_ooc.store.store import MOST_WAITING, SAMPLE, ReadAhead, Store
 
 N_ROWS, N_FEATURES = 5000, 400
 

@@ -15,10 +15,10 @@ from stores import make_store
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.urls import Url, place_of
 from srs_ooc.ingestion.pipeline import ingest
+from srs_ooc.store import objects, remote_cache
+from srs_ooc.store.objects import Objects, Patience
 from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote import blocks, mirror, objects
-from srs_ooc.store.remote.cache import CacheOptions
-from srs_ooc.store.remote.objects import Objects, Patience
+from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 
@@ -48,8 +48,8 @@ def server(store):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, server):
     monkeypatch.setattr(objects, "PATIENCE", QUICK)
-    monkeypatch.setattr(blocks, "BLOCK_NBYTES", 4 * N)  # 225 blocks of four columns
-    monkeypatch.setattr(blocks, "REQUEST_NBYTES", 16 * N)
+    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 4 * N)  # 225 blocks of four columns
+    monkeypatch.setattr(remote_cache, "REQUEST_NBYTES", 16 * N)
     server.fault = lambda number, path, part: None
     server.requests.clear()
 
@@ -98,7 +98,7 @@ def copied(store, url):
 def test_the_room_on_disk_is_bounded_and_the_columns_are_right(
     server, store, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(mirror, "MB", 1000)
+    monkeypatch.setattr(remote_cache, "MB", 1000)
     opened = remote(server, tmp_path)
     opened._mirror._nbytes = room = opened._mirror.small_nbytes + 130 * 4 * N  # of 225 blocks
     random = np.random.default_rng(1)
@@ -217,7 +217,7 @@ def test_values_and_texts_are_those_of_the_local_store(server, store, tmp_path):
 
 def test_two_processes_do_not_share_a_folder(server, tmp_path):
     first = remote(server, tmp_path)
-    mirror_of_another = mirror.Mirror(first._objects, first.manifest, first.cache)
+    mirror_of_another = remote_cache.Mirror(first._objects, first.manifest, first.cache)
     assert mirror_of_another.path != first.path
     assert remote(server, tmp_path).path == first.path  # the same process does
 
@@ -225,7 +225,7 @@ def test_two_processes_do_not_share_a_folder(server, tmp_path):
 def test_a_cache_without_room_for_a_gather_is_refused_with_the_room_it_takes(
     server, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(blocks, "BLOCK_NBYTES", 1 << 14)
+    monkeypatch.setattr(remote_cache, "BLOCK_NBYTES", 1 << 14)
     with pytest.raises(UsageError, match=r"--cache-mb: expected at least 3 .*found 1\."):
         remote(server, tmp_path).columns(mapped=False)
 

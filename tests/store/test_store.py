@@ -9,7 +9,7 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import StoreError
-from srs_ooc.store.layout import small_file
+from srs_ooc.store.manifest import small_file
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 40, 12

@@ -7,7 +7,7 @@ from stores import make_store
 from srs_ooc import ingest
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
-from srs_ooc.store.value_tables import ValueTables, n_values_of
+from srs_ooc.store.values import ValueTables, n_values_of
 from srs_ooc.trees.block import Block
 
 

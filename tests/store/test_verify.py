@@ -18,15 +18,10 @@ from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.values import values_of
-from srs_ooc.store.check import check_files
-from srs_ooc.store.codec import crc_of, encode
-from srs_ooc.store.layout import SMALL_ARRAYS
-from srs_ooc.store.manifest import SHA256, read_manifest, sha256_of
-from srs_ooc.store.names import Names
-from srs_ooc.store.reading import Categories
-from srs_ooc.store.small_arrays import read_array
+from srs_ooc.store.arrays import Categories, Names, check_files, read_array
+from srs_ooc.store.manifest import SHA256, SMALL_ARRAYS, read_manifest, sha256_of
 from srs_ooc.store.store import Store
-from srs_ooc.store.values import ValuesReader
+from srs_ooc.store.values import ValuesReader, crc_of, encode
 
 N_ROWS, N_FEATURES = 6, 5
 CSV = "id,a,b,c,d,e,w,s,g,y\n" + "".join(
@@ -53,7 +48,7 @@ def store(whole):
 
 def many_chunks(tmp_path, monkeypatch, *, keep_values=True, n_features=4):
     """Write a store whose values, or code ranges, are a chunk a feature, or several."""
-    monkeypatch.setattr("srs_ooc.store.layout.VALUES_CHUNK_NBYTES", 16)
+    monkeypatch.setattr("srs_ooc.store.manifest.VALUES_CHUNK_NBYTES", 16)
     rows = [[*(f"{i * j + 0.3}" for j in range(n_features)), "uv"[i % 2]] for i in range(4)]
     lines = [",".join(row) for row in ([*map(str, range(n_features)), "y"], *rows)]
     (tmp_path / "t.csv").write_text("\n".join(lines))
@@ -142,7 +137,7 @@ def test_the_metadata_of_an_array_and_arrays_of_others_are_found(store):
 
 
 def test_a_chunk_that_unpacks_to_more_than_its_place_holds_is_refused_unread(store):
-    from srs_ooc.store.codec import encode
+    from srs_ooc.store.values import encode
 
     file = store / "values" / "c" / "0" / "0"
     kept = file.read_bytes()

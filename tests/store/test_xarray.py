@@ -7,7 +7,7 @@ from stores import make_store
 
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.store import coordinates
+from srs_ooc.store import writing
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
 
@@ -49,8 +49,8 @@ def test_xarray_selects_values_and_codes_by_name(store):
 
 
 def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, monkeypatch):
-    monkeypatch.setattr(coordinates, "COORDINATE_CHUNK", 5)
-    monkeypatch.setattr(coordinates, "MB", 40)
+    monkeypatch.setattr(writing, "COORDINATE_CHUNK", 5)
+    monkeypatch.setattr(writing, "MB", 40)
     path = tmp_path / "t.csv"
     names = [f"n{'é' * (i % 7)}{i}" for i in range(13)]
     path.write_text(",".join(["id", *names, "y"]) + "\n" + "".join(
@@ -58,9 +58,9 @@ def test_texts_of_several_chunks_and_of_any_size_are_written_alike(tmp_path, mon
     ))  # fmt: skip
     found = []
     for limit in (8_000_000, 0):
-        monkeypatch.setattr(coordinates, "_IN_MEMORY_NBYTES", limit)
+        monkeypatch.setattr(writing, "_IN_MEMORY_NBYTES", limit)
         out = tmp_path / f"{limit}.zarr"
-        for module in ("layout", "metadata"):
+        for module in ("manifest", "writing"):
             monkeypatch.setattr(f"srs_ooc.store.{module}.COORDINATE_CHUNK", 5)
         ingest_table(path, out, IngestOptions(row_ids="id"))
         Store.open(out).verify()

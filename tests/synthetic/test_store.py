@@ -8,9 +8,8 @@ import pytest
 from srs_ooc.base.errors import UsageError
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
+from srs_ooc.store.arrays import Names, read_target
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import Names
-from srs_ooc.store.reading import read_target
 from srs_ooc.synthetic import store
 from srs_ooc.synthetic.friedman import Friedman
 from srs_ooc.synthetic.madelon import Madelon

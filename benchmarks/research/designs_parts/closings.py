@@ -19,7 +19,7 @@ from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.survey import largest_decoy_cluster
 from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.elimination import EVEN, SURVIVORS, TREES, Elimination, Manner
-from srs_ooc.store.read_ahead import ReadAhead
+from srs_ooc.store.store import ReadAhead
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import IMPORTANCE_BITS, TrainingRows, TreeLimits, root_of

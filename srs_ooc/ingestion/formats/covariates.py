@@ -14,7 +14,7 @@ from srs_ooc.ingestion.labels import item_blocks
 from srs_ooc.ingestion.row_columns import Wording, shown
 from srs_ooc.ingestion.scratch import joined
 from srs_ooc.ingestion.texts import TextCoder
-from srs_ooc.store.kinds import CATEGORICAL
+from srs_ooc.store.manifest import CATEGORICAL
 
 
 class _Names(Collection[str]):

@@ -24,9 +24,8 @@ from srs_ooc.runs.resources import blocks_of, closing_learner, decoy_families, l
 from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task
-from srs_ooc.store.read_ahead import ReadAhead
-from srs_ooc.store.store import Store
-from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
+from srs_ooc.store.store import ReadAhead, Store
+from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import TrainingRows
 

@@ -7,9 +7,8 @@ from typing import Generic, TypeVar
 from uuid import uuid4
 
 from srs_ooc.runs.cluster.line import AnyJob
-from srs_ooc.store.opening import open_store
-from srs_ooc.store.remote.cache import CacheOptions
-from srs_ooc.store.remote.store import RemoteStore
+from srs_ooc.store.opening import RemoteStore, open_store
+from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 
 JobT = TypeVar("JobT", bound=AnyJob)

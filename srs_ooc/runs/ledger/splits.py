@@ -2,7 +2,7 @@
 
 The engine knows codes only, and a saved split is a feature and a code. The table holds, for each
 feature that splits use, its name, and for each of its codes that they use the threshold in the
-feature's own units (:mod:`srs_ooc.store.boundaries`). It is made when trees are first asked to
+feature's own units (:mod:`srs_ooc.store.values`). It is made when trees are first asked to
 predict, and again when there are more of them, so that a run is not slowed; that needs the store
 the run was made on, predicting afterwards does not.
 

@@ -8,7 +8,7 @@ from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES
 from srs_ooc.learners.models import decoded_nbytes
 from srs_ooc.learners.tree_learner import WORK_NBYTES, learner_nbytes, searching_nbytes
-from srs_ooc.store.value_tables import MAKING_NBYTES, ROW_NBYTES
+from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.kernel import record_nbytes, recorded_nbytes, sorted_nbytes
 from srs_ooc.trees.response import TrainingRows, TreeLimits

@@ -8,7 +8,7 @@ import zarr
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
-from srs_ooc.store.names import Names
+from srs_ooc.store.arrays import Names
 
 pyarrow = pytest.importorskip("pyarrow")
 from pyarrow import feather, parquet  # noqa: E402

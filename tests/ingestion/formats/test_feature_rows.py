@@ -9,10 +9,8 @@ import pytest
 import zarr
 
 from srs_ooc.cli import main
+from srs_ooc.store.arrays import Categories, Names, read_array
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import Names
-from srs_ooc.store.reading import Categories
-from srs_ooc.store.small_arrays import read_array
 
 MATRIX = "probe\ts1\ts2\ts3\ts4\ncg1\t0.5\t1\tNA\t4\n\ncg2\t-1\t2e3\t\t7\ncg3\t1\t2\t3\t5\n"
 PHENO = "Basename,Age,Group\ns4,30,case\ns9,31,case\ns1,32,ctl\ns2,33,case\n"

@@ -9,8 +9,7 @@ import pytest
 
 import srs_ooc
 from srs_ooc.base.errors import InputError
-from srs_ooc.store.reading import Categories, read_kinds, read_target
-from srs_ooc.store.small_arrays import read_array
+from srs_ooc.store.arrays import Categories, read_array, read_kinds, read_target
 from srs_ooc.store.values import ValuesReader
 
 LABELS = ["u", "v"] * 3

@@ -8,7 +8,7 @@ import zarr
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
-from srs_ooc.store.names import Names
+from srs_ooc.store.arrays import Names
 
 TEXT = "# made by hand\n+1 1:0.5 3:-2e3\n-1 qid:7 2:1 # note\n\n-1\n+1 3:.25\n"
 VALUES = [[0.5, 0, -2000], [0, 1, 0], [0, 0, 0], [0, 0, 0.25]]

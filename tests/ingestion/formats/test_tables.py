@@ -13,8 +13,8 @@ from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.cli import main
 from srs_ooc.ingestion import spool
 from srs_ooc.ingestion.memory import IngestMemory
+from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.store.names import Names
 from srs_ooc.store.store import Store
 
 RNG = np.random.default_rng(3)

@@ -24,8 +24,8 @@ from srs_ooc.ingestion.formats.dialect import TextForm, find_separator
 from srs_ooc.ingestion.options import IngestOptions
 from srs_ooc.ingestion.parse import TARGET, Dialect, TableReader
 from srs_ooc.ingestion.pipeline import ingest_table
+from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import Manifest
-from srs_ooc.store.names import Names
 
 PLAIN = "a b,c,y\n1.5,2,u\n-3,,v\n4e3,6.25,u\n"
 

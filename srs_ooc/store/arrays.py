@@ -1,0 +1,645 @@
+"""Small arrays of a store, read and checked: names, row ids, target, weights, categories.
+
+The Zarr library is not needed. Items are checked whatever their checksums say.
+"""
+
+import os
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import StoreError
+from srs_ooc.base.files import Closing
+from srs_ooc.base.text import ceil_div
+from srs_ooc.store.manifest import (
+    CATEGORICAL,
+    NAMES,
+    SMALL_ARRAYS,
+    ImpossibleError,
+    Manifest,
+    Record,
+    Shape,
+    cannot_read,
+    chunk_file,
+    damaged,
+    dtype_of,
+    max_codes,
+    require_file,
+    small_file,
+    values_file,
+    verify_file,
+    wrong,
+)
+
+# What must hold of the items of the small arrays, whatever their checksums say.
+
+
+class ArrayCheck:
+    """Checks the items of a small array as they are read, some at a time.
+
+    Parameters
+    ----------
+    name : str
+        The array.
+    record : dict
+        The manifest as JSON; it has been checked.
+    """
+
+    def __init__(self, name: str, record: Record) -> None:
+        self._name, self._record = name, record
+        self._dtype = np.dtype(SMALL_ARRAYS[name])
+        self._counts = np.zeros(1, np.int64)
+        self._seen = np.zeros(record["n_features"] if name == "positions" else 0, np.bool_)
+        self._last: int | None = None
+        self._error: ImpossibleError | None = None
+        self._n_missing = self._n_with = 0
+
+    def feed(self, data: bytes) -> None:
+        """Check the next bytes, whole items.
+
+        What is wrong is kept until the end, so that a checksum that is wrong too is named first.
+        """
+        if self._error is None:
+            try:
+                self._feed(data)
+            except ImpossibleError as error:
+                self._error = error
+
+    def _feed(self, data: bytes) -> None:
+        if self._name.endswith(("_offsets", "_first")):
+            self._check_ascending(np.frombuffer(data, self._dtype))
+        elif self._name == "exact":
+            self._within(np.frombuffer(data, np.uint8), 0, 1)
+        elif not self._name.endswith(("_bytes", "_crc32c")):
+            self._check_items(np.frombuffer(data, self._dtype))
+
+    def _check_items(self, items: NDArray[Any]) -> None:
+        r = self._record
+        if self._name in ("target_values", "weights"):
+            low = 0.0 if self._name == "weights" else -np.inf
+            bad = ~(np.isfinite(items) & (items > low))
+            if bad.any():
+                wrong(f"finite {'positive ' * (low == 0)}numbers", float(items[bad.argmax()]))
+            return
+        most = {
+            "target": len(r["classes"]) - 1,
+            "kinds": len(NAMES) - 1,
+            "positions": r["n_features"] - 1,
+            "n_codes": min(max_codes(r["code_dtype"]), r["n_rows"]),
+            "n_missing": r["n_rows"],
+            "strata": r["n_rows"] - 1,
+            "groups": r["n_rows"] - 1,
+        }[self._name]
+        self._within(items, 0, most)
+        if self._name in ("target", "kinds"):
+            self._counts = self._counts + np.bincount(items, minlength=most + 1)
+        elif self._name == "positions":
+            self._seen[items] = True
+        elif self._name == "n_missing":
+            self._n_missing += int(items.sum(dtype=np.int64))
+            self._n_with += int(np.count_nonzero(items))
+
+    def _within(self, items: NDArray[Any], low: int, high: int) -> None:
+        bad = (items < low) | (items > high)
+        if bad.any():
+            wrong(f"{low} .. {high}", int(items[bad.argmax()]))
+
+    def _check_ascending(self, items: NDArray[Any]) -> None:
+        if self._last is None and int(items[0]) != 0:
+            wrong("0 as the first offset", int(items[0]))
+        if (items[1:] < items[:-1]).any() or int(items[0]) < (self._last or 0):
+            wrong("offsets that do not descend", "one that does")
+        self._last = int(items[-1])
+
+    def end(self) -> None:
+        """Check what holds of all items together.
+
+        Raises
+        ------
+        ImpossibleError
+            If it does not, or an item cannot be.
+        """
+        if self._error is not None:
+            raise self._error
+        r, name = self._record, self._name
+        facts: dict[str, tuple[Any, Any]] = {
+            "target": (list(r["class_counts"]), self._counts.tolist()),
+            "kinds": ([r["kind_counts"][kind] for kind in NAMES], self._counts.tolist()),
+            "positions": ("each feature once", "each feature once"),
+            "n_missing": (
+                [r["n_missing_cells"], r["n_missing_features"]],
+                [self._n_missing, self._n_with],
+            ),
+        }
+        if name == "positions" and not self._seen.all():
+            wrong("each feature once", f"no {int(self._seen.argmin())}")
+        if name in facts and facts[name][0] != facts[name][1]:
+            wrong(f"counts {facts[name][0]} as in the manifest", facts[name][1])
+        if name.endswith("_offsets"):
+            last = max(1, self._last or 0)
+            most = r.get("lengths", {}).get(name.replace("_offsets", "_bytes"), last)
+            if last != most:
+                wrong(f"{most} bytes of texts", self._last)
+
+
+def check_categories(
+    first: NDArray[Any], kinds: NDArray[np.uint8], n_codes: NDArray[Any], n_offsets: int
+) -> None:
+    """Check that each categorical feature, and no other, has as many categories as codes.
+
+    Parameters
+    ----------
+    first : uint32 (n_features + 1,)
+        First category of each feature.
+    kinds, n_codes : uint8, uint16 (n_features,)
+        Kind and codes of each feature.
+    n_offsets : int
+        Length of the offsets of the categories.
+
+    Raises
+    ------
+    ImpossibleError
+        If it has not.
+    """
+    for start, stop in pairwise([*range(0, len(kinds), 1 << 16), len(kinds)]):
+        counts = np.diff(first[start : stop + 1].astype(np.int64))
+        expected = np.where(kinds[start:stop] == CATEGORICAL, n_codes[start:stop], 0)
+        if (counts != expected).any():
+            at = int((counts != expected).argmax())
+            wrong(f"{int(expected[at])} categories of feature {start + at}", int(counts[at]))
+    if int(first[-1]) + 1 != n_offsets:
+        wrong(f"{int(first[-1]) + 1} offsets of categories", n_offsets)
+
+
+# The small arrays of a store, read and checked, without the Zarr library.
+
+PIECE_ITEMS = 1 << 17
+"""Items of an array that are read at a time."""
+
+
+def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]:
+    """Read a small array of a store into memory, checking its bytes and what they say.
+
+    It is read and not mapped: a map of a file that is cut short ends the process.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    manifest : Manifest
+        Its manifest.
+    name : str
+        A key of :data:`srs_ooc.store.manifest.SMALL_ARRAYS`.
+
+    Raises
+    ------
+    StoreError
+        If its file is missing or not of the size expected, its bytes are not those that were
+        written, or its items cannot be.
+    """
+    check_size(path, manifest, name)
+    out = np.empty(length_of(path, manifest, name), dtype_of(name))
+    _verify(path, manifest, name, _Filling(out, ArrayCheck(name, vars(manifest))))
+    return out
+
+
+def verify_array(path: Path, manifest: Manifest, name: str) -> int:
+    """Read a small array; check its checksum and its items; return the bytes read.
+
+    Raises
+    ------
+    StoreError
+        If its bytes are not those that were written, its items cannot be, or it cannot be read.
+    """
+    return _verify(path, manifest, name, ArrayCheck(name, vars(manifest)))
+
+
+class _Filling:
+    """Keeps what is read of an array, and has it checked."""
+
+    def __init__(self, out: NDArray[np.generic], check: ArrayCheck) -> None:
+        self._out, self._check, self._filled = out.view(np.uint8), check, 0
+
+    def feed(self, data: bytes) -> None:
+        """Keep the next bytes; those that the file has grown by since are left to its checksum."""
+        part = self._out[self._filled : self._filled + len(data)]
+        part[:] = np.frombuffer(data, np.uint8, len(part))
+        self._filled += len(data)
+        self._check.feed(data)
+
+    def end(self) -> None:
+        """Check what holds of all items together."""
+        self._check.end()
+
+
+def _verify(path: Path, manifest: Manifest, name: str, check: ArrayCheck | _Filling) -> int:
+    file = small_file(path, name).relative_to(path).as_posix()
+    try:
+        n_read = verify_file(path, file, manifest.checksums[file], check)
+        check.end()
+    except ValueError as error:
+        raise damaged(path / file, error) from error
+    return n_read
+
+
+def check_size(path: Path, manifest: Manifest, name: str) -> None:
+    """Check that the file of a small array is there, of the size expected; its bytes are not read.
+
+    Parameters as of :func:`read_array`.
+
+    Raises
+    ------
+    StoreError
+        If it is missing or of another size.
+    """
+    n_bytes = length_of(path, manifest, name) * dtype_of(name).itemsize
+    require_file(small_file(path, name), n_bytes)
+
+
+def length_of(path: Path, manifest: Manifest, name: str) -> int:
+    """Return the items of a small array: as its manifest says, or, in format 2, another array.
+
+    Raises
+    ------
+    StoreError
+        As :func:`check_size`.
+    """
+    if name in manifest.lengths:
+        return manifest.lengths[name]
+    if name.endswith("_bytes"):
+        return max(1, _last_item(path, manifest, name.removesuffix("bytes") + "offsets"))
+    if name == "categories_offsets":
+        return _last_item(path, manifest, "categories_first") + 1
+    return Shape(manifest.n_rows, manifest.n_features).length_of(name)
+
+
+def _last_item(path: Path, manifest: Manifest, name: str) -> int:
+    check_size(path, manifest, name)
+    with SmallFile(path, name) as file:
+        return int(file.items(length_of(path, manifest, name) - 1, 1)[0])
+
+
+def array_pieces(
+    path: Path, manifest: Manifest, name: str
+) -> Iterator[tuple[int, NDArray[np.generic]]]:
+    """Yield (first item, items) of a small array, some at a time, in bounded memory.
+
+    Parameters and errors as :func:`read_array`.
+    """
+    check_size(path, manifest, name)
+    verify_array(path, manifest, name)
+    length = length_of(path, manifest, name)
+    with SmallFile(path, name) as file:
+        for start in range(0, length, PIECE_ITEMS):
+            yield start, file.items(start, min(PIECE_ITEMS, length - start))
+
+
+class SmallFile(Closing):
+    """The file of a small array, open: its items or bytes are read where they are asked for.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    name : str
+        A key of :data:`srs_ooc.store.manifest.SMALL_ARRAYS`.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be opened.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.file, self._dtype = small_file(path, name), dtype_of(name)
+        try:
+            self._handle = os.open(self.file, os.O_RDONLY)
+        except OSError as error:
+            raise cannot_read(self.file, error) from error
+        self._close = weakref.finalize(self, os.close, self._handle)
+
+    def bytes(self, start: int, stop: int) -> bytes:
+        """Return bytes ``start .. stop - 1``.
+
+        Raises
+        ------
+        StoreError
+            If they cannot be read, or the file has been cut short.
+        """
+        parts: list[bytes] = []
+        while start < stop:
+            try:
+                part = os.pread(self._handle, stop - start, start)
+            except OSError as error:
+                raise cannot_read(self.file, error) from error
+            if not part:
+                expected = ImpossibleError(f"expected {stop} bytes at least, found {start}")
+                raise damaged(self.file, expected)
+            parts.append(part)
+            start += len(part)
+        return b"".join(parts)
+
+    def items(self, first: int, count: int) -> NDArray[np.generic]:
+        """Return ``count`` items from the ``first`` on; errors as of :meth:`bytes`."""
+        size = self._dtype.itemsize
+        return np.frombuffer(self.bytes(first * size, (first + count) * size), self._dtype)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._close()
+
+
+# The texts of a store: feature names and row ids, decoded as they are asked for.
+
+_BLOCK, _BLOCK_NBYTES = 1 << 14, 1 << 20
+_TOGETHER = 1 << 9
+
+
+def text_of(data: bytes, file: Path) -> str:
+    """Return UTF-8 as text.
+
+    Raises
+    ------
+    StoreError
+        If it is none; ``file`` is where it was read.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise damaged(file, error) from error
+
+
+class Names:
+    """The feature names (in source order) or row ids of a store, decoded one at a time.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    manifest : Manifest
+        Its manifest.
+    which : {'names', 'row_ids'}
+        Which texts.
+
+    Raises
+    ------
+    StoreError
+        If a file is missing or not of the size expected.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest, which: str = "names") -> None:
+        arrays = [f"{which}_{part}" for part in ("offsets", "bytes")]
+        for name in arrays:
+            check_size(path, manifest, name)
+            verify_array(path, manifest, name)
+        self._n = length_of(path, manifest, arrays[0]) - 1
+        self._offsets, self._bytes = (SmallFile(path, name) for name in arrays)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def _ends(self, start: int, count: int) -> NDArray[np.uint64]:
+        return self._offsets.items(start, count).astype(np.uint64, copy=False)
+
+    def __getitem__(self, index: int) -> str:
+        return text_of(self.encoded(index), self._bytes.file)
+
+    def encoded(self, index: int) -> bytes:
+        """Return text ``index`` in UTF-8."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"expected an index in 0 .. {len(self) - 1}, found {index}")
+        start, stop = self._ends(index, 2).tolist()
+        return self._bytes.bytes(start, stop)
+
+    def several(self, indices: Iterable[int]) -> dict[int, str]:
+        """Return texts by index; those that lie near each other are read together."""
+        found: dict[int, str] = {}
+        for _, some in groupby(sorted(set(indices)), lambda index: index // _TOGETHER):
+            near = list(some)
+            first = near[0]
+            ends: list[int] = self._ends(first, near[-1] - first + 2).tolist()
+            if ends[-1] - ends[0] > _BLOCK_NBYTES:
+                found.update((index, self[index]) for index in near)
+                continue
+            blob = self._bytes.bytes(ends[0], ends[-1])
+            for index in near:
+                start, stop = (end - ends[0] for end in ends[index - first : index - first + 2])
+                found[index] = text_of(blob[start:stop], self._bytes.file)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self.texts():
+            yield text_of(text, self._bytes.file)
+
+    def texts(self) -> Iterator[bytes]:
+        """Yield every text in UTF-8, in bounded memory."""
+        for first, ends, blob in self._blocks():
+            start = first
+            for end in ends:
+                yield blob[start - first : end - first]
+                start = end
+
+    def _blocks(self) -> Iterator[tuple[int, list[int], bytes]]:
+        start = 0
+        while start < len(self):
+            offsets = self._ends(start, min(_BLOCK, len(self) - start) + 1)
+            limit = int(offsets[0]) + _BLOCK_NBYTES
+            n_texts = max(1, int(np.searchsorted(offsets, limit, side="right")) - 1)
+            ends: list[int] = offsets[: n_texts + 1].tolist()
+            yield ends[0], ends[1:], self._bytes.bytes(ends[0], ends[-1])
+            start += n_texts
+
+    def find(self, texts: list[str]) -> NDArray[np.int64]:
+        """Return the position of each of ``texts``, -1 where there is none."""
+        wanted = {text.encode(): i for i, text in enumerate(dict.fromkeys(texts))}
+        found = np.full(len(wanted), -1, np.int64)
+        position = 0
+        for first, ends, blob in self._blocks():
+            start = first
+            for end in ends:
+                i = wanted.get(blob[start - first : end - first])
+                if i is not None:
+                    found[i] = position
+                position += 1
+                start = end
+        return found[[wanted[text.encode()] for text in texts]]
+
+
+# What a store says of its rows and features, read by name: target, weights, kinds, categories.
+
+
+def read_target(path: Path, manifest: Manifest) -> NDArray[np.int32] | NDArray[np.float64]:
+    """Return the target of each row: int32 (n_rows,) classes, or float64 numbers of a regression.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged; so do the other functions here.
+    """
+    if manifest.task == "regression":
+        return np.asarray(read_array(path, manifest, "target_values"), dtype=np.float64)
+    return np.asarray(read_array(path, manifest, "target"), dtype=np.int32)
+
+
+def read_kinds(path: Path, manifest: Manifest) -> NDArray[np.uint8]:
+    """Return the kind of each stored feature, uint8 (n_features,).
+
+    The kinds are ``NUMERIC``, ``INTEGER``, ``BOOLEAN``, ``CATEGORICAL`` and ``CONSTANT`` of
+    :mod:`srs_ooc.store.manifest`, by name in :data:`srs_ooc.store.manifest.KINDS`.
+    """
+    return np.asarray(read_array(path, manifest, "kinds"), dtype=np.uint8)
+
+
+def read_weights(path: Path, manifest: Manifest) -> NDArray[np.float64] | None:
+    """Return the weight of each row, float64 (n_rows,); None if the store has none."""
+    if "weights" not in manifest.row_columns:
+        return None
+    return np.asarray(read_array(path, manifest, "weights"), dtype=np.float64)
+
+
+def read_strata(path: Path, manifest: Manifest) -> NDArray[np.int32] | None:
+    """Return the stratum of each row, int32 (n_rows,) from 0; None if the store has none."""
+    return _read_codes(path, manifest, "strata")
+
+
+def read_groups(path: Path, manifest: Manifest) -> NDArray[np.int32] | None:
+    """Return the group of each row, int32 (n_rows,) from 0; None if the store has none."""
+    return _read_codes(path, manifest, "groups")
+
+
+def _read_codes(path: Path, manifest: Manifest, name: str) -> NDArray[np.int32] | None:
+    if name not in manifest.row_columns:
+        return None
+    return np.asarray(read_array(path, manifest, name), dtype=np.int32)
+
+
+class Categories:
+    """The categories of the categorical features of a store.
+
+    Parameters
+    ----------
+    path : Path
+        The store.
+    manifest : Manifest
+        Its manifest.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged; so does :meth:`of`.
+    """
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self._has_any = "categories_first" in manifest.small_arrays
+        if self._has_any:
+            self._kinds = read_kinds(path, manifest)
+            self._first = read_array(path, manifest, "categories_first")
+            for name in ("categories_offsets", "categories_bytes"):
+                check_size(path, manifest, name)
+                verify_array(path, manifest, name)
+            n_offsets = length_of(path, manifest, "categories_offsets")
+            self._offsets = SmallFile(path, "categories_offsets")
+            self._bytes = SmallFile(path, "categories_bytes")
+            n_codes = read_array(path, manifest, "n_codes")
+            try:
+                check_categories(self._first, self._kinds, n_codes, n_offsets)
+            except ImpossibleError as error:
+                raise damaged(small_file(path, "categories_first"), error) from error
+
+    def wrong_code(self, feature: int, values: NDArray[np.floating[Any]]) -> tuple[int, str] | None:
+        """Return the place of the first value of a feature that is no code, and what is wrong.
+
+        None if it is not categorical, or all are codes of its categories or missing.
+        """
+        if not self._has_any or self._kinds[feature] != CATEGORICAL:
+            return None
+        n_codes = int(self._first[feature + 1]) - int(self._first[feature])
+        is_code = (values >= 0) & (values < n_codes) & (values == np.floor(values))
+        bad = ~(is_code | np.isnan(values))
+        if not bad.any():
+            return None
+        at = int(bad.argmax())
+        return at, f"expected codes of its {n_codes} categories, found {float(values[at]):g}"
+
+    def of(self, feature: int) -> list[str] | None:
+        """Return the categories of a stored feature, by code; None if it is not categorical."""
+        if not self._has_any or self._kinds[feature] != CATEGORICAL:
+            return None
+        first, last = (int(i) for i in self._first[feature : feature + 2])
+        ends = [int(i) for i in self._offsets.items(first, last + 1 - first)]
+        blob = self._bytes.bytes(ends[0], ends[-1])
+        starts = [end - ends[0] for end in ends]
+        return [text_of(blob[start:stop], self._bytes.file) for start, stop in pairwise(starts)]
+
+
+# Is a store whole? By the names and sizes of its files; `srs_ooc.store.store` reads them.
+
+
+def check_files(path: Path, manifest: Manifest) -> None:
+    """Check that every file of ``codes`` and of the small arrays is there, with its full size.
+
+    Reads no data, and so is cheap enough to do whenever a store is opened: an access past the end
+    of a mapped file kills the process.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that is missing or of another size.
+    """
+    check_chunks(path, manifest)
+    for name in manifest.small_arrays:
+        check_size(path, manifest, name)
+    for name, n_items in manifest.float_arrays.items():
+        _check_floats(path, manifest, name, n_items)
+
+
+def check_chunks(path: Path, manifest: Manifest) -> None:
+    """Check that every chunk file of ``codes`` is there, with its full size; reads no data.
+
+    Raises
+    ------
+    StoreError
+        Naming the first file that is missing or of another size.
+    """
+    for index in range(manifest.n_chunks):
+        require_file(path / chunk_file(index), manifest.chunk_nbytes)
+
+
+def _check_floats(path: Path, manifest: Manifest, name: str, n_items: int) -> None:
+    features, items = manifest.float_chunk
+    for i in range(ceil_div(manifest.n_features, features)):
+        for j in range(ceil_div(n_items, items)):
+            file = values_file(path, name, i, j)
+            if not file.is_file():
+                raise StoreError(
+                    f"{file}: expected a chunk of values, found no file. "
+                    "The store is damaged; ingest the table again."
+                )
+
+
+# How the files of a store come to be where they are read.
+
+
+class Files(Protocol):
+    """Has files of a store be on a local disk."""
+
+    def borrowed(self, file: Path) -> AbstractContextManager[None]:
+        """Have ``file`` be there while the block lasts, if the store has it."""
+
+
+class LocalFiles:
+    """The files of a store on a local disk: they are there."""
+
+    @contextmanager
+    def borrowed(self, file: Path) -> Iterator[None]:
+        """Do nothing."""
+        yield
+
+
+LOCAL = LocalFiles()

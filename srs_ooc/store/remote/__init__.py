@@ -1,1 +1,0 @@
-"""Stores at a URL: their objects, what is kept of them on a local disk, their columns."""

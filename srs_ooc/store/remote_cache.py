@@ -1,0 +1,731 @@
+"""What is kept on a local disk of a store at a URL: small arrays whole, columns in blocks.
+
+Blocks lie in a bounded file of slots, each with the number and the checksum of what it holds;
+columns of codes are paged from there.
+"""
+
+import os
+import weakref
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Condition, Lock, RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import StoreError, UsageError
+from srs_ooc.base.files import try_lock
+from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.native import _native
+from srs_ooc.store.manifest import Manifest, chunk_file, dtype_of
+from srs_ooc.store.objects import Objects
+from srs_ooc.store.store import ALL_ROWS, NO_FAMILIES, ColumnStore
+from srs_ooc.trees.block import Block
+
+# A file of slots of one size, each with the number and the checksum of the block it holds.
+#
+# Nothing is synced: a slot counts only while its checksum is right, so that whatever a kill or a
+# loss of power leaves is at worst fetched again.
+
+_HEADER = np.dtype([("magic", "S8"), ("slot_nbytes", "<u8")])
+_ENTRY = np.dtype([("block", "<u4"), ("crc", "<u4")])
+_MAGIC = b"srsooc-1"
+
+
+class SlotFile:
+    """The slots in a folder, as they were left there.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the cache; no other process may use it.
+    slot_nbytes : int
+        Bytes of a slot.
+    n_slots : int
+        Slots that there may be; what lies beyond is given up.
+
+    Attributes
+    ----------
+    held : int64 (n_slots,)
+        The block that each slot held when this was opened; -1 for none.
+    handles : int32 (1,)
+        Descriptor of the slots' file.
+
+    Raises
+    ------
+    StoreError
+        If the folder cannot be written.
+    """
+
+    def __init__(self, folder: Path, slot_nbytes: int, n_slots: int) -> None:
+        self._folder, self._slot_nbytes = folder, slot_nbytes
+        try:
+            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+            self._blocks = os.open(folder / "blocks", flags, 0o600)
+            self._index = os.open(folder / "index", flags, 0o600)
+            self._entries = self._read_index(n_slots)
+            os.truncate(self._blocks, min(os.fstat(self._blocks).st_size, n_slots * slot_nbytes))
+        except OSError as error:
+            raise self._cannot(error) from error
+        self.handles = np.array([self._blocks], np.int32)
+        self.held = self._entries["block"].astype(np.int64) - 1
+
+    def _read_index(self, n_slots: int) -> NDArray[Any]:
+        """Return the entries that are there; the index begins anew for slots of another size."""
+        entries = np.zeros(n_slots, _ENTRY)
+        header = np.array([(_MAGIC, self._slot_nbytes)], _HEADER).tobytes()
+        found = os.pread(self._index, len(header) + entries.nbytes, 0)
+        if found[: len(header)] == header:
+            whole = (len(found) - len(header)) // _ENTRY.itemsize
+            entries[:whole] = np.frombuffer(found, _ENTRY, whole, len(header))
+            os.truncate(self._index, len(header) + entries.nbytes)
+        else:
+            os.truncate(self._index, 0)
+            os.pwrite(self._index, header, 0)
+        return entries
+
+    def write(self, slot: int, block: int, data: memoryview) -> None:
+        """Put a block into a slot.
+
+        Raises
+        ------
+        StoreError
+            If the disk refuses it.
+        """
+        entry = np.array([(block + 1, zlib.crc32(data, block))], _ENTRY)
+        try:
+            done = 0
+            while done < len(data):
+                done += os.pwrite(self._blocks, data[done:], slot * self._slot_nbytes + done)
+            os.pwrite(self._index, entry.tobytes(), _HEADER.itemsize + slot * _ENTRY.itemsize)
+        except OSError as error:
+            raise self._cannot(error) from error
+        self._entries[slot] = entry[0]
+
+    def holds(self, slot: int, block: int, nbytes: int) -> bool:
+        """Return whether a slot holds the ``nbytes`` bytes of a block as they were written."""
+        entry = self._entries[slot]
+        if int(entry["block"]) != block + 1:
+            return False
+        try:
+            data = os.pread(self._blocks, nbytes, slot * self._slot_nbytes)
+        except OSError:
+            return False
+        return len(data) == nbytes and zlib.crc32(data, block) == int(entry["crc"])
+
+    def _cannot(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"{self._folder}: expected room for what is kept of the store, found: "
+            f"{error.strerror or error}. Make room, lower --cache-mb, or name another --cache-dir."
+        )
+
+    def close(self) -> None:
+        """Close the files."""
+        os.close(self._blocks)
+        os.close(self._index)
+
+
+# The blocks of a store at a URL that lie on a local disk, and the requests for the others.
+
+BLOCK_NBYTES = 1 << 16
+"""A request takes 10 to 100 ms wherever it goes, in which a connection carries MBs: less than this
+is not worth one."""
+REQUEST_NBYTES = 1 << 20
+"""Neighbouring blocks are asked for together up to this."""
+MOST_REQUESTS = 16
+"""Requests under way at once; fewer where columns are longer than a request shall be."""
+Fetch = Callable[[int, int, int], memoryview]
+"""``fetch(chunk, offset, nbytes)`` returns bytes of a chunk file of codes."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How the columns of a store make blocks of neighbours, none of which crosses a chunk file.
+
+    Attributes
+    ----------
+    column_nbytes : int
+        Bytes of a column.
+    chunk_features : int
+        Features of a chunk file.
+    n_chunks : int
+        Chunk files.
+    """
+
+    column_nbytes: int
+    chunk_features: int
+    n_chunks: int
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> "Geometry":
+        """Return the blocks of a store."""
+        column_nbytes = manifest.n_rows * manifest.code_nbytes
+        return cls(column_nbytes, manifest.chunk_features, manifest.n_chunks)
+
+    @property
+    def columns(self) -> int:
+        """Columns of a block; the last one of a chunk may have fewer."""
+        return min(max(1, BLOCK_NBYTES // self.column_nbytes), self.chunk_features)
+
+    @property
+    def per_chunk(self) -> int:
+        """Blocks of a chunk file."""
+        return ceil_div(self.chunk_features, self.columns)
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of the store."""
+        return self.n_chunks * self.per_chunk
+
+    @property
+    def slot_nbytes(self) -> int:
+        """Bytes of a whole block."""
+        return self.columns * self.column_nbytes
+
+    @property
+    def per_request(self) -> int:
+        """Blocks of a request, at most."""
+        return max(1, REQUEST_NBYTES // self.slot_nbytes)
+
+    @property
+    def n_requests(self) -> int:
+        """Requests under way at once."""
+        largest = self.per_request * self.slot_nbytes
+        return max(2, min(MOST_REQUESTS, MOST_REQUESTS * REQUEST_NBYTES // largest))
+
+    def place(self, features: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the block of each feature and its place there."""
+        chunk, inside = np.divmod(features, self.chunk_features)
+        block, within = np.divmod(inside, self.columns)
+        return chunk * self.per_chunk + block, within
+
+    def nbytes(self, block: int) -> int:
+        """Return the bytes of a block."""
+        first = block % self.per_chunk * self.columns
+        return min(self.columns, self.chunk_features - first) * self.column_nbytes
+
+    def bytes_of(self, first: int, count: int) -> tuple[int, int, int]:
+        """Return the chunk, the offset and the bytes of ``count`` blocks from ``first`` on."""
+        chunk, block = divmod(first, self.per_chunk)
+        nbytes = sum(self.nbytes(first + i) for i in range(count))
+        return chunk, block * self.slot_nbytes, nbytes
+
+
+class BlockCache:
+    """Blocks in slots: those wanted are pinned, and fetched where they are missing.
+
+    The least recently wanted block gives way. May be used by several threads at once.
+
+    Parameters
+    ----------
+    slots : SlotFile
+        Where blocks lie.
+    geometry : Geometry
+        What they are.
+    fetch : callable
+        Returns bytes of a chunk file.
+    """
+
+    def __init__(self, slots: SlotFile, geometry: Geometry, fetch: Fetch) -> None:
+        self._slots, self._geometry, self._fetch = slots, geometry, fetch
+        self.n_slots, self.handles = len(slots.held), slots.handles
+        self._slot_of = np.full(geometry.n_blocks, -1, np.int32)
+        self._block_of = np.where(slots.held < geometry.n_blocks, slots.held, -1)
+        there = np.flatnonzero(self._block_of >= 0)
+        self._slot_of[self._block_of[there]] = there
+        self._block_of[there[self._slot_of[self._block_of[there]] != there]] = -1
+        self._is_checked = np.zeros(self.n_slots, np.bool_)
+        self._n_pins = np.zeros(self.n_slots, np.int32)
+        self._wanted_at = np.zeros(self.n_slots, np.int64)
+        self._clock = 0
+        self._pending: dict[int, Future[None]] = {}
+        self._changed = Condition()
+        self._pool = ThreadPoolExecutor(geometry.n_requests, "fetch")
+
+    def ask(self, blocks: NDArray[np.int64]) -> None:
+        """Begin to fetch those of ``blocks`` that are missing, as far as there is room."""
+        with self._changed:
+            missing = blocks[self._slot_of[blocks] < 0]
+            free = self._to_give_up(min(len(missing), self.n_slots // 2), blocks)
+            self._begin(missing[: len(free)], free)
+            self._check(blocks)
+
+    @contextmanager
+    def pinned(self, blocks: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Have ``blocks``, ascending, at most as many as slots, be there in the block.
+
+        Yields
+        ------
+        int64 (n,)
+            The slot of each.
+
+        Raises
+        ------
+        StoreError
+            If one cannot be fetched.
+        """
+        slots, waits = self._pin(blocks)
+        try:
+            for wait in waits:
+                wait.result()
+            yield slots
+        finally:
+            self._unpin(slots)
+
+    def _pin(self, blocks: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Future[None]]]:
+        with self._changed:
+            while True:
+                missing = blocks[self._slot_of[blocks] < 0]
+                free = self._to_give_up(len(missing), blocks)
+                if len(free) == len(missing):  # all or none: who waits holds nothing
+                    break
+                self._changed.wait()
+            self._begin(missing, free)
+            self._check(blocks)
+            slots = self._slot_of[blocks].astype(np.int64)
+            self._n_pins[slots] += 1
+            self._clock += 1
+            self._wanted_at[slots] = self._clock
+            pending = self._pending
+            waits = {pending[b] for b in blocks.tolist() if b in pending} if pending else set()
+            return slots, list(waits)
+
+    def _unpin(self, slots: NDArray[np.int64]) -> None:
+        with self._changed:
+            self._n_pins[slots] -= 1
+            self._changed.notify_all()
+
+    def _to_give_up(self, count: int, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return up to ``count`` slots, least recently wanted, that hold none of ``wanted``."""
+        if count == 0:
+            return np.zeros(0, np.int64)
+        idle = self._n_pins == 0
+        held = self._slot_of[wanted]
+        idle[held[held >= 0]] = False
+        free = np.flatnonzero(idle)
+        if len(free) > count:
+            free = free[np.argpartition(self._wanted_at[free], count - 1)[:count]]
+        return free
+
+    def _begin(self, missing: NDArray[np.int64], free: NDArray[np.int64]) -> None:
+        """Give ``missing`` the slots ``free``, and begin to fetch them, neighbours together."""
+        if len(missing) == 0:
+            return
+        given_up = self._block_of[free]
+        self._slot_of[given_up[given_up >= 0]] = -1
+        self._block_of[free], self._slot_of[missing] = missing, free
+        self._is_checked[free] = True
+        self._clock += 1
+        self._wanted_at[free] = self._clock
+        geometry = self._geometry
+        is_first = np.diff(missing, prepend=-2) != 1
+        is_first |= missing % geometry.per_chunk == 0
+        for run in np.split(missing, np.flatnonzero(is_first)[1:]):
+            for start in range(0, len(run), geometry.per_request):
+                self._submit(run[start : start + geometry.per_request].tolist(), self._load)
+
+    def _check(self, blocks: NDArray[np.int64]) -> None:
+        """Begin to read blocks that an earlier process left: they may be damaged."""
+        slots = self._slot_of[blocks]
+        there = slots >= 0
+        for block in blocks[there][~self._is_checked[slots[there]]].tolist():
+            self._is_checked[self._slot_of[block]] = True
+            self._submit([block], self._look)
+
+    def _submit(self, blocks: list[int], work: Callable[[list[int], list[int]], None]) -> None:
+        slots = [int(self._slot_of[block]) for block in blocks]
+        self._n_pins[slots] += 1
+        future = self._pool.submit(self._done, blocks, slots, work)
+        self._pending |= dict.fromkeys(blocks, future)
+
+    def _done(
+        self, blocks: list[int], slots: list[int], work: Callable[[list[int], list[int]], None]
+    ) -> None:
+        failed = True
+        try:
+            work(blocks, slots)
+            failed = False
+        finally:
+            with self._changed:
+                if failed:
+                    self._slot_of[blocks] = -1
+                    self._block_of[slots] = -1
+                for block in blocks:
+                    del self._pending[block]
+                self._n_pins[slots] -= 1
+                self._changed.notify_all()
+
+    def _look(self, blocks: list[int], slots: list[int]) -> None:
+        if not self._slots.holds(slots[0], blocks[0], self._geometry.nbytes(blocks[0])):
+            self._load(blocks, slots)
+
+    def _load(self, blocks: list[int], slots: list[int]) -> None:
+        data = self._fetch(*self._geometry.bytes_of(blocks[0], len(blocks)))
+        start = 0
+        for block, slot in zip(blocks, slots, strict=True):
+            end = start + self._geometry.nbytes(block)
+            self._slots.write(slot, block, data[start:end])
+            start = end
+
+    def close(self) -> None:
+        """Wait for the requests under way, and close the slots."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._slots.close()
+
+
+# Where and how much is kept on a local disk of stores at a URL.
+
+DEFAULT_CACHE_MB = 2048
+DIR_VARIABLE, MB_VARIABLE = "SRS_OOC_CACHE_DIR", "SRS_OOC_CACHE_MB"
+
+
+@dataclass(frozen=True)
+class CacheOptions:
+    """A cache's folder and its bound.
+
+    Attributes
+    ----------
+    folder : str or None
+        Holds a folder for each store; None for what the environment says.
+    megabytes : int or None
+        MB of 10**6 bytes of each store, at most; None for what the environment says.
+    """
+
+    folder: str | None = None
+    megabytes: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder: as given, or ``SRS_OOC_CACHE_DIR``, or srs-ooc in the user's caches."""
+        given = self.folder or os.environ.get(DIR_VARIABLE)
+        if given:
+            return Path(given).absolute()
+        caches = os.environ.get("XDG_CACHE_HOME")
+        return (Path(caches) if caches else Path.home() / ".cache") / "srs-ooc"
+
+    @property
+    def nbytes(self) -> int:
+        """The bound in bytes: as given, or ``SRS_OOC_CACHE_MB``, or 2048 MB.
+
+        Raises
+        ------
+        UsageError
+            If the environment holds no number.
+        """
+        if self.megabytes is not None:
+            return self.megabytes * MB
+        text = os.environ.get(MB_VARIABLE, str(DEFAULT_CACHE_MB))
+        if not (text.isascii() and text.isdigit() and 0 < int(text) < 10**9):
+            raise UsageError(f"{MB_VARIABLE}: expected MB as a whole number, found {text!r}.")
+        return int(text) * MB
+
+
+# What is kept on a local disk of a store at a URL: its small arrays whole, its columns in blocks.
+#
+# The folder is the store's fingerprint's, and held by one process at a time; another process gets a
+# folder of its own beside it.
+
+FEWEST_SLOTS = 128
+"""A gather wants the blocks of 64 columns at once, and others are under way meanwhile."""
+_MOST_FOLDERS = 1000
+
+
+class Mirror:
+    """The folder of a store at a URL among what is kept of such stores.
+
+    Parameters
+    ----------
+    objects : Objects
+        The store's.
+    manifest : Manifest
+        Its manifest.
+    options : CacheOptions
+        Where the folder is, and how much it may hold.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+
+    Raises
+    ------
+    StoreError
+        If it cannot be made.
+    """
+
+    def __init__(self, objects: Objects, manifest: Manifest, options: CacheOptions) -> None:
+        self.objects, self.manifest, self._nbytes = objects, manifest, options.nbytes
+        try:
+            self.path, lock = _own_folder(options.path, manifest.fingerprint)
+        except OSError as error:
+            raise StoreError(
+                f"{options.path}: expected a folder that can be written, where what is kept of "
+                f"{objects.url} goes, found: {error.strerror or error}. Name another --cache-dir."
+            ) from error
+        self._close = weakref.finalize(self, os.close, lock)
+        self._kept: set[str] = set()
+        self._lock, self._n_users, self._borrowing = Lock(), 0, RLock()
+        self._blocks: BlockCache | None = None
+
+    @property
+    def small_nbytes(self) -> int:
+        """Bytes of the small arrays."""
+        lengths = self.manifest.lengths
+        return sum(n * dtype_of(name).itemsize for name, n in lengths.items())
+
+    @property
+    def blocks_nbytes(self) -> int:
+        """Bytes that are left for blocks of columns."""
+        return max(0, self._nbytes - self.small_nbytes)
+
+    def blocks(self, geometry: Geometry) -> BlockCache:
+        """Return the blocks of columns, which all of the process share; to be released.
+
+        Raises
+        ------
+        StoreError, UsageError
+            If there is no room for them.
+        """
+        with self._lock:
+            if self._blocks is None:
+                self._check_room(geometry.slot_nbytes)
+                slots = SlotFile(self.path, geometry.slot_nbytes, self.n_slots(geometry))
+                self._blocks = BlockCache(slots, geometry, self._fetch_range)
+            self._n_users += 1
+            return self._blocks
+
+    def release_blocks(self) -> None:
+        """Say that the blocks are no longer used; the last one to say so closes them."""
+        with self._lock:
+            self._n_users -= 1
+            if self._n_users == 0 and self._blocks is not None:
+                self._blocks.close()
+                self._blocks = None
+
+    def _fetch_range(self, chunk: int, offset: int, nbytes: int) -> memoryview:
+        try:
+            return self.objects.range(chunk_file(chunk), offset, nbytes)
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{error}: expected {nbytes} bytes at {offset}, found no object. The store is "
+                "damaged or was removed; ingest the table again."
+            ) from None
+
+    def n_slots(self, geometry: Geometry) -> int:
+        """Return how many blocks there is room for."""
+        return min(geometry.n_blocks, self.blocks_nbytes // geometry.slot_nbytes)
+
+    def _check_room(self, slot_nbytes: int) -> None:
+        """Check that the cache holds the small arrays and enough blocks for a gather.
+
+        Raises
+        ------
+        UsageError
+            If it does not; the size that would do is named.
+        """
+        needed = self.small_nbytes + FEWEST_SLOTS * slot_nbytes
+        if self._nbytes < needed:
+            raise UsageError(
+                f"--cache-mb: expected at least {ceil_div(needed, MB)} for {self.objects.url}, "
+                f"found {self._nbytes // MB}. Its names and other small arrays are kept whole, and "
+                f"{FEWEST_SLOTS} blocks of its columns."
+            )
+
+    def keep(self, name: str) -> None:
+        """Have a small array here from now on, as the manifest says it was written.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be fetched, or is damaged.
+        """
+        file = f"{name}/c/0"
+        if name in self._kept:
+            return
+        expected = self.manifest.checksums[file]
+        if _crc_of(self.path / file) != expected:
+            found = self._fetch(file)
+            if found != expected:
+                raise StoreError(
+                    f"{self.objects.url}/{file}: expected CRC-32 {expected:08x}, found "
+                    f"{found:08x}. The store is damaged; ingest the table again."
+                )
+        self._kept.add(name)
+
+    @contextmanager
+    def borrowed(self, file: Path) -> Iterator[None]:
+        """Have a file of the store, named by its place here, be here while the block lasts.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be fetched; and what the block raises of it, with the file's URL.
+        """
+        name = file.relative_to(self.path).as_posix()
+        with self._borrowing:  # by one thread at a time: the file goes with the first that is done
+            was_here = file.exists()
+            self._fetch(name)
+            try:
+                yield
+            except StoreError as error:
+                text = str(error).replace(str(self.path), str(self.objects.url))
+                raise StoreError(text) from error
+            finally:
+                if not was_here:
+                    file.unlink(missing_ok=True)
+
+    def _fetch(self, name: str) -> int:
+        """Copy an object here; return its CRC-32."""
+        file, crc = self.path / name, 0
+        part = file.with_name(f"{file.name}.part")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with part.open("wb") as out:
+                for piece in self.objects.pieces(name):
+                    crc = zlib.crc32(piece, crc)
+                    out.write(piece)
+            part.replace(file)
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{error}: expected an object, found none. The store is damaged; ingest the table "
+                "again."
+            ) from None
+        except OSError as error:
+            raise StoreError(
+                f"{self.path}: expected room for what is kept of {self.objects.url}, found: "
+                f"{error.strerror or error}. Make room, or name another --cache-dir."
+            ) from error
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        return crc
+
+
+def _crc_of(file: Path) -> int | None:
+    crc = 0
+    try:
+        with file.open("rb") as opened:
+            while piece := opened.read(MB):
+                crc = zlib.crc32(piece, crc)
+    except OSError:
+        return None
+    return crc
+
+
+def _own_folder(caches: Path, fingerprint: str) -> tuple[Path, int]:
+    """Return the first folder of a store that no process holds, and the lock on it."""
+    caches.mkdir(parents=True, exist_ok=True)
+    for number in range(1, _MOST_FOLDERS):
+        name = fingerprint[:32] + (f"-{number}" if number > 1 else "")
+        (caches / name).mkdir(exist_ok=True)
+        lock = try_lock(caches / name / "lock")
+        if lock is not None:
+            return caches / name, lock
+    raise OSError(f"{_MOST_FOLDERS} folders of this store are in use")
+
+
+# The codes of a store at a URL: paged into blocks by way of a bounded cache on a local disk.
+
+_TILE = _native.TILE
+MOST_ITEMS = 1 << 32
+
+
+class RemoteColumns(ColumnStore):
+    """The codes of a store at a URL, by feature in stored order.
+
+    Blocks of neighbouring columns lie in slots of a file, from which a gather reads as from a chunk
+    file: what it lays out is the same, to the bit.
+
+    Parameters
+    ----------
+    mirror : Mirror
+        What is kept of the store here.
+
+    Raises
+    ------
+    StoreError
+        If the cache cannot be used.
+    """
+
+    n_ahead = 8  # a request takes longer than a tree: more of them have to be under way
+
+    def __init__(self, mirror: Mirror) -> None:
+        self.path, self.manifest, self.mapped = mirror.path, mirror.manifest, False
+        self._geometry = geometry = Geometry.of(mirror.manifest)
+        self._cache = mirror.blocks(geometry)
+        self._release = weakref.finalize(self, mirror.release_blocks)
+
+    def gather(
+        self,
+        items: NDArray[np.uint32],
+        block: Block,
+        rows: NDArray[np.int32] | None = None,
+        families: NDArray[np.int32] | None = None,
+    ) -> None:
+        """Page codes into ``block`` as :meth:`ColumnStore.gather` does."""
+        features, family = self._split(items)
+        blocks, within = self._geometry.place(features)
+        self._cache.ask(np.unique(blocks))
+        n_kept = self.manifest.n_rows if rows is None else len(rows)
+        n_at_once = max(_TILE, self._cache.n_slots // 4 // _TILE * _TILE)
+        for first in range(0, len(items), n_at_once):
+            part = slice(first, first + n_at_once)
+            wanted, place = np.unique(blocks[part], return_inverse=True)
+            with self._cache.pinned(wanted) as slots:
+                local = slots[place] * self._geometry.columns + within[part]
+                out = block.codes[first * n_kept * block.code_nbytes :]
+                self._lay_out(local, family[part], block, out, rows, families)
+
+    def _split(self, items: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        family, features = np.divmod(items.astype(np.int64), self.manifest.n_features)
+        return features, family
+
+    def _lay_out(
+        self,
+        local: NDArray[np.int64],
+        family: NDArray[np.int64],
+        block: Block,
+        out: NDArray[np.uint8],
+        rows: NDArray[np.int32] | None,
+        families: NDArray[np.int32] | None,
+    ) -> None:
+        """Read columns of the slots' file, and decoys of them, into the codes of a block."""
+        n_local = self._cache.n_slots * self._geometry.columns
+        items = family * n_local + local
+        if len(items) and int(items.max()) >= MOST_ITEMS:
+            raise StoreError(
+                f"{self.path}: expected a cache whose places, and as many for each family of "
+                f"decoys, are fewer than 2^32, found {int(items.max())}. Lower --cache-mb."
+            )
+        pairs = NO_FAMILIES if families is None else families.reshape(-1)
+        kept = ALL_ROWS if rows is None else rows
+        shape = (n_local, pairs, n_local, self.manifest.n_rows, kept)
+        layout = (block.code_nbytes, block.tiled, out)
+        try:
+            _native.gather_files(self._cache.handles, items.astype(np.uint32), *shape, *layout)
+        except RuntimeError as error:
+            raise StoreError(
+                f"{self.path}: {error}. This is what is kept of the store on this disk: remove "
+                "the folder, and try again."
+            ) from error
+
+    def advise(self, features: NDArray[np.uint32]) -> int:
+        """Begin to fetch columns that are missing, and do not wait for them.
+
+        Returns
+        -------
+        int
+            0: what is here already is known without asking.
+        """
+        blocks, _ = self._geometry.place(features.astype(np.int64))
+        self._cache.ask(np.unique(blocks))
+        return 0
+
+    def close(self) -> None:
+        """Wait for the requests under way, and close the cache if nothing else uses it."""
+        self._release()

@@ -1,0 +1,437 @@
+"""Writing a store: chunk files, synced and with checksums, and Zarr v3 metadata beside them.
+
+Any Zarr client reads what is written; coordinates are texts that Zarr and xarray show beside
+codes.
+"""
+
+import contextlib
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.files import Closing
+from srs_ooc.base.text import MB, ceil_div
+from srs_ooc.store.manifest import (
+    ATTRIBUTE,
+    COORDINATE_CHUNK,
+    COORDINATES,
+    FEATURE_ARRAYS,
+    ROW_ARRAYS,
+    SHA256,
+    Manifest,
+    Shape,
+    chunk_file,
+    dtype_of,
+    small_file,
+    values_chunk,
+    values_file,
+)
+from srs_ooc.store.values import ZARR_NAMES, encode
+
+# Writing the chunk files of a store: every one of them, synced to disk, with its checksum.
+
+_PAD_NBYTES = 1 << 20
+TextBlocks = Iterable[tuple[bytes, NDArray[np.uint64]]]
+"""Blocks of texts: UTF-8 bytes one after another, and where each text ends in its block."""
+
+
+class SyncedFile:
+    """A file written from start to end: counts its bytes and their CRC-32, synced when closed."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = path.open("xb")
+        self.nbytes = 0
+        self.crc32 = 0
+
+    def write(self, data: Any) -> None:
+        """Append bytes or a C-contiguous array."""
+        view = memoryview(data).cast("B")
+        self._file.write(view)
+        self.nbytes += len(view)
+        self.crc32 = zlib.crc32(view, self.crc32)
+
+    def abandon(self) -> None:
+        """Close without syncing: the work has failed."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def close(self) -> None:
+        """Flush to disk and close."""
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        finally:
+            self.abandon()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+class CodesWriter:
+    """Writes ``codes`` in stored order, whatever the size of the batches.
+
+    Parameters
+    ----------
+    folder : Path
+        The store being written.
+    shape : Shape
+        Of the table.
+    chunk_features : int
+        Features of a chunk file; the last file is padded to the full size with ``fill``.
+    fill : uint8 or uint16 scalar
+        The missing code.
+    """
+
+    def __init__(
+        self, folder: Path, shape: Shape, chunk_features: int, fill: np.unsignedinteger[Any]
+    ) -> None:
+        self.checksums: dict[str, int] = {}
+        self._folder, self._shape, self._fill = folder, shape, fill
+        self._chunk_features = chunk_features
+        self._n_written = 0
+        self._file: SyncedFile | None = None
+
+    def write(self, codes: NDArray[Any]) -> None:
+        """Append the codes (m, n_rows) of the next features."""
+        while len(codes):
+            if self._file is None:
+                self._file = SyncedFile(self._folder / self._current)
+            room = self._chunk_features - self._n_written % self._chunk_features
+            part, codes = codes[:room], codes[room:]
+            self._file.write(np.ascontiguousarray(part))
+            if len(part) == room:
+                self._end_chunk()
+            self._n_written += len(part)
+
+    @property
+    def _current(self) -> str:
+        return chunk_file(self._n_written // self._chunk_features)
+
+    def _end_chunk(self) -> None:
+        assert self._file is not None
+        self._file.close()
+        self.checksums[self._current] = self._file.crc32
+        self._file = None
+
+    def abandon(self) -> None:
+        """Close without syncing: the work has failed."""
+        if self._file is not None:
+            self._file.abandon()
+
+    def close(self) -> None:
+        """Pad and end the last chunk."""
+        if self._file is None:
+            return
+        size = self._chunk_features * self._shape.n_rows * self._fill.itemsize
+        padding = np.full(_PAD_NBYTES // self._fill.itemsize, self._fill).tobytes()
+        while self._file.nbytes < size:
+            self._file.write(padding[: size - self._file.nbytes])
+        self._end_chunk()
+
+
+class FloatsWriter:
+    """Writes a compressed float array (n_features, n_columns) from batches of whole chunks.
+
+    Parameters
+    ----------
+    folder : Path
+        The store being written.
+    name : str
+        Name of the array.
+    shape : Shape
+        Its features and, as rows, its columns.
+    dtype : numpy dtype
+        float32 or float64.
+
+    Attributes
+    ----------
+    chunk : tuple of int
+        Features and columns of a chunk.
+    crcs : uint32 (n_chunks,)
+        CRC-32C of each chunk written, by rows of the grid of chunks.
+    """
+
+    def __init__(self, folder: Path, name: str, shape: Shape, dtype: np.dtype[Any]) -> None:
+        self.chunk = values_chunk(shape, dtype.itemsize)
+        self._n_across = ceil_div(shape.n_rows, self.chunk[1])
+        self.crcs = np.zeros(ceil_div(shape.n_features, self.chunk[0]) * self._n_across, np.uint32)
+        self._folder, self._name, self._shape, self._dtype = folder, name, shape, dtype
+
+    def write(self, first: int, values: NDArray[Any]) -> None:
+        """Write the features from ``first``, a multiple of the chunk's, on."""
+        features, rows = self.chunk
+        assert first % features == 0
+        for row in range(0, len(values), features):
+            for column in range(0, self._shape.n_rows, rows):
+                self._write_chunk(first, values, row, column)
+
+    def sync(self) -> None:
+        """Wait until every chunk is on disk; writing them began the way there."""
+        features, rows = self.chunk
+        for i in range(ceil_div(self._shape.n_features, features)):
+            for j in range(ceil_div(self._shape.n_rows, rows)):
+                handle = os.open(values_file(self._folder, self._name, i, j), os.O_RDONLY)
+                try:
+                    os.fsync(handle)
+                finally:
+                    os.close(handle)
+
+    def _write_chunk(self, first: int, values: NDArray[Any], row: int, column: int) -> None:
+        features, rows = self.chunk
+        part = values[row : row + features, column : column + rows]
+        if part.shape != self.chunk or part.dtype != self._dtype or not part.flags.c_contiguous:
+            padded = np.full(self.chunk, np.nan, self._dtype)
+            padded[: part.shape[0], : part.shape[1]] = part
+            part = padded
+        place = (first + row) // features, column // rows
+        path = values_file(self._folder, self._name, *place)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("xb", buffering=0) as file:
+            packed, crc = encode(part)
+            self.crcs[place[0] * self._n_across + place[1]] = int.from_bytes(crc, "little")
+            for piece in (packed, crc):
+                data = memoryview(piece)
+                while data:
+                    data = data[file.write(data) :]
+            if hasattr(os, "posix_fadvise"):  # begin to write it out
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def write_small(folder: Path, name: str, blocks: Iterable[NDArray[Any]]) -> dict[str, int]:
+    """Write a small array from blocks; return its checksum by relative path."""
+    path = small_file(folder, name)
+    with SyncedFile(path) as file:
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype_of(name)))
+    return {path.relative_to(folder).as_posix(): file.crc32}
+
+
+def write_texts(folder: Path, name: str, blocks: TextBlocks) -> tuple[dict[str, int], int, int]:
+    """Write ``<name>_bytes`` and ``<name>_offsets``.
+
+    Returns
+    -------
+    checksums : dict
+        CRC-32 by relative path.
+    n_texts, nbytes : int
+        Texts written; length of ``<name>_bytes``, at least 1.
+    """
+    paths = [small_file(folder, f"{name}_{part}") for part in ("bytes", "offsets")]
+    with SyncedFile(paths[0]) as texts, SyncedFile(paths[1]) as offsets:
+        offsets.write(np.zeros(1, "<u8"))
+        for blob, ends in blocks:
+            offsets.write((ends + np.uint64(texts.nbytes)).astype("<u8"))
+            texts.write(blob)
+        if texts.nbytes == 0:
+            texts.write(b"\0")
+    checksums = {
+        path.relative_to(folder).as_posix(): file.crc32
+        for path, file in zip(paths, (texts, offsets), strict=True)
+    }
+    return checksums, offsets.nbytes // 8 - 1, texts.nbytes
+
+
+# The Zarr v3 metadata of a store, so that any Zarr client reads it.
+#
+# Written without the Zarr library, whose import takes longer than a small ingest and more memory
+# than a tight cap leaves; the tests read every array with it.
+
+Document = dict[str, Any]
+_ORDERS = {
+    "names": "feature names in the order of the source; those in stored order are in `feature`",
+    "positions": "place in the source of each stored feature",
+}
+
+
+def write_metadata(folder: Path, manifest: Manifest) -> None:
+    """Describe the chunk files already in ``folder`` as one Zarr v3 group."""
+    for name, document in documents(manifest, manifest.lengths).items():
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        text = json.dumps(document, indent=2)
+        (folder / name / "zarr.json").write_text(text, encoding="utf-8")
+
+
+def documents(manifest: Manifest, lengths: dict[str, int]) -> dict[str, Document]:
+    """Return the metadata documents of a store, by folder: they follow from the manifest.
+
+    Parameters
+    ----------
+    manifest : Manifest
+        The store's manifest, of any format.
+    lengths : dict
+        Items of each small array, by name.
+    """
+    named = manifest.format >= 3
+    attributes: dict[str, Any] = {ATTRIBUTE: manifest.to_json()}
+    if named:
+        attributes[SHA256] = manifest.fingerprint
+    found = {"": {"attributes": attributes, "zarr_format": 3, "node_type": "group"}}
+    shape, dimensions = (manifest.n_features, manifest.n_rows), ["feature", "row"]
+    chunk, dtype = (manifest.chunk_features, manifest.n_rows), np.dtype(manifest.code_dtype)
+    codes = _array(shape, chunk, dtype.name, manifest.missing_code, [_as_bytes(dtype)])
+    found["codes"] = codes | {"dimension_names": dimensions}
+    for name in manifest.small_arrays:
+        dtype, length = dtype_of(name), (lengths[name],)
+        fill = False if dtype.kind == "b" else 0
+        found[name] = _array(length, length, dtype.name, fill, [_as_bytes(dtype)])
+        if named:
+            found[name] |= {"dimension_names": [_dimension(name)], "attributes": _about(name)}
+    for name, n_items in manifest.float_arrays.items():
+        found[name] = _floats(manifest, n_items)
+        if named:
+            found[name]["dimension_names"] = ["feature", "row" if name == "values" else "code"]
+    for name, field in COORDINATES.items() if named else ():
+        length = (getattr(manifest, field),)
+        chunk = (min(*length, COORDINATE_CHUNK),)  # type: ignore[assignment]
+        found[name] = _array(length, chunk, "string", "", [{"name": "vlen-utf8"}])
+        found[name]["dimension_names"] = [name]
+    return found
+
+
+def _dimension(name: str) -> str:
+    """Return the dimension of a small array; one of its own where it is not of rows or features."""
+    if name in FEATURE_ARRAYS:
+        return "feature"
+    return "row" if name in ROW_ARRAYS else f"{name}_item"
+
+
+def _about(name: str) -> dict[str, str]:
+    text = _ORDERS.get(name.split("_", maxsplit=1)[0])
+    return {} if text is None else {"description": text}
+
+
+def _floats(manifest: Manifest, n_items: int) -> Document:
+    dtype = np.dtype(manifest.float_dtype)
+    sizes = {"typesize": dtype.itemsize, "blocksize": 0}
+    blosc = {"name": "blosc", "configuration": ZARR_NAMES | sizes}
+    codecs = [_as_bytes(dtype), blosc, {"name": "crc32c"}]
+    shape = (manifest.n_features, n_items)
+    return _array(shape, manifest.float_chunk, dtype.name, "NaN", codecs)
+
+
+def _as_bytes(dtype: np.dtype[Any]) -> Document:
+    if dtype.itemsize == 1:
+        return {"name": "bytes"}
+    return {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def _array(
+    shape: tuple[int, ...], chunk: tuple[int, ...], data_type: str, fill: Any, codecs: list[Any]
+) -> Document:
+    return {
+        "shape": shape,
+        "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": fill,
+        "codecs": codecs,
+        "attributes": {},
+        "zarr_format": 3,
+        "node_type": "array",
+        "storage_transformers": [],
+    }
+
+
+# The texts that Zarr and xarray show beside codes and values: feature names and row ids.
+#
+# Features lie on disk in a random order, and so their names must in the same. Written as chunks of
+# Zarr strings (``vlen-utf8``: a count, then each text after its length), all numbers uint32.
+
+_BLOCK = 1 << 12
+_IN_MEMORY_NBYTES = 8 * MB
+"""Texts of which no more bytes are there are read at once, others one by one."""
+
+
+def write_coordinate(
+    folder: Path, name: str, texts: str, order: NDArray[np.uint32] | None = None
+) -> dict[str, int]:
+    """Write texts of a store, in an order, as an array of Zarr strings.
+
+    Parameters
+    ----------
+    folder : Path
+        The store being written, with ``<texts>_bytes`` and ``<texts>_offsets``.
+    name : str
+        The array to write.
+    texts : {'names', 'row_ids'}
+        Which texts.
+    order : uint32 (n,), optional
+        The text to write at each place; all as they are if not given.
+
+    Returns
+    -------
+    dict
+        CRC-32 of each file by relative path.
+    """
+    offsets = small_file(folder, f"{texts}_offsets")
+    n = offsets.stat().st_size // 8 - 1
+    chunk, checksums = min(n, COORDINATE_CHUNK), {}
+    with _Texts(small_file(folder, f"{texts}_bytes"), offsets, order) as source:
+        for index, first in enumerate(range(0, n, chunk)):
+            path = folder / name / "c" / str(index)
+            with SyncedFile(path) as out:
+                out.write(np.array([chunk], "<u4"))
+                for data in source.encoded(first, min(first + chunk, n)):
+                    out.write(data)
+                out.write(np.zeros(max(0, first + chunk - n), "<u4"))
+            checksums[path.relative_to(folder).as_posix()] = out.crc32
+    return checksums
+
+
+class _Texts(Closing):
+    """Texts of a store, read in an order."""
+
+    def __init__(self, texts: Path, offsets: Path, order: NDArray[np.uint32] | None) -> None:
+        self._order = order
+        self._offsets_file = offsets
+        self._offsets = None if order is None else np.fromfile(offsets, "<u8")
+        self._file = texts.open("rb")
+        size = texts.stat().st_size
+        small = order is not None and size <= _IN_MEMORY_NBYTES
+        self._all = self._file.read() if small else None
+
+    def close(self) -> None:
+        """Close the file of texts."""
+        self._file.close()
+
+    def encoded(self, first: int, last: int) -> Iterator[bytes]:
+        """Yield the texts at places ``first .. last - 1``, each after its length."""
+        for start in range(first, last, _BLOCK):
+            starts, stops = self._spans(start, min(start + _BLOCK, last))
+            pieces: list[bytes] = []
+            nbytes = 0
+            for begin, end in zip(starts, stops, strict=True):
+                pieces += [(end - begin).to_bytes(4, "little"), self._read(begin, end)]
+                nbytes += end - begin
+                if nbytes > MB:
+                    yield b"".join(pieces)
+                    pieces, nbytes = [], 0
+            yield b"".join(pieces)
+
+    def _spans(self, start: int, stop: int) -> tuple[list[int], list[int]]:
+        if self._order is None:
+            ends = np.fromfile(self._offsets_file, "<u8", stop - start + 1, offset=8 * start)
+            return ends[:-1].tolist(), ends[1:].tolist()
+        assert self._offsets is not None
+        places = self._order[start:stop].astype(np.int64)
+        return self._offsets[places].tolist(), self._offsets[places + 1].tolist()
+
+    def _read(self, begin: int, end: int) -> bytes:
+        if self._all is not None:
+            return self._all[begin:end]
+        if self._order is None:
+            return self._file.read(end - begin)  # they follow each other
+        return os.pread(self._file.fileno(), end - begin, begin)
