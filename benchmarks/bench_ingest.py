@@ -59,10 +59,10 @@ PARSING = """
 import sys
 from pathlib import Path
 import numpy as np
-from srs_ooc.ingestion.parse import TARGET, TableReader
-from srs_ooc.ingestion.formats.csv import CsvStream
-from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.formats.source import SourceFile
+from srs_ooc.ingestion.csv import TARGET, TableReader
+from srs_ooc.ingestion.csv import CsvStream
+from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.sources import SourceFile
 p = int(sys.argv[2])
 stream = CsvStream(SourceFile.file(Path(sys.argv[1])), TextForm(), lambda names: None)
 slots = np.arange(p + 1, dtype=np.int32)

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 import srs_ooc
-from srs_ooc.ingestion.formats.arrays import ArrayTable
-from srs_ooc.ingestion.formats.covariates import CovariateTable
-from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.formats.feature_rows import FeatureRows, open_stream
-from srs_ooc.ingestion.formats.opening import open_file, open_object
-from srs_ooc.ingestion.formats.source import SourceFile
-from srs_ooc.ingestion.options import IngestOptions
-from srs_ooc.ingestion.row_columns import Wording
+from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.feature_rows import CovariateTable, FeatureRows, open_stream
+from srs_ooc.ingestion.formats.detection import open_file, open_object
+from srs_ooc.ingestion.formats.in_memory import ArrayTable
+from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.rows import Wording
 from srs_ooc.ingestion.scratch import TextSpool
+from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.testing import check_table
 
 CAP = 4_000_000_000

@@ -22,7 +22,7 @@ from theory_parts import examples
 from theory_parts.real_trees import real_tree_time
 
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.contents import stored_positions
+from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.paper_theory.settings import Setting
 from srs_ooc.paper_theory.times import expected_time
 from srs_ooc.runs.inputs import Inputs

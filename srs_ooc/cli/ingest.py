@@ -15,11 +15,15 @@ from srs_ooc.cli.ingest_report import report_forecast, report_store
 from srs_ooc.cli.ingest_sources import IngestCommand, Sources, with_workers
 from srs_ooc.cli.shows import progress_option
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.ingestion.destination import made_first_at, make_at
-from srs_ooc.ingestion.forced_kinds import ForcedKinds, pair_of
-from srs_ooc.ingestion.forecast import forecast
-from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
+from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.ingest_options import (
+    ForcedKinds,
+    IngestOptions,
+    SampleTable,
+    SideColumns,
+    pair_of,
+)
+from srs_ooc.ingestion.pipeline import forecast, made_first_at, make_at
 
 
 @click.command("ingest", cls=IngestCommand)

@@ -7,8 +7,7 @@ import numpy as np
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import say
-from srs_ooc.ingestion.forecast import Forecast
-from srs_ooc.ingestion.remarks import remarks_of
+from srs_ooc.ingestion.pipeline import Forecast, remarks_of
 from srs_ooc.store.manifest import NO_TARGET, Manifest, describe_counts
 from srs_ooc.store.store import Store
 

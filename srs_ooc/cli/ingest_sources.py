@@ -9,11 +9,9 @@ from typing import Any
 import click
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.ingestion.contents import ByteProgress
-from srs_ooc.ingestion.options import IngestOptions, SideColumns
-from srs_ooc.ingestion.piece_workers import on_workers
-from srs_ooc.ingestion.pieces import ingest_pieces
+from srs_ooc.ingestion.ingest_options import ByteProgress, IngestOptions, SideColumns
 from srs_ooc.ingestion.pipeline import ingest_table
+from srs_ooc.ingestion.shards import ingest_pieces, on_workers
 from srs_ooc.store.manifest import Manifest
 
 

@@ -16,20 +16,22 @@ from srs_ooc.ensemble.panels import (
     translate,
     translation,
 )
-from srs_ooc.ingestion.formats.csv import CsvStream, check_utf8, fed
-from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.formats.faults import raise_fault
-from srs_ooc.ingestion.formats.source import SourceFile
-from srs_ooc.ingestion.parse import (
+from srs_ooc.ingestion.csv import (
     CATEGORIES,
     IGNORED,
     ONLY_NUMBERS,
     ROW_ID,
     TARGET,
+    CsvStream,
     Fault,
     TableReader,
+    TextForm,
+    check_utf8,
+    fed,
+    raise_fault,
 )
-from srs_ooc.ingestion.texts import Texts, split_texts
+from srs_ooc.ingestion.formats import Texts, split_texts
+from srs_ooc.ingestion.sources import SourceFile
 from srs_ooc.runs.ledger.splits import SplitTable
 
 

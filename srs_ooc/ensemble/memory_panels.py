@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.ensemble.panels import CATEGORY_NBYTES, TEXT_NBYTES, Panel, translate, translation
-from srs_ooc.ingestion.formats.frames import frame_library
-from srs_ooc.ingestion.formats.opening import open_object
-from srs_ooc.ingestion.texts import TextCoder
+from srs_ooc.ingestion.formats import TextCoder
+from srs_ooc.ingestion.formats.detection import open_object
+from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.runs.ledger.splits import SplitTable
 
 

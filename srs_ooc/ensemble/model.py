@@ -16,7 +16,7 @@ from srs_ooc.ensemble.model_memory import room_for
 from srs_ooc.ensemble.panels import Panels
 from srs_ooc.ensemble.predict import looked_up
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels
-from srs_ooc.ingestion.formats.frames import frame_library
+from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.kept_trees import trees_of
 from srs_ooc.runs.ledger import Ledger

@@ -13,7 +13,7 @@ from srs_ooc.api import runs
 from srs_ooc.estimators.parameters import Parameters
 from srs_ooc.estimators.tables import FitData, checked_fit, checked_table, columns_of, is_store
 from srs_ooc.estimators.workspace import disk_nbytes, python_errors, require_disk, workspace
-from srs_ooc.ingestion.formats.frames import frame_library
+from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.pipeline import ingest
 from srs_ooc.results.arrays import arrays_of, best
 from srs_ooc.results.result import Result

@@ -15,7 +15,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from srs_ooc.ingestion.formats.frames import frame_library
+from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.store.store import Store
 
 FEWEST_ROWS = 2

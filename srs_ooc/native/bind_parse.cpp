@@ -1,4 +1,4 @@
-// Bindings of the CSV tokenizer; what each call means is told in ingestion/parse.py.
+// Bindings of the CSV tokenizer; what each call means is told in ingestion/csv.py.
 #include "arrays.hpp"
 #include "csv_table.hpp"
 

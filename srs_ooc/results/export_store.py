@@ -11,20 +11,21 @@ from srs_ooc.base.budget import Budget, Lease, cap_to_name
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.files import published_folder
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.categories import FeatureKinds
-from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
-from srs_ooc.ingestion.disk import check_disk, disk_of
-from srs_ooc.ingestion.memory import (
+from srs_ooc.ingestion.columns import FeatureKinds
+from srs_ooc.ingestion.formats import TextCoder
+from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
     CATEGORY_WORK_NBYTES,
     SLACK_NBYTES,
     batch_nbytes,
+    check_disk,
+    disk_of,
     fit_batch,
     smallest_batch,
 )
-from srs_ooc.ingestion.row_columns import KeptRows
+from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.rows import KeptRows
 from srs_ooc.ingestion.scratch import joined, text_blocks
-from srs_ooc.ingestion.texts import TextCoder
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.results.gathered import gather_columns, places_of, read_bytes
 from srs_ooc.store.manifest import CATEGORICAL, Shape

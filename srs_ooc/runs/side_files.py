@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
-from srs_ooc.ingestion.texts import hash_text
+from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.store.arrays import Names
 
 MOST_LINE_NBYTES = MB

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.contents import StoreForm, TableFacts, stored_positions
-from srs_ooc.ingestion.memory import fit_batch
+from srs_ooc.ingestion.ingest_memory import fit_batch
+from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import Shape

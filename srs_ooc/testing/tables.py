@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.ingestion.formats import Table
-from srs_ooc.ingestion.labels import text_of
-from srs_ooc.ingestion.texts import TextCoder
+from srs_ooc.ingestion.formats import Table, TextCoder
+from srs_ooc.ingestion.formats.in_memory import text_of
 
 _POOL_NBYTES = 1_000_000
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stores import make_store
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.ingestion.contents import stored_positions
+from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.samplers.base import block_columns, score_columns
 from srs_ooc.samplers.column_scores import (
     LARGEST,

@@ -17,7 +17,7 @@ from srs_ooc.compaction.fold_runs import Site, nest_run, small_parts
 from srs_ooc.compaction.nested import pooled_order
 from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.compaction.scoring import HeldOut, share_explained
-from srs_ooc.ingestion.contents import stored_positions
+from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of
 from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.request import Request

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
-from srs_ooc.ingestion.formats.dialect import TextForm
-from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.arrays import Names, read_array
 from srs_ooc.store.manifest import chunk_file, code_columns, read_manifest

@@ -14,9 +14,9 @@ import srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.contents import StoreForm
-from srs_ooc.ingestion.memory import (
+from srs_ooc.ingestion.ingest_memory import (
     SLACK_NBYTES,
+    Needs,
     batch_nbytes,
     fit_batch,
     largest_stage,
@@ -25,7 +25,7 @@ from srs_ooc.ingestion.memory import (
     smallest_batch,
     table_nbytes,
 )
-from srs_ooc.ingestion.needs import Needs
+from srs_ooc.ingestion.ingest_options import StoreForm
 from srs_ooc.store.manifest import Shape
 
 TIME = Path("/usr/bin/time")

@@ -10,15 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from srs_ooc.ingestion.parse import (
-    IGNORED,
-    ROW_ID,
-    TARGET,
-    HeaderReader,
-    TableReader,
-    parse_decimal,
-)
-from srs_ooc.ingestion.texts import hash_text
+from srs_ooc.ingestion.csv import IGNORED, ROW_ID, TARGET, HeaderReader, TableReader, parse_decimal
+from srs_ooc.ingestion.formats import hash_text
 
 TARGET_COLUMN, ID_COLUMN, IGNORED_COLUMN = 1, 3, 4
 

@@ -11,10 +11,10 @@ from command import srs_ooc
 
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion import merging, pieces
-from srs_ooc.ingestion.options import IngestOptions
-from srs_ooc.ingestion.pieces import ingest_pieces
+from srs_ooc.ingestion import shards
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest, ingest_table
+from srs_ooc.ingestion.shards import ingest_pieces
 from srs_ooc.store.store import Store
 
 N = 40
@@ -82,7 +82,7 @@ def test_all_that_the_store_holds_is_that_of_the_joined_table(tables, tmp_path, 
 def test_small_batches_merge_the_same(tables, tmp_path, monkeypatch):
     options = dataclasses.replace(OPTIONS, keep_values=False)
     whole = ingest_pieces(tables[0], tmp_path / "whole.zarr", options)
-    monkeypatch.setattr(merging, "_BATCH_NBYTES", 1)
+    monkeypatch.setattr(shards, "_BATCH_NBYTES", 1)
     monkeypatch.setattr("srs_ooc.store.manifest.VALUES_CHUNK_NBYTES", 8 * N * 7)
     small = ingest_pieces(tables[0], tmp_path / "small.zarr", options)
     assert small.values_chunk != whole.values_chunk
@@ -161,7 +161,7 @@ def test_pieces_of_something_else_are_not_taken(tables, tmp_path, monkeypatch):
         ingest_pieces(tables[0], store, dataclasses.replace(OPTIONS, keep_values=False))
     with pytest.raises(StoreError, match="found those of others"):
         ingest_pieces(tables[0][:2], store, OPTIONS)
-    monkeypatch.setattr(pieces, "try_lock", lambda path: None)
+    monkeypatch.setattr(shards, "try_lock", lambda path: None)
     with pytest.raises(StoreError, match="another process"):
         ingest_pieces(tables[0], store, OPTIONS)
     monkeypatch.undo()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import srs_ooc
 from srs_ooc.base.errors import InputError
 from srs_ooc.cli import cli
-from srs_ooc.ingestion.class_checks import FEW_ROWS, check_counts
+from srs_ooc.ingestion.rows import FEW_ROWS, check_counts
 
 N = 24
 CLASSES = ["a", "b"] * (N // 2)

@@ -10,11 +10,10 @@ import pytest
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.cli import main
-from srs_ooc.ingestion.forced_kinds import FREE, ForcedKinds
-from srs_ooc.ingestion.options import IngestOptions, SampleTable
+from srs_ooc.ingestion.formats import Texts, hash_text
+from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions, SampleTable
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
-from srs_ooc.ingestion.texts import Texts, hash_text
 from srs_ooc.results.export import export_columns
 from srs_ooc.store.arrays import (
     Categories,
@@ -229,7 +228,7 @@ def test_names_of_equal_hash_are_told_apart(tmp_path):
 
 
 def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("srs_ooc.ingestion.forced_kinds._PAIRS_AT_A_TIME", 2)
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_options._PAIRS_AT_A_TIME", 2)
     (tmp_path / "kinds.csv").write_text("name,kind\n\nc,integer\na,boolean\nb,numeric\n")
     with TextSpool(tmp_path, "header") as header:
         header.append(texts_of("abc"))
@@ -284,7 +283,7 @@ def test_texts_of_frames_that_are_forced_to_be_numbers(tmp_path):
 
 
 def test_too_many_strata(tmp_path, monkeypatch):
-    monkeypatch.setattr("srs_ooc.ingestion.row_columns.MOST_TUPLES", 2)
+    monkeypatch.setattr("srs_ooc.ingestion.rows.MOST_TUPLES", 2)
     with pytest.raises(InputError, match="--strata: expected columns that combine to at most 2"):
         ingest(tmp_path, "a,s,t,y\n1,p,q,u\n2,p,r,v\n3,m,n,u\n", strata=("s", "t"))
 

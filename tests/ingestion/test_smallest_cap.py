@@ -13,9 +13,8 @@ from command import error_of, peak_kb, srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
-from srs_ooc.ingestion.forecast import forecast
-from srs_ooc.ingestion.options import IngestOptions, SampleTable, SideColumns
-from srs_ooc.ingestion.pipeline import ingest_table
+from srs_ooc.ingestion.ingest_options import IngestOptions, SampleTable, SideColumns
+from srs_ooc.ingestion.pipeline import forecast, ingest_table
 
 SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4)}
 KINDS = ["csv", "csv.gz", "csv.xz", "npy", "fortran.npy", "npz", "sparse.npz", "parquet"]

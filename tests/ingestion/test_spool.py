@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.ingestion.scratch import TextSpool, text_blocks
-from srs_ooc.ingestion.spool import open_panels
-from srs_ooc.ingestion.texts import Texts, hash_text
+from srs_ooc.ingestion.formats import Texts, hash_text
+from srs_ooc.ingestion.scratch import TextSpool, open_panels, text_blocks
 
 
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(1, 40), st.data())

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import StoreError, UsageError
-from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results import export, gathered
 from srs_ooc.results.export import export_columns

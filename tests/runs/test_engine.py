@@ -122,7 +122,7 @@ CASES = {
 def test_engine_equals_algorithm_1(table, tmp_path, name):
     store, ranks, labels, values = table
     options = dict(CASES[name])
-    from srs_ooc.ingestion.contents import stored_positions
+    from srs_ooc.ingestion.ingest_options import stored_positions
 
     codes = ranks[stored_positions(150)]
     state = run_to(store, tmp_path / "a.run", 60, **options)

@@ -8,7 +8,7 @@ from command import json_of
 from stores import make_store
 
 from srs_ooc.evidence import correlation
-from srs_ooc.ingestion.contents import stored_positions
+from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs import candidates, order
 from srs_ooc.runs.ledger import Ledger

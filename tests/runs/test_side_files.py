@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.ingestion.texts import hash_text
+from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.runs import side_files
 from srs_ooc.runs.side_files import NAME_NBYTES, SideFile, read_lines
 

@@ -10,7 +10,7 @@ import srs_ooc
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.rank_tests import RankTarget, strengths
-from srs_ooc.ingestion.contents import stored_positions
+from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request

@@ -12,7 +12,7 @@ from stores import make_store, noise_table
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.ingestion.contents import stored_positions
+from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.request import Request
 from srs_ooc.runs.spec import Options, RunSpec

@@ -9,7 +9,7 @@ import pytest
 from command import environment
 from stores import make_store
 
-from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
 
 GATHER = """

@@ -38,7 +38,7 @@ def test_a_code_has_its_value_or_the_middle_of_its_range(tmp_path, code_dtype, n
     manifest = read_manifest(store)
     features = np.array([3, 4, 80, 7, 7], dtype=np.uint32)
     block = block_with(store, features)
-    from srs_ooc.ingestion.contents import stored_positions
+    from srs_ooc.ingestion.ingest_options import stored_positions
 
     stored = values[stored_positions(90)]
     if manifest.values_dtype == "float32":

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import StoreError
-from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.values import values_of

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.ingestion.options import IngestOptions
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.arrays import Names, read_target
 from srs_ooc.store.manifest import read_manifest

@@ -8,7 +8,7 @@ from examples import examples
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from srs_ooc.ingestion.parse import (
+from srs_ooc.ingestion.csv import (
     CATEGORIES,
     ROW_ID,
     TARGET,

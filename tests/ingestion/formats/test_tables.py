@@ -11,8 +11,8 @@ import zarr
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, InputError
 from srs_ooc.cli import main
-from srs_ooc.ingestion import spool
-from srs_ooc.ingestion.memory import IngestMemory
+from srs_ooc.ingestion import scratch
+from srs_ooc.ingestion.ingest_memory import IngestMemory
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
 from srs_ooc.store.store import Store
@@ -129,13 +129,13 @@ def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
     """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
     monkeypatch.setattr("srs_ooc.ingestion.columns.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
-    real, rows = spool.open_panels, []
+    real, rows = scratch.open_panels, []
 
     def open_panels(path, n_features, n_rows, panel_rows):
         rows.append(min(panel_rows, 10))
         return real(path, n_features, n_rows, rows[-1])
 
-    monkeypatch.setattr("srs_ooc.ingestion.table_reading.open_panels", open_panels)
+    monkeypatch.setattr("srs_ooc.ingestion.reading.open_panels", open_panels)
     if on_disk:
         monkeypatch.setattr(IngestMemory, "has_room", lambda *_: False)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", target=LABELS, names=NAMES)
@@ -145,8 +145,8 @@ def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
 
 def test_a_target_in_long_rows(tmp_path, monkeypatch):
     """Cells of one column are read one by one where rows are long, and in blocks."""
-    monkeypatch.setattr("srs_ooc.ingestion.formats.npy._LONG_NBYTES", 16)
-    monkeypatch.setattr("srs_ooc.ingestion.formats.npy._N_CELLS", 3)
+    monkeypatch.setattr("srs_ooc.ingestion.formats.numeric_files._LONG_NBYTES", 16)
+    monkeypatch.setattr("srs_ooc.ingestion.formats.numeric_files._N_CELLS", 3)
     table = np.column_stack([VALUES, np.arange(len(VALUES)) % 2])
     np.save(tmp_path / "t.npy", table)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", names=[*NAMES, "y"])

@@ -19,11 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import BudgetError, InputError, UsageError
-from srs_ooc.ingestion.formats.decoders import decoded, find_compression
-from srs_ooc.ingestion.formats.dialect import TextForm, find_separator
-from srs_ooc.ingestion.options import IngestOptions
-from srs_ooc.ingestion.parse import TARGET, Dialect, TableReader
+from srs_ooc.ingestion.csv import TARGET, Dialect, TableReader, TextForm, find_separator
+from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
+from srs_ooc.ingestion.sources import decoded, find_compression
 from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import Manifest
 

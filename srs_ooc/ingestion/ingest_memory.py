@@ -1,12 +1,23 @@
-"""The memory of an ingest: what each stage leases of the budget, and what the cap leaves."""
+"""Memory and disk of an ingest: what each stage leases, and the smallest cap.
 
+That cap is one number, whichever stage refuses a smaller. Errors of the disk are said in the
+user's terms.
+"""
+
+import contextlib
+import errno
 import gc
+import shutil
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from srs_ooc.base.budget import Budget, program_nbytes
-from srs_ooc.base.text import MB, ceil_div
-from srs_ooc.ingestion.contents import StoreForm
+from srs_ooc.base.budget import Budget, Lease, program_nbytes
+from srs_ooc.base.errors import BudgetError, InputError, StoreError
+from srs_ooc.base.files import SCRATCH_SUFFIX
+from srs_ooc.base.text import MB, ceil_div, describe_nbytes, megabytes
+from srs_ooc.ingestion.ingest_options import IngestOptions, StoreForm
 from srs_ooc.store.manifest import (
     LONG_NBYTES,
     LONG_ROWS,
@@ -15,6 +26,8 @@ from srs_ooc.store.manifest import (
     max_codes,
     values_chunk,
 )
+
+# The memory of an ingest: what each stage leases of the budget, and what the cap leaves.
 
 PROGRAM_NBYTES = 46 * MB
 """Published allowance for interpreter and libraries, differences between starts included."""
@@ -261,3 +274,209 @@ def share_memory(
     room_now = room - panel_rows * row_nbytes
     category_nbytes = max(0, min(room_now, room_later, MOST_CATEGORY_NBYTES))
     return IngestMemory(cap, resident, panel_rows, category_nbytes)
+
+
+# The disk of an ingest: room for it, and its errors in the user's terms.
+
+_FEATURE_NBYTES = 40
+"""A feature's name, kind and place, about."""
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def disk_of(
+    shape: Shape, form: StoreForm, *, by_rows: bool, text_nbytes: int | None = None
+) -> tuple[int, int]:
+    """Return the bytes of scratch and, at most about, of the store that ingesting a table takes.
+
+    Parameters
+    ----------
+    shape : Shape
+        Rows and features.
+    form : StoreForm
+        How the store keeps them.
+    by_rows : bool
+        Whether the source is read by rows, which are turned into columns in scratch.
+    text_nbytes : int, optional
+        Bytes of text of a source that is text: values take no more.
+    """
+    n_cells = shape.n_rows * shape.n_features
+    values = 0 if form.values_dtype is None else 8 * n_cells
+    if text_nbytes is not None:
+        values = min(values, text_nbytes)
+    ranges = 16 * form.n_ranges(shape) * shape.n_features
+    codes = form.code_nbytes * n_cells
+    return 8 * n_cells * by_rows, codes + values + ranges + _FEATURE_NBYTES * shape.n_features
+
+
+def check_disk(folder: Path, scratch_nbytes: int, store_nbytes: int) -> None:
+    """Refuse a disk without room for scratch and a store in ``folder``, both in bytes.
+
+    Raises
+    ------
+    StoreError
+        With what is needed and what is free.
+    """
+    needed, free = scratch_nbytes + store_nbytes, shutil.disk_usage(folder).free
+    if free < needed:
+        raise StoreError(
+            f"{folder.parent}: expected about {describe_nbytes(needed)} of free disk "
+            f"({describe_nbytes(scratch_nbytes)} of scratch, given back at the end, and "
+            f"{describe_nbytes(store_nbytes)} for the store), found {describe_nbytes(free)}. Free "
+            "some space, or put the store on another disk."
+        )
+
+
+def check_replaceable(path: Path) -> None:
+    """Refuse to replace what is no store.
+
+    Raises
+    ------
+    StoreError
+        If there is something at ``path`` that is not a folder with the files of a store.
+    """
+    is_store = (path / "zarr.json").is_file() and (path / "codes").is_dir()
+    if path.is_symlink() or (path.exists() and not is_store):
+        found = "a link" if path.is_symlink() else "something else"
+        raise StoreError(
+            f"{path}: expected a store to overwrite, found {found}. Choose another path, or remove "
+            "it yourself."
+        )
+
+
+@contextlib.contextmanager
+def disk_errors(target_path: Path) -> Iterator[None]:
+    """Turn errors of the disk into why the store at ``target_path`` cannot be written."""
+    try:
+        yield
+    except FileExistsError:
+        if target_path.exists():
+            raise StoreError(
+                f"{target_path}: expected a path that is free, found one in use. "
+                "Choose another path, remove it first, or replace a store with --overwrite."
+            ) from None
+        raise StoreError(
+            f"{target_path}: another process is writing this store "
+            f"({target_path.name}{SCRATCH_SUFFIX} is held). Wait for it, or choose another path."
+        ) from None
+    except OSError as error:
+        if error.errno in _DISK_FULL:
+            raise StoreError(
+                f"{target_path}: the disk is full ({error.strerror}); nothing was left of the "
+                "store. Free some space, or choose a path on another disk."
+            ) from error
+        named = Path(str(error.filename or target_path))
+        scratch = target_path.with_name(target_path.name + SCRATCH_SUFFIX)
+        if named not in (target_path, target_path.parent) and scratch not in (
+            named,
+            *named.parents,
+        ):
+            raise InputError(
+                f"{error.filename}: reading failed: {error.strerror}. Leave the file in its place, "
+                "readable, until the ingest has ended."
+            ) from error
+        raise StoreError(
+            f"{target_path}: cannot be written: {error.strerror or error}. "
+            "Choose a path in a folder that exists and can be written."
+        ) from error
+
+
+# The smallest cap for the whole ingest of a table: one number, whichever stage refuses a smaller.
+#
+# It follows from what the table is (columns, rows, format, compression) and from published
+# allowances, never from what a process happens to hold, so that a dry run and an ingest name the
+# same cap, which works when it is given.
+
+LOOK_NBYTES = 72 * MB
+"""A look that finds out how large a table is may take so much, whatever the cap."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What an ingest takes.
+
+    Attributes
+    ----------
+    n_columns, n_rows : int
+        Columns of the source, and its rows at most.
+    form : StoreForm
+        How the store keeps them.
+    drops_rows : bool
+        Whether rows may be left out for want of a target.
+    held : tuple of Lease
+        What is held besides from the first stage to the last.
+    opening : tuple of Lease
+        What opening the table takes, before any stage.
+    """
+
+    n_columns: int
+    n_rows: int
+    form: StoreForm
+    drops_rows: bool
+    held: tuple[Lease, ...] = ()
+    opening: tuple[Lease, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        options: IngestOptions,
+        n_columns: int,
+        n_rows: int,
+        held: tuple[Lease, ...] = (),
+        opening: tuple[Lease, ...] = (),
+    ) -> "Needs":
+        """Return what a table of so many columns and rows takes under some options."""
+        drops = options.missing_target == "drop" and not options.no_target
+        n_columns, n_rows = max(1, n_columns), max(1, n_rows)
+        return cls(n_columns, n_rows, options.form(), drops, held, opening)
+
+    def with_rows(self, n_rows: int, *, drops_rows: bool | None = None) -> "Needs":
+        """Return what a table of another number of rows takes."""
+        drops = self.drops_rows if drops_rows is None else drops_rows
+        return replace(self, n_rows=max(1, n_rows), drops_rows=drops)
+
+    @property
+    def depends_on_rows(self) -> bool:
+        """Whether the smallest cap is another if there are fewer rows than so many."""
+        return self.with_rows(1, drops_rows=False).least_mb < self.least_mb
+
+    def spare_nbytes(self, cap_nbytes: int) -> int:
+        """Return what a cap leaves, in bytes."""
+        return max(0, cap_nbytes - sum(lease.n_bytes for lease in self._leases()))
+
+    def fits(self, cap_nbytes: int) -> bool:
+        """Return whether a cap holds it."""
+        return cap_nbytes >= self.least_mb * MB
+
+    @property
+    def held_nbytes(self) -> int:
+        """What the program and the table hold from the first stage to the last, in bytes."""
+        return own_nbytes() + sum(lease.n_bytes for lease in self.held)
+
+    @property
+    def least_mb(self) -> int:
+        """The smallest cap that works, in MB."""
+        return ceil_div(sum(lease.n_bytes for lease in self._leases()), MB)
+
+    def _leases(self) -> list[Lease]:
+        """Return what is held at once where most is."""
+        program = Lease("interpreter and libraries", own_nbytes())
+        stage = largest_stage(self.n_columns, self.n_rows, self.form, drops_rows=self.drops_rows)
+        room = Lease("working room", SLACK_NBYTES)
+        ways = [[program, *self.opening], [program, room, *self.held, Lease(*stage)]]
+        return max(ways, key=lambda leases: sum(lease.n_bytes for lease in leases))
+
+    def check(self, cap_nbytes: int, source: object) -> None:
+        """Refuse a cap that does not hold it.
+
+        Raises
+        ------
+        BudgetError
+            With all parts, and the smallest cap that works.
+        """
+        if self.fits(cap_nbytes):
+            return
+        parts = [f"{lease.purpose} {megabytes(lease.n_bytes):g}" for lease in self._leases()]
+        raise BudgetError(
+            f"--memory-mb {megabytes(cap_nbytes):g} cannot hold the ingest of {source}, in MB: "
+            f"{', '.join(parts)}. The smallest cap that works is --memory-mb {self.least_mb}."
+        )

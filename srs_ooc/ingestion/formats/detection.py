@@ -1,6 +1,6 @@
 """Which format a file or an object is of."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,17 +8,50 @@ import numpy as np
 
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
+from srs_ooc.base.options import part_at, places_of
 from srs_ooc.ingestion.formats import Table
-from srs_ooc.ingestion.formats.arrays import ArrayTable, SparseTable
-from srs_ooc.ingestion.formats.arrow_files import FEATHER, PARQUET, ArrowFile
-from srs_ooc.ingestion.formats.frames import FrameTable, frame_library
-from srs_ooc.ingestion.formats.npy import NpyTable, open_npz
-from srs_ooc.ingestion.formats.outside import is_outside, opener_of
-from srs_ooc.ingestion.formats.svmlight import SvmlightTable, is_svmlight
-from srs_ooc.ingestion.memory import own_nbytes
-from srs_ooc.ingestion.needs import Needs
-from srs_ooc.ingestion.options import IngestOptions
-from srs_ooc.ingestion.table_needs import with_needs
+from srs_ooc.ingestion.formats.arrow import FEATHER, PARQUET, ArrowFile
+from srs_ooc.ingestion.formats.in_memory import (
+    ArrayTable,
+    FrameTable,
+    SparseTable,
+    frame_library,
+    with_needs,
+)
+from srs_ooc.ingestion.formats.numeric_files import NpyTable, SvmlightTable, is_svmlight, open_npz
+from srs_ooc.ingestion.ingest_memory import Needs, own_nbytes
+from srs_ooc.ingestion.ingest_options import IngestOptions
+
+# Formats of other packages, known by how the names of their files end.
+#
+# An entry point of the group ``srs_ooc.formats`` has the ending, without its dot, for a name, and
+# for a value a function ``open(path, scratch, cap_nbytes) -> Table``.
+
+GROUP = "srs_ooc.formats"
+Opener = Callable[[Path, Path, int], Table]
+
+
+def is_outside(path: Path) -> bool:
+    """Return whether a package says that it opens files with such a name."""
+    return _ending(path) in places_of(GROUP)
+
+
+def opener_of(path: Path) -> Opener:
+    """Return what opens a file that :func:`is_outside`.
+
+    Raises
+    ------
+    UsageError
+        If the package cannot be imported.
+    """
+    ending = _ending(path)
+    opener: Opener = part_at(places_of(GROUP)[ending], f"files named .{ending}")
+    return opener
+
+
+def _ending(path: Path) -> str:
+    return path.suffix.removeprefix(".")
+
 
 _TABLE = [name for name in dir(Table) if not name.startswith("_")]
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"

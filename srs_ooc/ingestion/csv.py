@@ -1,0 +1,756 @@
+"""Text tables (CSV, TSV and their kin): their dialect, looks at them, bounded reading.
+
+The tokenizer is native; what stops it is said in the user's words.
+"""
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.ingestion.formats import TO_UTF8, Texts
+from srs_ooc.ingestion.scratch import texts_of
+from srs_ooc.ingestion.sources import PieceReader, SourceFile
+from srs_ooc.native import _native
+
+# CSV bytes to numbers and texts: the face of the native tokenizer.
+#
+# A reader is fed bytes in pieces of any size and stops and goes on at any byte, inside a row or a
+# field. The rules for fields are those of Python's ``csv`` module; a number is what ``float()``
+# makes of its text, exactly: the nearest double.
+
+IGNORED, TARGET, ROW_ID = -1, -2, -3
+"""Slots of columns that are not features; a feature's slot is its row in the panel.
+
+Slots below :data:`IGNORED` are text columns, whose cells are kept as they are; more may follow."""
+
+UNKNOWN, NUMBERS, TEXTS, CATEGORIES, ONLY_NUMBERS = range(5)
+"""What the cells of a feature are: not known yet; numbers; texts, since the first cell that was not
+missing was one; texts whatever they look like; numbers, texts being refused at once."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text table is written.
+
+    Attributes
+    ----------
+    separator : str
+        The ASCII character between fields. A run of spaces is one separator.
+    comment : str or None
+        Lines that start with this ASCII character are skipped.
+    point : {'.', ','}
+        The decimal point.
+    missing : tuple of str or None
+        Texts that stand for a missing value; empty, NA and nan (in any case) if None.
+    """
+
+    separator: str = ","
+    comment: str | None = None
+    point: str = "."
+    missing: tuple[str, ...] | None = None
+
+    @property
+    def marks(self) -> bytes:
+        """Separator, comment (NUL if none) and point, a byte each."""
+        return f"{self.separator}{self.comment or chr(0)}{self.point}".encode("ascii")
+
+
+PLAIN = Dialect()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a reader stopped.
+
+    Attributes
+    ----------
+    fault : str
+        ``ragged``, ``not_a_number``, ``infinite``, ``many_categories``, ``long_field`` or
+        ``open_quote``.
+    line : int
+        Line of the file, from 1, on which the row starts.
+    column : int
+        Column of the cell, from 0; of a ragged row, the number of fields found.
+    text : str
+        The beginning of the cell's text.
+    """
+
+    fault: str
+    line: int
+    column: int
+    text: str
+
+
+def _texts(taken: tuple[bytes, bytes, bytes]) -> Texts:
+    blob, ends, hashes = taken
+    return Texts(blob, np.frombuffer(ends, np.uint64), np.frombuffer(hashes, np.uint64))
+
+
+def _problem(found: tuple[str, int, int, bytes] | None) -> Fault | None:
+    if found is None:
+        return None
+    fault, line, column, text = found
+    return Fault(fault, line, column, text.decode("utf-8", "replace"))
+
+
+class HeaderReader:
+    """Reads the first row that is not blank as names (surrounding blanks stripped)."""
+
+    def __init__(self, dialect: Dialect = PLAIN) -> None:
+        self._native = _native.HeaderReader(dialect.marks)
+
+    def feed(self, data: bytes, start: int = 0) -> int:
+        """Read ``data`` from ``start``; return the position after what was read."""
+        return self._native.feed(np.frombuffer(data, np.uint8), start)
+
+    def finish(self) -> None:
+        """Say that the text has ended."""
+        self._native.finish()
+
+    def take_names(self) -> Texts:
+        """Return the names read since the last call."""
+        return _texts(self._native.take_names())
+
+    @property
+    def done(self) -> bool:
+        """Whether the row has ended."""
+        return self._native.done
+
+    @property
+    def place(self) -> tuple[int, bool]:
+        """Line reached, and whether the last byte read was a carriage return."""
+        return self._native.line, self._native.after_return
+
+    @property
+    def problem(self) -> Fault | None:
+        """Why reading stopped, if it did."""
+        return _problem(self._native.problem)
+
+
+class TableReader:
+    """Reads rows into panels of float64, and text columns aside.
+
+    In the panel a missing cell is NaN, and a text the number of its category: its place among the
+    distinct texts of all features, in order of first appearance.
+
+    Parameters
+    ----------
+    slots : int32 (n_columns,)
+        For each source column the panel row its cells go to, :data:`IGNORED`, or a text column.
+    dialect : Dialect
+        How the table is written.
+    place : (int, bool)
+        Where the header ended: :attr:`HeaderReader.place`.
+    kinds : uint8 (n_columns,), optional
+        :data:`UNKNOWN`, :data:`CATEGORIES` or :data:`ONLY_NUMBERS`, for each column; all are
+        numbers if not given.
+    by_row : bool
+        A row is a feature: its cells are of one kind, which is found out.
+    max_category_nbytes : int
+        Memory that the distinct texts of features may take.
+    row_kinds : mapping of bytes to int, optional
+        With ``by_row``, :data:`CATEGORIES` or :data:`ONLY_NUMBERS` by the text of the first column,
+        a text column; held in memory.
+    """
+
+    def __init__(
+        self,
+        slots: NDArray[np.int32],
+        dialect: Dialect = PLAIN,
+        place: tuple[int, bool] = (1, False),
+        kinds: NDArray[np.uint8] | None = None,
+        *,
+        by_row: bool = False,
+        max_category_nbytes: int = 0,
+        row_kinds: Mapping[bytes, int] | None = None,
+    ) -> None:
+        missing = None if dialect.missing is None else [text.encode() for text in dialect.missing]
+        cells = b"" if by_row else bytes([ONLY_NUMBERS]) * len(slots)
+        self._native = _native.TableReader(
+            slots,
+            dialect.marks,
+            missing,
+            *place,
+            cells if kinds is None else kinds.tobytes(),
+            by_row,
+            max_category_nbytes,
+            dict(row_kinds or {}),
+        )
+        self._panel: NDArray[np.float64] | None = None
+
+    def set_panel(self, panel: NDArray[np.float64]) -> None:
+        """Let the next rows go to the columns of ``panel`` (n_features, n_panel_rows)."""
+        self._native.set_panel(panel)
+        self._panel = panel
+
+    def feed(self, data: bytes, start: int = 0) -> int:
+        """Read ``data`` from ``start`` until it ends, the panel is full, or there is a problem.
+
+        Returns
+        -------
+        int
+            The position after what was read.
+        """
+        return self._native.feed(np.frombuffer(data, np.uint8), start)
+
+    def finish(self) -> None:
+        """Say that the text has ended."""
+        self._native.finish()
+
+    def take_texts(self, slot: int) -> Texts:
+        """Return the cells of a text column of the rows read since the last call."""
+        return _texts(self._native.take_texts(IGNORED - 1 - slot))
+
+    def take_lines(self) -> NDArray[np.int64]:
+        """Return the line of each row read since the last call, where there are text columns."""
+        return np.frombuffer(self._native.take_lines(), np.int64)
+
+    def take_row_cells(self) -> NDArray[np.uint8]:
+        """Return what the cells of each row read since the last call are, if ``by_row``."""
+        return np.frombuffer(self._native.take_row_cells(), np.uint8)
+
+    def cells(self) -> NDArray[np.uint8]:
+        """Return what the cells of each column are."""
+        return np.frombuffer(self._native.cells(), np.uint8)
+
+    def categories(self) -> tuple[bytes, NDArray[np.uint64]]:
+        """Return the distinct texts of features, one after another, and where each ends."""
+        blob, ends = self._native.categories()
+        return blob, np.frombuffer(ends, np.uint64)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows read in all."""
+        return self._native.n_rows
+
+    @property
+    def n_panel_rows(self) -> int:
+        """Rows read into the current panel."""
+        return self._native.panel_row
+
+    @property
+    def panel_is_full(self) -> bool:
+        """Whether the current panel has no room for another row."""
+        return self._panel is not None and self.n_panel_rows == self._panel.shape[1]
+
+    @property
+    def column(self) -> int:
+        """Column reached inside the current row."""
+        return self._native.column
+
+    @property
+    def fits_float32(self) -> bool:
+        """Whether every value so far survives the round trip through float32."""
+        return self._native.fits_float32
+
+    @property
+    def problem(self) -> Fault | None:
+        """Why reading stopped, if there was a fault."""
+        return _problem(self._native.problem)
+
+
+def parse_decimal(text: bytes) -> float | None:
+    """Return the double nearest to a decimal, infinite beyond the largest; None if it is none."""
+    return _native.parse_decimal(text)
+
+
+# How a text table is written: what the user says of it, and what its first lines show.
+
+SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";", "pipe": "|", "space": " "}
+_SURE = ",\t;|"  # a space is a separator only where none of these is: names and labels hold spaces
+_N_LINES = 20
+_QUOTED = re.compile(r'(^|[,\t;|\s])"(?:[^"]|"")*"', re.MULTILINE)
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+@dataclass(frozen=True)
+class TextForm:
+    """What is said of a text table; the rest is found out.
+
+    Attributes
+    ----------
+    separator : str or None
+        The ASCII character between fields, or its name in :data:`SEPARATORS`; found if None.
+    comment : str or None
+        Lines that start with this ASCII character are skipped.
+    decimal : {'point', 'comma'}
+        What separates the whole part of a number from the rest.
+    missing : tuple of str or None
+        Texts that stand for a missing value, in place of empty, NA and nan.
+    header : bool
+        Whether the first row holds names; if not, columns are named f0, f1, ...
+
+    Raises
+    ------
+    UsageError
+        If two marks are the same, or one is no single ASCII character.
+    """
+
+    separator: str | None = None
+    comment: str | None = None
+    decimal: str = "point"
+    missing: tuple[str, ...] | None = None
+    header: bool = True
+
+    def __post_init__(self) -> None:
+        marks = {"--decimal": self.point}
+        for option, mark in (("--separator", self.separator_mark), ("--comment", self.comment)):
+            if mark is None:
+                continue
+            if len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0':
+                names = ", ".join(SEPARATORS) if option == "--separator" else "for example #"
+                raise UsageError(
+                    f"{option}: expected one ASCII character ({names}) that is no quote and no "
+                    f"line end, found {mark!r}."
+                )
+            for other, used in marks.items():
+                if used == mark:
+                    raise UsageError(
+                        f"expected different characters for {option} and {other}, found {mark!r} "
+                        "for both. Name another one."
+                    )
+            marks[option] = mark
+
+    @property
+    def separator_mark(self) -> str | None:
+        """The separator as a character."""
+        return SEPARATORS.get(self.separator or "", self.separator)
+
+    @property
+    def point(self) -> str:
+        """The decimal point."""
+        return "," if self.decimal == "comma" else "."
+
+    def settle(self, start: str) -> Dialect:
+        """Return the dialect of a table that begins with ``start``."""
+        mark = self.separator_mark
+        if mark is None:
+            mark = find_separator(start, self.comment, self.point)
+        return Dialect(mark, self.comment, self.point, self.missing)
+
+
+def find_separator(start: str, comment: str | None, point: str) -> str:
+    """Tell the separator of a table from its beginning.
+
+    Of comma, tab, semicolon and pipe it is one found in the first line: one that cuts the first
+    lines into equally many fields if there is such, and of several the one that makes the most.
+    Without any of them it is a space if the first line holds one, else a comma.
+
+    Parameters
+    ----------
+    start : str
+        Complete lines, or the beginning of the first.
+    comment : str or None
+        Lines that start with it are passed over.
+    point : str
+        The decimal point, which is no separator.
+    """
+    lines = _LINE.findall(_QUOTED.sub(r"\1", start.removeprefix("\ufeff")))
+    lines = [line for line in lines if line.strip() and not (comment and line.startswith(comment))]
+    whole = [line for line in lines if line.endswith(("\n", "\r"))][:_N_LINES] or lines[:1]
+    if not whole:
+        return ","
+    first = whole[0].rstrip("\r\n")
+    found = [mark for mark in _SURE if mark in first and mark != point]
+    if not found:
+        return " " if " " in first.strip() else ","
+    even = [mark for mark in found if len({line.count(mark) for line in whole}) == 1]
+    return max(even or found, key=first.count)
+
+
+def name_of(separator: str) -> str:
+    """Return the name of a separator for messages."""
+    return next((name for name, mark in SEPARATORS.items() if mark == separator), repr(separator))
+
+
+# What stopped the reader of a text table, in the user's words.
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
+
+
+def raise_fault(
+    source: SourceFile,
+    problem: Fault | None,
+    n_columns: int,
+    name_of_column: Callable[[int], str],
+    dialect: Dialect,
+) -> None:
+    """Raise what stopped a reader, if anything did.
+
+    Raises
+    ------
+    InputError
+        Naming file, line, column, text, and what would be accepted.
+    """
+    if problem is None:
+        return
+    if problem.fault == "ragged":
+        raise InputError(
+            f"{source}, line {problem.line}: expected {n_columns} fields as in the first row, "
+            f"found {problem.column} (separated by {name_of(dialect.separator)}). Mend the line."
+        )
+    name = "" if problem.fault == "open_quote" else name_of_column(problem.column)
+    raise InputError(
+        f"{source}, line {problem.line}: {explain(problem, f'column {name}', dialect)}"
+    )
+
+
+def explain(problem: Fault, where: str, dialect: Dialect) -> str:
+    """Say what was expected at ``where``, what was found, and what to do."""
+    text = repr(problem.text)
+    return {
+        "not_a_number": f"{where}: expected a number (or {_missing(dialect)} for a missing value), "
+        f"found {text}. Mend the cell, leave the column out with --ignore, or take all its cells "
+        f"as categories with --kind NAME=categorical.{_hint(problem)}",
+        "infinite": f"{where}: expected a finite number, found {text}. Mend the cell, or make it "
+        f"missing ({_missing(dialect)}).",
+        "many_categories": f"{where}: expected categories whose texts fit into the memory that is "
+        f"left for them, found more ({text}). Leave columns of free text out with --ignore, or "
+        "raise --memory-mb.",
+        "long_field": f"{where}: expected a field of at most 1 MB, found a longer one. "
+        "Look for a missing closing quote or delimiter.",
+        "open_quote": "expected the quote that opens here to be closed, found the end of the file. "
+        "Close or remove the quote.",
+    }[problem.fault]
+
+
+def _missing(dialect: Dialect) -> str:
+    if dialect.missing is None:
+        return "an empty cell, NA or nan"
+    return " or ".join(repr(text) if text else "an empty cell" for text in dialect.missing)
+
+
+def _hint(problem: Fault) -> str:
+    if _DECIMAL_COMMA.fullmatch(problem.text):
+        return " If the table writes 1,5 for 1.5, say --decimal comma."
+    if problem.text.lower() in ("", "na", "nan", "n/a", "null", "none", "?", "-", "."):
+        return (
+            " If it stands for a missing value, name it with --missing, with the others there are."
+        )
+    return ""
+
+
+# Text tables (CSV, TSV and their kin), plain or compressed, read in bounded pieces.
+
+_NAMES_AT_A_TIME = 1 << 14
+_BOM = b"\xef\xbb\xbf"
+_N_AHEAD = 4
+
+
+ROW_NAMES = "row_names"
+"""Name of a first column that the header does not name, as R writes row names."""
+
+
+class CsvStream:
+    """A text table read once: its header when opened, its rows after that.
+
+    Parameters
+    ----------
+    source : SourceFile
+        The file.
+    form : TextForm
+        What is said of it.
+    take_names : callable
+        Given the names of its columns, some at a time.
+    row_names : bool
+        The header has no field over the first column, which is named :data:`ROW_NAMES`.
+
+    Attributes
+    ----------
+    pieces : PieceReader
+        Where the bytes come from: how many were read, their checksum.
+    dialect : Dialect
+        How the table is written.
+    place : (int, bool)
+        Where the header ended, for :class:`TableReader`.
+
+    Raises
+    ------
+    InputError
+        If there is no header, or it is not UTF-8 text.
+    """
+
+    def __init__(
+        self,
+        source: SourceFile,
+        form: TextForm,
+        take_names: Callable[[Texts], None],
+        *,
+        row_names: bool = False,
+    ) -> None:
+        self.source = source
+        self._rewind()
+        n_columns = 0
+        if row_names:
+            take_names(texts_of([ROW_NAMES]))
+
+        def take(names: Texts) -> None:
+            nonlocal n_columns
+            n_columns += len(names.ends)
+            if form.header:
+                check_utf8(names, f"{source}: the header")
+                take_names(names)
+
+        self._read_header(form, take)
+        if not form.header:
+            self._rewind()
+            self.place = (1, False)
+            for start in range(0, n_columns, _NAMES_AT_A_TIME):
+                stop = min(start + _NAMES_AT_A_TIME, n_columns)
+                take_names(texts_of(f"f{i}" for i in range(start, stop)))
+
+    def _rewind(self) -> None:
+        self.pieces = PieceReader(self.source)
+        self._iterator = _without_bom(self.pieces.pieces())
+        self._rest, self._start = b"", 0
+
+    def _read_header(self, form: TextForm, take: Callable[[Texts], None]) -> None:
+        reader: HeaderReader | None = None
+        for data in self._iterator:
+            if reader is None:
+                self.dialect = form.settle(data.decode(errors="replace"))
+                reader = HeaderReader(self.dialect)
+            self._rest, self._start = data, reader.feed(data)
+            self._hand_over(reader, take)
+            if reader.done:
+                break
+        else:
+            self._rest, self._start = b"", 0
+            if reader is not None:
+                reader.finish()
+                self._hand_over(reader, take)
+        if reader is None or not reader.done:
+            raise InputError(
+                f"{self.source}: expected a header and rows, found only blank lines"
+                f"{' and comments' if form.comment else ''}."
+            )
+        self.place = reader.place
+
+    def _hand_over(self, reader: HeaderReader, take: Callable[[Texts], None]) -> None:
+        if reader.problem is not None:
+            problem = reader.problem
+            what = explain(problem, f"column {problem.column + 1} of the header", self.dialect)
+            raise InputError(f"{self.source}, line {problem.line}: {what}")
+        take(reader.take_names())
+
+    def body(self) -> Iterator[tuple[bytes, int]]:
+        """Yield pieces of the rows, and where in the piece to start."""
+        if self._start < len(self._rest):
+            yield self._rest, self._start
+        self._rest = b""
+        for data in self._iterator:
+            yield data, 0
+
+    def origin(self) -> dict[str, Any]:
+        """Return where the table came from, for the manifest, once all of it is read."""
+        pieces = self.pieces
+        found = {"nbytes": pieces.n_read, "crc32": pieces.crc32}
+        return {"name": self.source.name, "format": f"csv{pieces.suffix}"} | found
+
+
+def _without_bom(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    for first in pieces:
+        if text := first.removeprefix(_BOM):
+            yield text
+        break
+    yield from pieces
+
+
+def check_utf8(texts: Texts, what: str) -> None:
+    """Refuse texts that are not UTF-8."""
+    try:
+        texts.blob.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{what}: expected UTF-8 text, found the bytes "
+            f"{texts.blob[error.start : error.start + 8]!r}. {TO_UTF8}"
+        ) from None
+
+
+def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Iterator[int]:
+    """Feed all rows to a reader, until it finds a fault; yield the bytes fed after each piece.
+
+    Who asks for the next piece must have taken the texts before, and must set the next panel
+    where one is full. With ``ahead``, a thread reads and decompresses what comes next meanwhile.
+    """
+    for data, first in _ahead(stream.body()) if ahead else stream.body():
+        start = first
+        while True:
+            stop = reader.feed(data, start)
+            yield stop - start
+            if reader.problem is not None:
+                return
+            start = stop
+            if start >= len(data):
+                break
+    reader.finish()
+    yield 0
+
+
+def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+    """Yield pieces, the next few of which are read and decompressed by a thread meanwhile."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = deque(pool.submit(next, pieces, None) for _ in range(_N_AHEAD))
+        while (piece := waiting.popleft().result()) is not None:
+            waiting.append(pool.submit(next, pieces, None))
+            yield piece
+
+
+# Looks at a text table beside its one reading: how many rows it has, whether it names them.
+
+_SAMPLE_NBYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a look at the beginning of a file says of the whole.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows there are, about.
+    text_nbytes : int
+        Bytes of text there are, about; exact where the file is not compressed.
+    """
+
+    n_rows: int
+    text_nbytes: int
+
+
+def _skim(
+    source: SourceFile, form: TextForm, n_columns: int, target: int | None = None
+) -> tuple[CsvStream, TableReader]:
+    stream = CsvStream(source, form, lambda names: None)
+    slots = np.full(n_columns, IGNORED, np.int32)
+    if target is not None:
+        slots[target] = TARGET
+    return stream, TableReader(slots, stream.dialect, place=stream.place)
+
+
+def has_row_names(
+    source: SourceFile, form: TextForm, check: Callable[[int], None] = lambda n_columns: None
+) -> bool:
+    """Tell whether the first row has one field more than the header, as R writes row names.
+
+    ``check`` is told how many fields there are before memory is taken for each.
+
+    Raises
+    ------
+    InputError
+        If the last field of the first rows is empty, which a separator at their ends explains too.
+    """
+    if not form.header:
+        return False
+    n_columns = 0
+
+    def count(names: Texts) -> None:
+        nonlocal n_columns
+        n_columns += len(names.ends)
+
+    stream = CsvStream(source, form, count)
+    check(n_columns)
+    reader = TableReader(np.full(n_columns, IGNORED, np.int32), stream.dialect, place=stream.place)
+    for _ in fed(stream, reader):
+        if reader.n_rows:
+            break
+    problem = reader.problem
+    found = (
+        problem is not None
+        and problem.fault == "ragged"
+        and reader.n_rows == 1
+        and problem.column == n_columns + 1
+    )
+    if found:
+        _refuse_empty_ends(source, form, n_columns + 1)
+    return found
+
+
+def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> None:
+    stream = CsvStream(source, form, lambda names: None, row_names=True)
+    slots = np.full(n_fields, IGNORED, np.int32)
+    slots[-1] = TARGET
+    reader = TableReader(slots, stream.dialect, place=stream.place)
+    for _ in fed(stream, reader):
+        if reader.n_rows:
+            break
+    if not any(reader.take_texts(TARGET)):
+        raise InputError(
+            f"{source}: expected as many fields in the rows as in the header, {n_fields - 1}, "
+            f"found one more, the last of them empty. Remove the "
+            f"{name_of(stream.dialect.separator)} at the ends of the lines; or, if the first "
+            "column holds row ids, name it in the header."
+        )
+
+
+def estimate(source: SourceFile, form: TextForm, n_columns: int) -> Estimate:
+    """Estimate the rows of a file from the first megabyte after its header."""
+    stream, reader = _skim(source, form, n_columns)
+    n_body = 0
+    for n_fed in fed(stream, reader):
+        n_body += n_fed
+        if n_body >= _SAMPLE_NBYTES:
+            break
+    pieces = stream.pieces
+    text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
+    n_cells = reader.n_rows * n_columns + reader.column
+    if not n_cells:
+        return Estimate(0, text_nbytes)
+    body_nbytes = text_nbytes - (pieces.n_text - n_body)
+    return Estimate(int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes)
+
+
+def rows_at_most(source: SourceFile, n_columns: int) -> int | None:
+    """Return a bound on the rows of a file; None if its compression sets none worth having.
+
+    A row takes at least a byte per column, and gzip packs at most 1032 bytes into one.
+    """
+    pieces = PieceReader(source)
+    factor = {"": 1, ".gz": 1032}.get(pieces.suffix)
+    return None if factor is None else pieces.nbytes * factor // n_columns + 1
+
+
+def count_rows(
+    source: SourceFile,
+    form: TextForm,
+    n_columns: int,
+    *,
+    target: int | None = None,
+    is_missing: Callable[[bytes], bool] = lambda text: False,
+) -> tuple[int, bool]:
+    """Count the rows of a file by reading it; return whether one has no ``target``, too.
+
+    Raises
+    ------
+    InputError
+        If a row is ragged.
+    """
+    has_missing = False
+    stream, reader = _skim(source, form, n_columns, target)
+    for _ in fed(stream, reader):
+        texts = reader.take_texts(TARGET) if target is not None else ()
+        has_missing = has_missing or any(map(is_missing, texts))
+    raise_fault(source, reader.problem, n_columns, str, stream.dialect)
+    return reader.n_rows, has_missing
+
+
+def cell_text(source: SourceFile, form: TextForm, n_columns: int, column: int, row: int) -> str:
+    """Return the text of a cell, from 0, by reading the file up to there."""
+    stream = CsvStream(source, form, lambda names: None)
+    slots = np.full(n_columns, IGNORED, np.int32)
+    slots[column] = TARGET
+    reader = TableReader(slots, stream.dialect, place=stream.place)
+    n_passed = 0
+    for _ in fed(stream, reader):
+        texts = reader.take_texts(TARGET)
+        if n_passed + len(texts.ends) > row:
+            return list(texts)[row - n_passed].decode("utf-8", "replace")
+        n_passed += len(texts.ends)
+    raise IndexError(f"{source}: no row {row}")

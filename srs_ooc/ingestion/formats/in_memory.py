@@ -1,0 +1,718 @@
+"""Arrays, sparse matrices and frames in memory, as tables of float64 that lose nothing.
+
+pandas, polars and SciPy are not imported here.
+"""
+
+import math
+import re
+import tokenize
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Lease
+from srs_ooc.base.errors import InputError
+from srs_ooc.base.text import MB
+from srs_ooc.ingestion.formats import Table, TextCoder
+from srs_ooc.ingestion.ingest_memory import Needs
+from srs_ooc.ingestion.ingest_options import IngestOptions
+from srs_ooc.ingestion.scratch import TextSpool, joined, texts_of
+
+# Arrays of any numeric dtype as float64 that loses nothing.
+
+EXACT = 1 << 53
+"""Integers up to it are float64 exactly."""
+
+
+def is_narrow(dtype: np.dtype[Any]) -> bool:
+    """Tell whether float32 holds every value of a dtype."""
+    return np.can_cast(dtype, np.float32, "safe")
+
+
+def check_dtype(dtype: np.dtype[Any], what: str) -> None:
+    """Refuse dtypes that are no real numbers of at most 64 bits.
+
+    Raises
+    ------
+    InputError
+        Naming ``what`` and the dtype.
+    """
+    if dtype.kind not in "biuf" or dtype.itemsize > 8:
+        raise InputError(
+            f"{what}: expected numbers (bool, integers, or floats of at most 64 bits), found "
+            f"{dtype}. Convert or leave it out."
+        )
+
+
+def as_float64(array: NDArray[Any], what: str) -> NDArray[np.float64]:
+    """Return an array as C-contiguous float64.
+
+    Raises
+    ------
+    InputError
+        If it holds no numbers, or an integer beyond 2**53 that float64 does not hold.
+    """
+    check_dtype(array.dtype, what)
+    wide = np.ascontiguousarray(array, dtype=np.float64)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        low, high = int(array.min()), int(array.max())
+        if high > EXACT or low < -EXACT:
+            found = high if high > EXACT else low
+            raise too_large(found, what)
+    return wide
+
+
+def too_large(found: int, what: str) -> InputError:
+    """Return the error of an integer beyond :data:`EXACT`."""
+    return InputError(
+        f"{what}: expected integers of at most 2**53, which float64 holds exactly, found {found}. "
+        "Scale it, or leave it out."
+    )
+
+
+# The header of a ``.npy`` file, checked against the file before anything is made of it.
+
+BAD_HEADER = (
+    ValueError, EOFError, OSError, SyntaxError, TypeError, OverflowError, MemoryError,
+    RecursionError, tokenize.TokenError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NpyHeader:
+    """Shape and dtype of an array in a file, its order, and the byte its cells start at."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    is_fortran: bool
+    offset: int
+
+
+def read_header(path: Path, what: str) -> NpyHeader:
+    """Read the header of a ``.npy`` file.
+
+    Raises
+    ------
+    InputError
+        If it is none, holds Python objects, has a dimension that is negative, or is of another
+        size than the file.
+    """
+    try:
+        with path.open("rb") as file:
+            version = np.lib.format.read_magic(file)
+            if version == (1, 0):
+                shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+            elif version == (2, 0):
+                shape, is_fortran, dtype = np.lib.format.read_array_header_2_0(file)
+            else:
+                raise ValueError(f"version {version} of the format")
+            offset = file.tell()
+        found = path.stat().st_size - offset
+    except BAD_HEADER as error:
+        raise _refused(what, f"could not read it: {str(error)[:200]}") from error
+    if dtype.hasobject:
+        raise _refused(what, "found one of Python objects")
+    if min(shape, default=0) < 0:
+        raise _refused(what, f"found the shape {str(shape)[:80]}")
+    expected = math.prod(shape) * dtype.itemsize
+    if found < expected:
+        raise _refused(
+            what, f"found {found} bytes for the shape {str(shape)[:80]}, which takes {expected}"
+        )
+    return NpyHeader(tuple(map(int, shape)), dtype, bool(is_fortran), offset)
+
+
+def _refused(what: str, found: str) -> InputError:
+    return InputError(
+        f"{what}: expected a .npy file of numbers or texts, {found}. Get the file again, or save "
+        "it again without objects."
+    )
+
+
+# Labels, names and row ids of arrays and frames, or apart from a table, as texts in blocks.
+
+_BLOCK = 1 << 14
+MOST_ITEM_NBYTES = 1 << 20
+"""An item of a file is no longer, and no more than so much is held at a time."""
+_HOLDERS = (list, tuple, dict, set, np.ndarray)
+
+
+def list_of(given: Any) -> list[Any]:
+    """Return the items of a list, array, series or column."""
+    for method in ("to_pylist", "tolist", "to_list"):
+        if hasattr(given, method):
+            return list(getattr(given, method)())
+    return list(given)
+
+
+def is_missing(item: Any) -> bool:
+    """Tell whether an item is none: None, NaN, or what pandas has for it."""
+    if item is None or type(item).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(item, float | np.floating) and bool(np.isnan(item))
+
+
+def text_of(item: Any) -> str | None:
+    """Return an item as text; None if it is missing. Whole floats are written as integers.
+
+    Raises
+    ------
+    TypeError, UnicodeError
+        If it holds items itself, or no text that UTF-8 can write.
+    """
+    if is_missing(item):
+        return None
+    if isinstance(item, float | np.floating):
+        number = float(item)
+        return str(int(number)) if number.is_integer() else repr(number)
+    if isinstance(item, _HOLDERS):
+        raise TypeError("no single item")
+    text = item.decode() if isinstance(item, bytes) else str(item)
+    if not text.isascii():
+        text.encode()
+    return text.strip(" \t")
+
+
+def texts_in(items: list[Any], where: Callable[[int], str]) -> list[str | None]:
+    """Return items as texts; None where one is missing. ``where`` says where an item stands.
+
+    Raises
+    ------
+    InputError
+        If one is no text.
+    """
+    texts = []
+    for i, item in enumerate(items):
+        try:
+            texts.append(text_of(item))
+        except (TypeError, UnicodeError):
+            raise InputError(
+                f"{where(i)}: expected a number or UTF-8 text, found {repr(item)[:80]}. Convert it."
+            ) from None
+    return texts
+
+
+def check_items(given: Any, what: str) -> None:
+    """Refuse what is neither a file nor a sequence of items.
+
+    Raises
+    ------
+    InputError
+        Naming ``what``, and what was found.
+    """
+    if isinstance(given, Path):
+        return
+    shape = getattr(given, "shape", (0,))
+    if len(shape) != 1:
+        found = f"the shape {tuple(shape)}"
+    elif not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping | Set):
+        found = type(given).__qualname__
+    else:
+        return
+    raise InputError(
+        f"{what}: expected a sequence of items, found {found}. Give a list, or an array of one "
+        "dimension (y.ravel())."
+    )
+
+
+def item_blocks(given: Any) -> Iterator[list[Any]]:
+    """Yield the items of a list, array, series, column, iterable or file, some at a time.
+
+    A file is text with an item a line, or a one-dimensional ``.npy``.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, or cannot be read so.
+    """
+    if isinstance(given, Path):
+        yield from _file_blocks(given)
+    elif hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+        for start in range(0, len(given), _BLOCK):
+            part = given.iloc if hasattr(given, "iloc") else given
+            yield list_of(part[start : start + _BLOCK])
+    else:
+        items = iter(given)
+        while block := list(islice(items, _BLOCK)):
+            yield block
+
+
+def _file_blocks(path: Path) -> Iterator[list[Any]]:
+    try:
+        if path.suffix == ".npy":
+            yield from _npy_blocks(path)
+            return
+        yield from _text_blocks(path)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path}: expected a text file with one item a line, or a .npy file, could not read "
+            f"it: {error}. Check the path."
+        ) from error
+
+
+def _text_blocks(path: Path) -> Iterator[list[Any]]:
+    """Yield the lines of a text file, some at a time: so many lines or characters."""
+    with path.open(encoding="utf-8-sig") as file:
+        block, size, number = [], 0, 0
+        while line := file.readline(MOST_ITEM_NBYTES + 1):
+            number += 1
+            if len(line) > MOST_ITEM_NBYTES:
+                raise InputError(
+                    f"{path}, line {number}: expected one item a line, found a line of more than "
+                    f"{MOST_ITEM_NBYTES} characters. Give a text file with an item a line."
+                )
+            block.append(line.removesuffix("\n"))
+            size += len(line)
+            if len(block) == _BLOCK or size > MOST_ITEM_NBYTES:
+                yield block
+                block, size = [], 0
+        if block:
+            yield block
+
+
+def _npy_blocks(path: Path) -> Iterator[list[Any]]:
+    header = read_header(path, str(path))
+    if len(header.shape) != 1:
+        raise InputError(
+            f"{path}: expected a one-dimensional array, found the shape {header.shape}. "
+            "Save one item for each row or column."
+        )
+    size, (n_items,) = header.dtype.itemsize, header.shape
+    if size > MOST_ITEM_NBYTES:
+        raise InputError(
+            f"{path}: expected items of at most {MOST_ITEM_NBYTES} bytes, found {size}. Save "
+            "shorter texts."
+        )
+    step = max(1, min(_BLOCK, MOST_ITEM_NBYTES // max(size, 1)))
+    for start in range(0, n_items, step):
+        count = min(step, n_items - start)
+        yield np.fromfile(path, header.dtype, count, offset=header.offset + start * size).tolist()
+
+
+def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[int], str]) -> None:
+    """Append items as texts; a missing one is empty. ``where`` says where an item stands.
+
+    Raises
+    ------
+    InputError
+        If one is no text.
+    """
+    for block in blocks:
+        first = len(spool)
+        texts = texts_in(block, lambda i, first=first: where(first + i))  # type: ignore[misc]
+        spool.append(texts_of(text or "" for text in texts))
+
+
+def texts_given(what: str, items: Iterable[Any], expected: int) -> Iterator[str]:
+    """Yield names of columns as texts; ``what`` says whose they are.
+
+    Raises
+    ------
+    InputError
+        If there are not ``expected`` of them, or one is missing.
+    """
+    n_items = 0
+    for n_items, item in enumerate(items, 1):
+        (text,) = texts_in([item], lambda _, n=n_items: f"{what}, item {n}")  # type: ignore[misc]
+        if text is None:
+            raise InputError(f"{what}: expected a text at {n_items}, found none. Fill it in.")
+        yield text
+    if n_items != expected:
+        raise InputError(
+            f"{what}: expected {expected} names, one for each column, found {n_items}. Give as "
+            "many as there are columns."
+        )
+
+
+# NumPy arrays and SciPy sparse matrices in memory.
+
+SCIPY_NBYTES = 20 * MB
+"""SciPy's sparse matrices, loaded; measured 17 MB."""
+
+LOADING_NBYTES = 40 * MB
+"""SciPy, and what it takes while it loads a matrix."""
+
+_SPARSE_NBYTES = 4 * MB  # two threads make columns dense at once
+
+
+def check_shape(shape: tuple[int, ...], what: str) -> None:
+    """Refuse what is no matrix.
+
+    Raises
+    ------
+    InputError
+        If there are not two dimensions, or one of them is empty.
+    """
+    if len(shape) != 2 or 0 in shape:
+        raise InputError(
+            f"{what}: expected a matrix of at least one row and column, found the shape {shape}. "
+            "Give rows x columns."
+        )
+
+
+class ArrayTable:
+    """A matrix (n_rows, n_columns) in memory, read by columns; masked cells are missing."""
+
+    format = "numpy"
+    by_rows = False
+    work_nbytes = 0
+    names: list[str] | None = None
+    text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
+
+    def __init__(self, array: NDArray[Any], what: str) -> None:
+        check_shape(array.shape, what)
+        check_dtype(array.dtype, what)
+        self.narrow = is_narrow(array.dtype)
+        self._mask: NDArray[np.bool_] | None = None
+        if isinstance(array, np.ma.MaskedArray) and array.mask is not np.ma.nomask:
+            self._mask = np.asarray(array.mask)
+        self._array, self._what = np.asarray(array), what  # of a subclass, the plain array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._array.shape[0], self._array.shape[1]
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return columns, each a row of the result."""
+        cells = self._array[:, positions].T
+        if self._mask is None:
+            return as_float64(cells, self._what)
+        gone = self._mask[:, positions].T
+        cells[gone] = 0  # what a mask hides need not be a number that can be held
+        values = as_float64(cells, self._what)
+        values[gone] = np.nan
+        return values
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        column = self._array[:, position]
+        if self._mask is None:
+            return item_blocks(column)
+        return item_blocks(np.ma.MaskedArray(column, self._mask[:, position]))
+
+
+def _check_indices(matrix: Any, what: str) -> None:
+    """Refuse indices outside the shape, which SciPy would follow wherever they point."""
+    wrong = ""
+    if hasattr(matrix, "check_format"):
+        try:
+            matrix.check_format(full_check=True)
+        except (TypeError, ValueError) as error:
+            wrong = str(error)
+    elif matrix.format == "coo":
+        for index, size in zip((matrix.row, matrix.col), matrix.shape, strict=True):
+            if index.size and not 0 <= int(index.min()) <= int(index.max()) < size:
+                wrong = f"indices {index.min()} to {index.max()} of {size}"
+    if wrong:
+        raise InputError(
+            f"{what}: expected a sparse matrix with indices within its shape {matrix.shape}, found "
+            f"damage: {wrong}. Make it again."
+        )
+
+
+class SparseTable:
+    """A SciPy sparse matrix or array, made dense some columns at a time."""
+
+    format = "scipy.sparse"
+    by_rows = False
+    work_nbytes = _SPARSE_NBYTES
+    names: Collection[str] | None = None
+    text_columns: NDArray[np.bool_] | None = None
+    pool: TextCoder | None = None
+
+    def __init__(self, matrix: Any, what: str) -> None:
+        check_shape(matrix.shape, what)
+        check_dtype(matrix.dtype, what)
+        self.narrow = is_narrow(matrix.dtype)
+        if matrix.format in ("lil", "dok"):
+            matrix = matrix.tocsr()
+        _check_indices(matrix, what)
+        self._columns, self._what = matrix.tocsc(), what
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return int(self._columns.shape[0]), int(self._columns.shape[1])
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return columns, each a row of the result."""
+        return as_float64(self._columns[:, positions].toarray(order="F").T, self._what)
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        return item_blocks(self._columns[:, [position]].toarray()[:, 0])
+
+
+# pandas and polars frames and Arrow tables in memory; none of them is imported here.
+
+FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "Table"}
+
+
+def frame_library(thing: object) -> str | None:
+    """Return the library that a frame is of; None if it is no frame."""
+    for kind in type(thing).__mro__:
+        library = kind.__module__.split(".")[0]
+        if FRAMES.get(library) == kind.__name__:
+            return library
+    return None
+
+
+class FrameTable:
+    """A frame read by columns; the frame itself says of which library.
+
+    Columns of Python objects are numbers if each of them is one, texts if none is. One of both is
+    refused, unless it is named in ``as_texts``.
+    """
+
+    by_rows = False
+    work_nbytes = 0
+    pool: TextCoder | None = None
+
+    def __init__(self, frame: Any, what: str, as_texts: Collection[str] = ()) -> None:
+        self.format = str(frame_library(frame))
+        self._frame, self._what = frame, what
+        self.shape: tuple[int, int] = (int(frame.shape[0]), int(frame.shape[1]))
+        check_shape(self.shape, what)
+        names = frame.column_names if self.format == "pyarrow" else frame.columns
+        self.names: list[str] | None = [str(name) for name in names]
+        kinds = frame.schema.types if self.format == "pyarrow" else frame.dtypes
+        self.text_columns: NDArray[np.bool_] | None = are_texts(kinds)
+        self.narrow = are_narrow(kinds)
+        self._as_texts = as_texts
+        for position, kind in enumerate(kinds):
+            if str(kind).lower() == "object":
+                found = kinds_of(chain.from_iterable(item_blocks(self._column(position))))
+                self.text_columns[position] = "other" in found
+
+    def _column(self, position: int) -> Any:
+        if self.format == "pandas":
+            return self._frame.iloc[:, position]
+        if self.format == "polars":
+            return self._frame.to_series(position)
+        return self._frame.column(position)
+
+    def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
+        """Return columns, each a row of the result."""
+        assert self.names is not None
+        out = np.empty((len(positions), self.shape[0]))
+        for line, position in zip(out, positions.tolist(), strict=True):
+            what = f"{self._what}, column {self.names[position]!r}"
+            is_text = bool(self.text_columns is not None and self.text_columns[position])
+            column = self._column(position)
+            if is_text and self.names[position] not in self._as_texts:
+                _refuse_mixed(column, what)
+            read_column(line, column, pool, what, is_text=is_text)
+        return out
+
+    def items(self, position: int) -> Iterator[list[Any]]:
+        """Yield the cells of a column in blocks."""
+        return item_blocks(self._column(position))
+
+
+def kinds_of(items: Iterable[Any]) -> set[str]:
+    """Return what objects are, as far as they are not missing: ``number``, ``other``."""
+    found = set()
+    for item in items:
+        if isinstance(item, _NUMBERS):
+            if not is_missing(item):
+                found.add("number")
+        elif not is_missing(item):
+            found.add("other")
+    return found
+
+
+def _refuse_mixed(column: Any, what: str) -> None:
+    """Refuse objects of which some are numbers and others are not."""
+    if str(getattr(column, "dtype", "")).lower() != "object":
+        return
+    first: bool | None = None
+    for row, item in enumerate(chain.from_iterable(item_blocks(column)), 1):
+        if is_missing(item):
+            continue
+        is_number = isinstance(item, _NUMBERS)
+        if first is not None and is_number != first:
+            raise InputError(
+                f"{what}, row {row}: expected {'a number' if first else 'a text'} as in the rows "
+                f"before, found {repr(item)[:80]}. Mend the cell, leave the column out with "
+                "ignore, or take all its cells as categories with kinds={name: 'categorical'}."
+            )
+        first = is_number
+
+
+_NUMBERS = (bool, int, float, np.integer, np.floating, np.bool_)
+_TEXT = ("object", "string", "large_string", "str", "category", "categorical", "enum", "dictionary")
+
+
+def are_texts(kinds: Iterable[Any]) -> NDArray[np.bool_]:
+    """Tell which dtypes of pandas, polars or Arrow are texts or categories."""
+    known: dict[Any, bool] = {}
+    return np.array(
+        [known.setdefault(kind, _is_text(str(kind).lower())) for kind in kinds],
+        np.bool_,
+    )
+
+
+def _is_text(kind: str) -> bool:
+    return kind.startswith(_TEXT) and not kind.startswith("struct")
+
+
+_NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
+_NARROW = (
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "float16",
+    "halffloat",
+    "float32",
+    "float",
+    "null",
+)
+
+
+def are_narrow(kinds: Iterable[Any]) -> bool:
+    """Tell whether float32 holds every value of columns of such dtypes."""
+    names = {str(kind).lower().removesuffix("[pyarrow]") for kind in set(kinds)}
+    return all(name == "boolean" or name in _NARROW for name in names)
+
+
+def read_column(
+    line: NDArray[np.float64], column: Any, pool: TextCoder, what: str, *, is_text: bool
+) -> None:
+    """Fill ``line`` with a column's numbers, or with the numbers of its texts in ``pool``.
+
+    Raises
+    ------
+    InputError
+        If it holds something else.
+    """
+    if is_text:
+        line[...] = np.nan
+        start = 0
+        for block in item_blocks(column):
+            line[start : start + len(block)] = text_numbers(block, pool, what, start)
+            start += len(block)
+    else:
+        line[...] = column_numbers(column, what)
+
+
+def text_numbers(
+    items: list[Any], pool: TextCoder, what: str, first_row: int
+) -> NDArray[np.float64]:
+    """Return the numbers in ``pool`` of items as texts; NaN where one is missing or empty.
+
+    ``what`` and the rows from ``first_row`` on are for messages.
+
+    Raises
+    ------
+    InputError
+        If the pool is full, or an item is of a kind that is no category.
+    """
+    for row, item in enumerate(items, first_row + 1):
+        if not isinstance(item, (str, bytes, *_NUMBERS)) and not is_missing(item):
+            raise InputError(
+                f"{what}, row {row}: expected numbers or texts, found {repr(item)[:80]}. Convert "
+                "it, or leave the column out with ignore (--ignore)."
+            )
+    out = np.full(len(items), np.nan)
+    texts = texts_in(items, lambda i: f"{what}, row {first_row + i + 1}")
+    there = np.array([bool(text) for text in texts])
+    found = pool.code(*joined([text.encode() for text in texts if text]))
+    if len(found) < there.sum():
+        row = int(np.flatnonzero(there)[len(found)])
+        raise InputError(
+            f"{what}, row {first_row + row + 1}: expected categories whose texts fit into the "
+            f"memory that is left for them, found more ({(texts[row] or '')[:80]!r}). "
+            "Leave columns of free text out with ignore (--ignore), or raise the cap."
+        )
+    out[there] = found
+    return out
+
+
+def column_numbers(column: Any, what: str) -> NDArray[np.float64]:
+    """Return a pandas, polars or Arrow column as float64, NaN where it is null.
+
+    Raises
+    ------
+    InputError
+        If it holds no numbers.
+    """
+    library = type(column).__module__.split(".")[0]
+    kind = str(column.type if library == "pyarrow" else column.dtype).lower()
+    if kind == "object":
+        return _object_numbers(column, what)
+    plain = kind.removesuffix("[pyarrow]")
+    if not _NUMERIC.fullmatch(plain):
+        raise InputError(
+            f"{what}: expected numbers, found {kind}. Convert the column, or leave it out with "
+            "ignore (--ignore)."
+        )
+    if plain == "null":
+        return np.full(len(column), np.nan)
+    if library == "pyarrow" and not column.null_count:
+        return as_float64(column.to_numpy(), what)
+    if library == "pandas":
+        present = column.dropna()
+        numbers = present.to_numpy(dtype=_PLAIN.get(plain, plain))
+        is_present = column.notna().to_numpy()
+    elif library == "polars":
+        is_present = column.is_not_null().to_numpy()
+        numbers = column.drop_nulls().to_numpy()
+    else:
+        is_present = column.is_valid().to_numpy()
+        numbers = column.drop_null().to_numpy()
+    out = np.full(len(is_present), np.nan)
+    out[is_present] = as_float64(numbers, what)
+    return out
+
+
+_PLAIN = {"double": "float64", "float": "float32", "halffloat": "float16", "boolean": "bool"}
+"""NumPy's dtypes for those of pandas that are called otherwise."""
+
+
+def _object_numbers(column: Any, what: str) -> NDArray[np.float64]:
+    """Return a column of objects, each of which is a number or missing, as float64."""
+    out = np.full(len(column), np.nan)
+    start = 0
+    for block in item_blocks(column):
+        for i, item in enumerate(block, start):
+            if is_missing(item):
+                continue
+            if isinstance(item, int | np.integer) and not -EXACT <= int(item) <= EXACT:
+                raise too_large(int(item), f"{what}, row {i + 1}")
+            out[i] = item
+        start += len(block)
+    return out
+
+
+# What the ingest of a table takes that is read by columns or by rows.
+
+
+def beside_nbytes(table: Table) -> int:
+    """Return the memory of reading beside what is read: lines on their way, and the format's."""
+    return line_nbytes(table.shape, by_rows=table.by_rows) + table.work_nbytes
+
+
+def line_nbytes(shape: tuple[int, int], *, by_rows: bool) -> int:
+    """Return the memory of a line on its way, three times."""
+    return 3 * 8 * (shape[1] if by_rows else shape[0])
+
+
+def with_needs(
+    table: Table,
+    options: IngestOptions,
+    held: tuple[Lease, ...] = (),
+    opening: tuple[Lease, ...] = (),
+) -> tuple[Table, Needs]:
+    """Return a table with what its ingest takes; ``held``, ``opening``: of its format."""
+    lines = Lease("lines on their way", beside_nbytes(table))
+    n_rows, n_columns = table.shape
+    return table, Needs.of(options, n_columns, n_rows, (*held, lines), opening)

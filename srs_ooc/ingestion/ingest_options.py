@@ -1,0 +1,714 @@
+"""What is said of an ingest: its options, forced kinds, and what the store is made of."""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.options import path_given, unexpected
+from srs_ooc.base.seeds import Purpose, derive_array, key_of
+from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.ingestion.csv import (
+    CATEGORIES,
+    IGNORED,
+    ONLY_NUMBERS,
+    ROW_ID,
+    TARGET,
+    UNKNOWN,
+    TextForm,
+)
+from srs_ooc.ingestion.formats import hash_text
+from srs_ooc.ingestion.scratch import TextSpool
+from srs_ooc.store.manifest import (
+    BOOLEAN,
+    CATEGORICAL,
+    INTEGER,
+    KINDS,
+    ROW_COLUMNS,
+    Shape,
+    max_codes,
+)
+
+# Kinds of feature that the user forces.
+
+FREE = 255
+"""Stands for a kind that is to be found."""
+
+ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
+"""What the cells of features of these forced kinds may hold, besides missing values."""
+
+_PAIRS_AT_A_TIME = 1 << 13
+_NAME_NBYTES = 540
+"""Memory of a name and its kind that are held, and once more by the reader of the table."""
+MOST_LINE_NBYTES = MB
+"""A line of a file of kinds is no longer."""
+
+
+@dataclass(frozen=True)
+class ForcedKinds:
+    """Kinds that the user names.
+
+    Attributes
+    ----------
+    given : sequence of (str, str)
+        Names of columns and of their kinds.
+    file : Path or None
+        A CSV file of such pairs, without a header, or with the header ``name,kind``.
+
+    Raises
+    ------
+    UsageError
+        If a kind is none that can be forced.
+    """
+
+    given: Sequence[tuple[str, str]] = ()
+    file: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in self.given:
+            _check_kind(kind, f"--kind {name}={kind}")
+
+    def __bool__(self) -> bool:
+        return bool(self.given) or self.file is not None
+
+    def settle(self, source: object, header: TextSpool) -> NDArray[np.uint8]:
+        """Return the kind forced of each column, :data:`FREE` where none is.
+
+        Raises
+        ------
+        InputError
+            If a name is no column, or named twice.
+        """
+        out = np.full(len(header), FREE, np.uint8)
+        for pairs in self._blocks():
+            found = _force(pairs, header, out)
+            for name in pairs:
+                if name not in found:
+                    raise InputError(
+                        f"{source}: no such column {name.decode()!r} (--kind); expected one of its "
+                        f"{len(header)} columns. Check the spelling."
+                    )
+        return out
+
+    def by_name_nbytes(self) -> int:
+        """Return the memory of :meth:`by_name`, found by reading the file once."""
+        return sum(4 * len(name) + _NAME_NBYTES for pairs in self._blocks() for name in pairs)
+
+    def by_name(self) -> dict[bytes, int]:
+        """Return the kind forced of each name, held in memory."""
+        out: dict[bytes, int] = {}
+        for pairs in self._blocks():
+            for name, kind in pairs.items():
+                if name in out:
+                    raise _twice(name)
+                out[name] = kind
+        return out
+
+    def _blocks(self) -> Iterator[dict[bytes, int]]:
+        """Yield kinds by name, some at a time."""
+        pairs = chain(self.given, _pairs_of(self.file) if self.file else ())
+        while block := list(islice(pairs, _PAIRS_AT_A_TIME)):
+            out: dict[bytes, int] = {}
+            for name, kind in block:
+                key = name.strip(" \t").encode()
+                if key in out:
+                    raise _twice(key)
+                out[key] = KINDS[kind]
+            yield out
+
+
+def _force(pairs: dict[bytes, int], header: TextSpool, out: NDArray[np.uint8]) -> set[bytes]:
+    """Note the kinds of the columns that are named; return the names that were found.
+
+    Hashes say where to look, names what is there.
+    """
+    wanted = np.array([hash_text(name) for name in pairs], np.uint64)
+    found = set()
+    for start, hashes in header.hash_blocks():
+        for column in (start + np.flatnonzero(np.isin(hashes, wanted))).tolist():
+            name = header.get(column)
+            if name not in pairs:
+                continue
+            if out[column] != FREE:
+                raise _twice(name)
+            out[column] = pairs[name]
+            found.add(name)
+    return found
+
+
+def _twice(name: bytes) -> UsageError:
+    return UsageError(
+        f"--kind: expected each column once, found {name.decode()!r} twice. Leave one out."
+    )
+
+
+def pair_of(text: str) -> tuple[str, str]:
+    """Return the two parts of ``NAME=KIND``.
+
+    Raises
+    ------
+    UsageError
+        If there is no ``=``.
+    """
+    name, mark, kind = text.rpartition("=")
+    if not mark:
+        raise UsageError(
+            f"--kind: expected NAME=KIND, found {text!r}. Write for example --kind chromosome="
+            "categorical."
+        )
+    return name, kind
+
+
+def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.reader(_bounded(stream, file))
+            is_first = True
+            for row in rows:
+                if row and not (is_first and [cell.strip() for cell in row] == ["name", "kind"]):
+                    yield _pair(row, f"{file}, line {rows.line_num}")
+                is_first = is_first and not row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(
+            f"{file}: expected a CSV file of names and kinds, could not read it: {error}. "
+            "Check the path."
+        ) from error
+
+
+def _bounded(stream: TextIO, file: Path) -> Iterator[str]:
+    while line := stream.readline(MOST_LINE_NBYTES + 1):
+        if len(line) > MOST_LINE_NBYTES:
+            raise InputError(
+                f"{file}: expected a name and a kind a line, found a line of more than "
+                f"{describe_nbytes(MOST_LINE_NBYTES)}. Give a CSV file."
+            )
+        yield line
+
+
+def _pair(row: list[str], where: str) -> tuple[str, str]:
+    if len(row) != 2:
+        raise InputError(
+            f"{where}: expected a name and a kind, found {','.join(row)!r}. Write for example "
+            "chromosome,categorical."
+        )
+    kind = row[1].strip()
+    _check_kind(kind, where)
+    return row[0], kind
+
+
+def _check_kind(kind: str, where: str) -> None:
+    allowed = [name for name in KINDS if name != "constant"]
+    if kind not in allowed:
+        raise UsageError(
+            f"{where}: expected one of the kinds {', '.join(allowed)}, found {kind!r}. Name one."
+        )
+
+
+def cells_of(forced: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return for a ``TableReader`` what the cells of columns of these forced kinds are."""
+    cells = np.full(len(forced), ONLY_NUMBERS, np.uint8)
+    cells[forced == FREE] = UNKNOWN
+    cells[forced == CATEGORICAL] = CATEGORIES
+    return cells
+
+
+def row_cells_of(forced: Mapping[bytes, int]) -> dict[bytes, int]:
+    """Return the same for rows by their names."""
+    return {
+        name: CATEGORIES if kind == CATEGORICAL else ONLY_NUMBERS for name, kind in forced.items()
+    }
+
+
+def first_misfit(
+    values: NDArray[np.floating[Any]], forced: NDArray[np.uint8]
+) -> tuple[int, int] | None:
+    """Return feature and row of the first of ``values`` (m, n_rows) its forced kind excludes."""
+    for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
+        line = values[feature]
+        if forced[feature] == BOOLEAN:
+            wrong = (line != 0) & (line != 1) & ~np.isnan(line)
+        else:
+            wrong = (line != np.floor(line)) & ~np.isnan(line)
+        if wrong.any():
+            return feature, int(wrong.argmax())
+    return None
+
+
+ORDER_KEY = key_of(Purpose.STORE_ORDER)
+"""Key of the random order of features on disk: a constant, so equal tables give equal stores."""
+
+_BLOCK = 1 << 16
+
+ByteProgress = Callable[[str, int, int], None]
+"""Called with what is being done, how many bytes of it are done, and how many there are."""
+
+
+class StoredColumns(Protocol):
+    """A table that can be read by columns, in stored order (see :func:`stored_positions`)."""
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """Features of the table."""
+        ...
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``.
+
+        C-contiguous; NaN where a value is missing. The caller reads each feature once, and may
+        change what is returned.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What is known of a table besides its values.
+
+    Attributes
+    ----------
+    target_name : str
+        Name of the target.
+    classes : tuple of str
+        Labels, in class order; none of a regression.
+    row_id_name : str or None
+        Name of the column of row ids; None where rows are numbered.
+    n_dropped_rows : int
+        Rows of the source left out.
+    row_columns : dict
+        Names of the columns of weights, strata and groups, where there are such.
+    inferred, source : dict
+        What was inferred, and where the table came from; JSON-ready.
+    """
+
+    target_name: str
+    classes: tuple[str, ...]
+    row_id_name: str | None = None
+    n_dropped_rows: int = 0
+    row_columns: dict[str, list[str]] = field(default_factory=dict)
+    inferred: dict[str, Any] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StoreForm:
+    """How a store keeps a table.
+
+    Attributes
+    ----------
+    code_dtype : {'uint8', 'uint16'}
+        Dtype of ``codes``.
+    values_dtype : {'float32', 'float64'} or None
+        Dtype of ``values``; None keeps each code's lowest and highest value instead.
+    """
+
+    code_dtype: str = "uint8"
+    values_dtype: str | None = "float64"
+
+    @property
+    def code_nbytes(self) -> int:
+        """Bytes of a code."""
+        return int(np.dtype(self.code_dtype).itemsize)
+
+    @property
+    def missing_code(self) -> Any:
+        """The code of a missing value, as a scalar of the dtype of codes."""
+        return np.dtype(self.code_dtype).type(np.iinfo(self.code_dtype).max)
+
+    def n_ranges(self, shape: Shape) -> int:
+        """Columns of ``code_lows`` and ``code_highs``; 0 where values are kept."""
+        return 0 if self.values_dtype else min(max_codes(self.code_dtype), shape.n_rows)
+
+
+def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
+    """Return the source position of each stored feature: a fixed keyed permutation.
+
+    Of a piece of a table, whose features begin at position ``first`` there, they are counted from
+    the piece's own first one. Its order is that of the whole table, with the others left out.
+    """
+    keys = np.empty(n_features, np.uint64)
+    for start in range(0, n_features, _BLOCK):
+        stop = min(start + _BLOCK, n_features)
+        keys[start:stop] = derive_array(ORDER_KEY, np.arange(first + start, first + stop))
+    return np.argsort(keys, kind="stable").astype(np.uint32)
+
+
+@dataclass(frozen=True)
+class SampleTable:
+    """A file that says what samples are, beside a table with a feature a row.
+
+    Target, weights, strata and groups are named by the options of the ingest.
+
+    Attributes
+    ----------
+    path : Path
+        A text table with a line for each sample.
+    id_name : str
+        Its column of sample ids.
+    covariates : tuple of str
+        Its columns that become features, too.
+    """
+
+    path: Path
+    id_name: str
+    covariates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class IngestOptions:
+    """How to ingest a table.
+
+    Attributes
+    ----------
+    target : str or None
+        Column of the target; the last one if None.
+    no_target : bool
+        No column is the target: all are features, and rows are numbered in its place.
+    task : {'auto', 'classification', 'regression'}
+        What the target is; found out if auto.
+    missing_target : {'drop', 'refuse'}
+        What becomes of rows without a target.
+    min_class_rows : int or None
+        A class of fewer rows is refused; None as :func:`class_checks.check_counts` has it.
+    kinds : ForcedKinds
+        Kinds of feature that are not to be found out.
+    weights, groups : str or None
+        Columns of weights and of groups of rows.
+    strata : sequence of str
+        Columns whose tuples are the strata.
+    row_ids : str or None
+        Column of row ids; rows are numbered from 1 if None.
+    ignore : sequence of str
+        Columns to leave out.
+    memory_nbytes : int
+        Cap on the resident memory of the whole process.
+    code_dtype : {'uint8', 'uint16'}
+        Dtype of the codes.
+    keep_values : bool
+        Keep the values, in the narrowest float that loses nothing.
+    text : TextForm
+        How a text table is written.
+    samples : SampleTable or None
+        Says what samples are where a row of a text table is a feature.
+    overwrite : bool
+        Replace a store that is there, once the new one is complete.
+    first_feature : int
+        Place of the first feature in the table that this one is a piece of.
+    """
+
+    target: str | None = None
+    task: str = "auto"
+    missing_target: str = "drop"
+    min_class_rows: int | None = None
+    kinds: ForcedKinds = field(default_factory=ForcedKinds)
+    weights: str | None = None
+    strata: Sequence[str] = ()
+    groups: str | None = None
+    row_ids: str | None = None
+    ignore: Sequence[str] = ()
+    memory_nbytes: int = 512 * MB
+    code_dtype: str = "uint8"
+    keep_values: bool = True
+    text: TextForm = field(default_factory=TextForm)
+    samples: SampleTable | None = None
+    overwrite: bool = False
+    no_target: bool = False
+    first_feature: int = 0
+
+    def form(self, values_dtype: str = "float64") -> StoreForm:
+        """Return how the store keeps values of a dtype."""
+        return StoreForm(self.code_dtype, values_dtype if self.keep_values else None)
+
+    def columns(self) -> list[tuple[str, str]]:
+        """Return (what it is, name) of each column that is named for a role of the rows."""
+        named = [("target", self.target), ("row_ids", self.row_ids), ("weights", self.weights)]
+        named += [("groups", self.groups), *(("strata", name) for name in self.strata)]
+        return [(what, name) for what, name in named if name is not None]
+
+
+@dataclass(frozen=True)
+class SideColumns:
+    """Names and row columns that stand beside a table, not in it.
+
+    Attributes
+    ----------
+    names : sequence of str or path, or None
+        Names of the columns.
+    columns : dict
+        By what they are (target, row_ids, weights, strata, groups), the names and the items of
+        columns; items in a file by its path.
+    inferred : dict
+        For the manifest.
+    """
+
+    names: Any = None
+    columns: Mapping[str, Sequence[tuple[str, Any]]] = field(default_factory=dict)
+    inferred: dict[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.names is not None or bool(self.columns)
+
+
+# Which column of a source is what: target, row ids, weights, ..., ignored, or a feature.
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Columns of a source, by position in its header.
+
+    Attributes
+    ----------
+    n_columns : int
+        Columns of the source.
+    target : int or None
+        The target; None if it comes from elsewhere.
+    row_ids : int or None
+        The row ids.
+    ignored : frozenset of int
+        Columns left out.
+    others : tuple of (str, int)
+        Columns of weights, strata and groups, each with what it is.
+    first_feature : int
+        Place of the first feature in the table that the source is a piece of.
+    """
+
+    n_columns: int
+    target: int | None
+    row_ids: int | None
+    ignored: frozenset[int]
+    others: tuple[tuple[str, int], ...] = ()
+    first_feature: int = 0
+
+    @property
+    def special(self) -> frozenset[int]:
+        """The columns that are no features."""
+        return self.ignored | {column for _, column, _ in self.texts()}
+
+    def texts(self) -> list[tuple[str, int, int]]:
+        """Return (what it is, column, slot) of each column that is read as text."""
+        named = [("target", self.target, TARGET), ("row_ids", self.row_ids, ROW_ID)]
+        found = [(what, column, slot) for what, column, slot in named if column is not None]
+        return found + [
+            (what, column, ROW_ID - 1 - i) for i, (what, column) in enumerate(self.others)
+        ]
+
+    @property
+    def n_features(self) -> int:
+        """The columns that are."""
+        return self.n_columns - len(self.special)
+
+    def stored_columns(self) -> NDArray[np.intp]:
+        """Return the column of each feature, in stored order."""
+        is_feature = np.ones(self.n_columns, np.bool_)
+        is_feature[list(self.special)] = False
+        columns = np.flatnonzero(is_feature)
+        return columns[stored_positions(self.n_features, self.first_feature)]
+
+    def slots(self) -> NDArray[np.int32]:
+        """Return for each column where its cells go, for a ``TableReader``."""
+        slots = np.zeros(self.n_columns, np.int32)
+        is_feature = np.ones(self.n_columns, np.bool_)
+        is_feature[list(self.special)] = False
+        place = np.empty(self.n_features, np.int32)
+        place[stored_positions(self.n_features, self.first_feature)] = np.arange(
+            self.n_features, dtype=np.int32
+        )
+        slots[is_feature] = place
+        slots[list(self.ignored)] = IGNORED
+        for _, column, slot in self.texts():
+            slots[column] = slot
+        return slots
+
+
+def choose_roles(
+    source: object, header: TextSpool, options: IngestOptions, *, has_target: bool = True
+) -> Roles:
+    """Find the columns that were named; without ``has_target`` the target is none of them.
+
+    Raises
+    ------
+    InputError
+        If a name is not in the header, or no feature is left.
+    UsageError
+        If one column is named for two roles.
+    """
+    named = []
+    for what, name in options.columns():
+        option = f"--{what.replace('_', '-')}"
+        named.append((option, what, _find(source, header, name, option)))
+    if has_target and options.target is None:
+        named.insert(0, ("--target", "target", len(header) - 1))
+    ignored = frozenset(_find(source, header, name, "--ignore") for name in options.ignore)
+    taken = dict.fromkeys(ignored, "--ignore")
+    for option, _, column in named:
+        if column in taken:
+            is_last = "--target" in (option, taken[column]) and options.target is None
+            raise UsageError(
+                f"expected each column in one role, found column {header.describe(column)} as "
+                f"{option} and {taken[column]}. "
+                + ("Name the target with --target." if is_last else "Leave one of them out.")
+            )
+        taken[column] = option
+    single = {what: column for _, what, column in named}
+    others = tuple((what, column) for _, what, column in named if what in ROW_COLUMNS)
+    target, row_ids = single.get("target"), single.get("row_ids")
+    roles = Roles(len(header), target, row_ids, ignored, others, options.first_feature)
+    if roles.n_features < 1:
+        raise InputError(
+            f"{source}: expected at least one feature besides the target, found "
+            f"{roles.n_columns} column{'s' * (roles.n_columns != 1)} and no feature among them. "
+            "Check that the columns of a text table are separated as expected, or name the "
+            "character with --separator."
+        )
+    return roles
+
+
+def _find(source: object, header: TextSpool, name: str, option: str) -> int:
+    position = header.find(name.strip(" \t"))
+    if position is None:
+        shown = [header.describe(i) for i in range(min(_SHOWN, len(header)))]
+        more = f", ... {header.describe(len(header) - 1)}" if len(header) > _SHOWN else ""
+        raise InputError(
+            f"{source}: no such column {name!r} ({option}); expected one of its {len(header)} "
+            f"columns: {', '.join(shown)}{more}."
+        )
+    return position
+
+
+def check_kinds(header: TextSpool, roles: Roles, forced: NDArray[np.uint8]) -> None:
+    """Refuse a kind of feature that is forced on the target.
+
+    Raises
+    ------
+    UsageError
+        Naming the target.
+    """
+    if roles.target is not None and forced[roles.target] != FREE:
+        raise UsageError(
+            f"--kind: expected features, found the target {header.describe(roles.target)}. Leave "
+            "it out; --task says what the target is."
+        )
+
+
+def check_distinct(source: object, texts: TextSpool, what: str, remedy: str) -> None:
+    """Refuse texts that occur twice, naming them.
+
+    Raises
+    ------
+    InputError
+        If two are equal.
+    """
+    pairs = texts.duplicates()
+    if pairs:
+        found = "; ".join(
+            f"{texts.describe(first)} at {first + 1} and {second + 1}" for first, second in pairs
+        )
+        raise InputError(f"{source}: expected distinct {what}, found {found}. {remedy}")
+
+
+# What `srs_ooc.ingest` is given, checked before it is used.
+
+WORDS = {
+    "task": ("auto", "classification", "regression"),
+    "missing_target": ("drop", "refuse"),
+    "code_dtype": ("uint8", "uint16"),
+}
+"""Parameters that are one of a few words."""
+
+
+def check_words(given: Mapping[str, Any]) -> None:
+    """Refuse what is none of the words that a parameter may be.
+
+    Raises
+    ------
+    UsageError
+        Naming parameter and words.
+    """
+    for name, words in WORDS.items():
+        if not isinstance(given[name], str) or given[name] not in words:
+            raise unexpected(name, f"one of {', '.join(words)}", given[name])
+
+
+def check_names(name: str, given: Any) -> None:
+    """Refuse what names no columns: names are texts that UTF-8 can write.
+
+    Raises
+    ------
+    UsageError
+        Naming the parameter.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise unexpected(name, "a list of names of columns", given)
+    for text in given:
+        check_name(name, text)
+
+
+def check_name(name: str, given: Any) -> None:
+    """Refuse what is no name of a column.
+
+    Raises
+    ------
+    UsageError
+        Naming the parameter.
+    """
+    try:
+        if isinstance(given, str):
+            given.encode()
+            return
+    except UnicodeEncodeError:
+        pass
+    raise unexpected(name, "the name of a column", given)
+
+
+def check_given_kinds(given: Any) -> None:
+    """Refuse what does not map names of columns to kinds.
+
+    Raises
+    ------
+    UsageError
+        If it does not.
+    """
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        raise unexpected("kinds", "a mapping of names of columns to kinds", given)
+    for name, kind in given.items():
+        check_name("kinds", name)
+        if not isinstance(kind, str):
+            raise UsageError(f"kinds: expected the kind of {name!r} as text, found {kind!r:.60}.")
+
+
+def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:
+    """Return the files of a table in pieces; None where it is something else.
+
+    Raises
+    ------
+    UsageError
+        If what is given beside goes with the other kind; ``has_values``: columns by their values.
+    """
+    is_pieces = isinstance(table, list | tuple) and len(table) > 0
+    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
+        if client is not None:
+            raise UsageError(
+                "client: expected with a list of files, the pieces of a table, found "
+                f"{type(table).__name__}. Leave it out."
+            )
+        return None
+    if has_values:
+        raise UsageError(
+            "names, target, row_ids, weights, strata, groups: expected names of columns with a "
+            "table in pieces, found values. Put them into the first piece, and name the columns."
+        )
+    return [path_given(one, "table") for one in table]

@@ -1,0 +1,756 @@
+"""What a table says of its rows besides features: target, weights, strata, groups, row ids.
+
+From the row columns of a source to what a store holds; rows without a target are left out.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import InputError
+from srs_ooc.base.text import counted, describe_nbytes
+from srs_ooc.ingestion.csv import TextForm, parse_decimal
+from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, Texts, split_texts, text_cost
+from srs_ooc.ingestion.ingest_options import IngestOptions, TableFacts, check_distinct
+from srs_ooc.ingestion.scratch import (
+    ScratchArray,
+    TextSpool,
+    blocks_of,
+    joined,
+    text_blocks,
+    texts_of,
+)
+from srs_ooc.store.manifest import NO_TARGET
+from srs_ooc.store.writing import TextBlocks
+
+# What a table says of its rows besides features: target, weights, strata, groups, row ids.
+#
+# Each such column is first spooled as text, whatever the format, and settled when all of it is
+# known.
+
+MOST_TUPLES = 1 << 16
+"""Strata of several columns are at most so many."""
+
+_INFINITY = re.compile(rb"[+-]?inf(inity)?", re.IGNORECASE)
+_NAN = re.compile(rb"[+-]?nan", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How the cells of a table are to be read, and where they stand.
+
+    Attributes
+    ----------
+    missing : frozenset of bytes or None
+        Texts that stand for a missing value; empty, NA and nan if None.
+    point : bytes
+        The decimal point.
+    where : callable
+        Returns for a row, from 0, the file and the line or row, for messages.
+    """
+
+    where: Callable[[int], str]
+    missing: frozenset[bytes] | None = None
+    point: bytes = b"."
+
+    def is_missing(self, text: bytes) -> bool:
+        """Tell whether a text stands for a missing value."""
+        if self.missing is not None:
+            return text in self.missing
+        return text in (b"", b"NA") or _NAN.fullmatch(text) is not None
+
+    def number(self, text: bytes) -> float | None:
+        """Return the number that a text is, infinities included; None if it is none."""
+        plain = text if self.point == b"." else text.replace(self.point, b".")
+        value = parse_decimal(plain)
+        if value is not None:
+            return value
+        if _INFINITY.fullmatch(plain):
+            return -math.inf if plain.startswith(b"-") else math.inf
+        return None
+
+
+@dataclass(frozen=True)
+class RowColumn:
+    """A column of texts, one for each row of the source.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    texts : TextSpool
+        Its cells.
+    """
+
+    name: str
+    texts: TextSpool
+
+
+class KeptRows:
+    """The rows that are kept: all, or those of a mask."""
+
+    def __init__(self, n_rows: int, mask: NDArray[np.bool_] | None = None) -> None:
+        self.mask = None if mask is None or mask.all() else mask
+        self.n_source_rows = n_rows
+        self.n_rows = n_rows if self.mask is None else int(self.mask.sum())
+
+    @property
+    def n_dropped(self) -> int:
+        """Rows that are not kept."""
+        return self.n_source_rows - self.n_rows
+
+    def source_row(self, row: int) -> int:
+        """Return the row of the source that kept row ``row`` is."""
+        return row if self.mask is None else int(np.flatnonzero(self.mask)[row])
+
+    def of(self, start: int, block: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Return the kept ones of the items of the rows from ``start`` on."""
+        return block if self.mask is None else block[self.mask[start : start + len(block)]]
+
+    def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
+        """Yield the texts of kept rows in blocks."""
+        start = 0
+        for blob, ends in spool.blocks():
+            n_texts = len(ends)
+            if self.mask is None:
+                yield blob, ends
+            else:
+                kept = self.mask[start : start + n_texts].tolist()
+                pieces = split_texts(blob, ends)
+                yield joined([text for text, k in zip(pieces, kept, strict=True) if k])
+            start += n_texts
+
+    def numbers(self) -> Iterator[int]:
+        """Yield the number of each kept row, from 1."""
+        for row in range(self.n_source_rows):
+            if self.mask is None or self.mask[row]:
+                yield row + 1
+
+
+def coded_texts(
+    column: RowColumn, kept: KeptRows, wording: Wording, out: Path, option: str, max_nbytes: int
+) -> tuple[ScratchArray, int]:
+    """Return the numbers of the distinct texts of a column, in order of appearance among kept rows.
+
+    Returns
+    -------
+    codes : ScratchArray of int32
+        The number of the text of each kept row.
+    n_codes : int
+        Distinct texts.
+
+    Raises
+    ------
+    InputError
+        If a text is missing, or the distinct ones take too much memory.
+    """
+    coder, codes, start = TextCoder(max_nbytes), ScratchArray(out, np.int32), 0
+    for blob, ends in column.texts.blocks():
+        pieces = list(split_texts(blob, ends))
+        chosen = [
+            (row, text)
+            for row, text in enumerate(pieces, start)
+            if kept.mask is None or kept.mask[row]
+        ]
+        n_known = len(coder)
+        numbers = coder.code(*joined([text for _, text in chosen]))
+        if len(numbers) < len(chosen):
+            row, text = chosen[len(numbers)]
+            raise InputError(
+                f"{wording.where(row)}: column {column.name!r} ({option}): expected texts of which "
+                f"{len(coder)} different ones fill the memory there is, found another "
+                f"({shown(text)}). Name a column of fewer, or raise --memory-mb."
+            )
+        fresh = numbers.max(initial=-1) >= n_known
+        for (row, text), number in zip(chosen, numbers.tolist(), strict=True) if fresh else ():
+            if number >= n_known and wording.is_missing(text):
+                raise InputError(
+                    f"{wording.where(row)}: column {column.name!r} ({option}): expected a text, "
+                    f"found {shown(text)}, a missing value. Fill it in, or remove the row."
+                )
+        codes.append(numbers)
+        start += len(pieces)
+    return codes, len(coder)
+
+
+def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) -> ScratchArray:
+    """Return codes of the tuples of several codes, in order of first appearance.
+
+    Raises
+    ------
+    InputError
+        If there are more than :data:`MOST_TUPLES`; ``what`` says of what.
+    """
+    if len(parts) == 1:
+        return parts[0][0]
+    known: dict[int, int] = {}
+    codes = ScratchArray(out, np.int32)
+    for blocks in zip(*(blocks_of(array) for array, _ in parts), strict=True):
+        key = np.zeros(len(blocks[0]), np.int64)
+        for block, (_, n_codes) in zip(blocks, parts, strict=True):
+            key = key * n_codes + block
+        distinct, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        for i in np.argsort(first).tolist():
+            known.setdefault(int(distinct[i]), len(known))
+        if len(known) > MOST_TUPLES:
+            raise InputError(
+                f"{what}: expected columns that combine to at most {MOST_TUPLES} different tuples, "
+                f"found more. Name fewer columns."
+            )
+        codes.append(np.array([known[k] for k in distinct.tolist()], np.int32)[inverse])
+    return codes
+
+
+def weights_of(column: RowColumn, kept: KeptRows, wording: Wording, out: Path) -> ScratchArray:
+    """Return the weights of the kept rows.
+
+    Raises
+    ------
+    InputError
+        If one is no positive finite number.
+    """
+    weights, row = ScratchArray(out, np.float64), 0
+    for blob, ends in column.texts.blocks():
+        block = np.empty(len(ends))
+        for i, text in enumerate(split_texts(blob, ends)):
+            value = None if wording.is_missing(text) else wording.number(text)
+            is_kept = kept.mask is None or kept.mask[row + i]
+            if is_kept and (value is None or not 0 < value < math.inf):
+                raise InputError(
+                    f"{wording.where(row + i)}: column {column.name!r} (--weights): expected a "
+                    f"positive finite number, found {shown(text)}. Mend it, or remove the row."
+                )
+            block[i] = math.nan if value is None else value
+        weights.append(kept.of(row, block))
+        row += len(ends)
+    return weights
+
+
+def shown(text: bytes) -> str:
+    """Return the beginning of a cell for a message."""
+    return repr(text[:80].decode("utf-8", "replace")) if text else "an empty cell"
+
+
+# Classes that are often none: of one row, words for what is missing, texts among numbers.
+
+NAMED = 5
+"""Labels that a message names."""
+FEW_ROWS = 20
+"""In tables of fewer rows classes of one are nothing unusual."""
+_WORDS = frozenset(
+    ("?", "-", "--", ".", "null", "none", "nil", "n/a", "#n/a", "nan", "<na>", "na", "missing",
+     "unknown", "unk", "not available", "not known", "undefined")
+)  # fmt: skip
+
+
+def words_for_missing(labels: Sequence[str]) -> list[str]:
+    """Return the labels that look like words for a missing value."""
+    return [label for label in labels if label.strip().lower() in _WORDS]
+
+
+def texts_among_numbers(labels: Sequence[str]) -> list[str]:
+    """Return the labels that are no numbers, where most are; else none."""
+    texts = [label for label in labels if parse_decimal(label.encode()) is None]
+    return texts if 0 < len(texts) < len(labels) / 2 else []
+
+
+def check_counts(where: str, rows: Mapping[str, int], least: int | None = None) -> None:
+    """Refuse classes of too few rows.
+
+    Parameters
+    ----------
+    where : str
+        File and column, for messages.
+    rows : mapping of str to int
+        Rows of each class.
+    least : int, optional
+        Rows that a class must have; by default two, where there are :data:`FEW_ROWS` or more.
+
+    Raises
+    ------
+    InputError
+        Naming such classes, and what they may be.
+    """
+    if least is None:
+        least = 2 if sum(rows.values()) >= FEW_ROWS else 1
+    rare = [label for label, count in rows.items() if count < least]
+    if not rare:
+        return
+    classes = f"{len(rare):,} of {len(rows):,} classes {'has' if len(rare) == 1 else 'have'}"
+    raise InputError(
+        f"{where}: expected classes of {counted(least, 'row')} or more, found that {classes} "
+        f"fewer: {_named(rare)}. {_remedy(list(rows), rare)}"
+    )
+
+
+def _remedy(labels: Sequence[str], rare: Sequence[str]) -> str:
+    keep = "--min-class-rows 1 takes classes as they are."
+    if texts := texts_among_numbers(labels):
+        return f"If the target is a number, {said_of_missing(texts)}. {keep}"
+    if words := words_for_missing(rare):
+        return f"Perhaps {said_of_missing(words)}. {keep}"
+    return (
+        "Name another column with --target if this is none of classes; if the target is a number, "
+        f"say --task regression; merge the classes, or leave their rows out. {keep}"
+    )
+
+
+def said_of_missing(labels: Sequence[str]) -> str:
+    """Say that some labels stand for missing values, and what to do then."""
+    verb = "stands" if len(labels) == 1 else "stand"
+    return (
+        f"{_named(labels)} {verb} for missing values: empty such cells, or say "
+        f"{missing_options(labels)}"
+    )
+
+
+def missing_options(labels: Sequence[str]) -> str:
+    """Return the options that take some labels for missing, beside what is so by default."""
+    words = ("", "NA", "nan", *labels[:NAMED])
+    return " ".join(f"--missing {quote(word)}" for word in words)
+
+
+def _named(labels: Sequence[str]) -> str:
+    more = f" and {len(labels) - NAMED:,} more" if len(labels) > NAMED else ""
+    return f"{', '.join(map(repr, labels[:NAMED]))}{more}"
+
+
+# The target: classes or numbers, found out or said, and the rows that have none.
+
+MAX_CLASSES = 10_000
+MAX_WHOLE_CLASSES = 100
+"""Whole numbers are classes only where there are at most so many different ones."""
+
+_LONGEST_LABEL = 1000
+_CODER_NBYTES = MAX_CLASSES * text_cost(100)
+
+
+@dataclass(frozen=True)
+class SettledTarget:
+    """A target that is settled.
+
+    Attributes
+    ----------
+    task : str
+        ``classification`` or ``regression``.
+    classes : tuple of str
+        Labels in class order; none of a regression.
+    values : ScratchArray
+        Of each kept row, the class (int32) or the number (float64).
+    kept : KeptRows
+        The rows that have a target.
+    inferred : dict
+        What was found out, for the manifest.
+    """
+
+    task: str
+    classes: tuple[str, ...]
+    values: ScratchArray
+    kept: KeptRows
+    inferred: dict[str, Any]
+
+
+def settle_target(
+    column: RowColumn,
+    wording: Wording,
+    source: object,
+    scratch: Path,
+    *,
+    task: str = "auto",
+    refuse_missing: bool = False,
+    min_class_rows: int | None = None,
+) -> SettledTarget:
+    """Settle what the target is.
+
+    Without a task said (``auto``), texts are classes. Numbers are classes where there are at most
+    two different ones, or if they are whole, and at most :data:`MAX_WHOLE_CLASSES` different ones
+    and half as many as the rows. Rows without a target are dropped; of a regression those with an
+    infinite one too.
+
+    Raises
+    ------
+    InputError
+        If there are too few or too many classes, one has fewer rows than ``min_class_rows``, a
+        number is expected and something else found, or a value is missing and ``refuse_missing``.
+    """
+    work = _Settling(
+        column,
+        wording,
+        source,
+        scratch,
+        refuse_missing=refuse_missing,
+        min_class_rows=min_class_rows,
+    )
+    return work.run(task)
+
+
+class _Settling:
+    def __init__(
+        self,
+        column: RowColumn,
+        wording: Wording,
+        source: object,
+        scratch: Path,
+        *,
+        refuse_missing: bool,
+        min_class_rows: int | None,
+    ) -> None:
+        self._column, self._wording, self._source = column, wording, source
+        self._scratch, self._refuse_missing = scratch, refuse_missing
+        self._min_class_rows = min_class_rows
+
+    def run(self, task: str) -> SettledTarget:
+        if task == "regression":
+            return self._numbers({})
+        codes = ScratchArray(self._scratch / "labels", np.int32)
+        labels = self._labels(codes, task)
+        inferred = {}
+        if task == "auto":
+            task, why = self._find_task(labels)
+            inferred["task"] = f"{task}: {why}"
+        if task == "regression":
+            return self._numbers(inferred)
+        return self._classes(labels, codes, inferred)
+
+    def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
+        """Return the distinct texts; none if they are too many for classes. Code each row's."""
+        coder, start = TextCoder(_CODER_NBYTES), 0
+        for blob, ends in self._column.texts.blocks():
+            numbers = coder.code(blob, ends)
+            codes.append(numbers)
+            if len(coder) > MAX_CLASSES + 1 or len(numbers) < len(ends):
+                row = min(len(numbers), len(ends) - 1)
+                seen = [*coder.texts(), list(split_texts(blob, ends))[row]]
+                if task == "auto" and self._are_numbers(seen):
+                    return []
+                raise self._error(
+                    start + row,
+                    f"a target of at most {MAX_CLASSES} classes, their labels of at most "
+                    f"{describe_nbytes(_CODER_NBYTES // 4)} in all",
+                    f"more ({shown(list(split_texts(blob, ends))[row])} is one)",
+                    "Name a column of class labels with --target, or say --task regression.",
+                )
+            start += len(ends)
+        return coder.texts()
+
+    def _are_numbers(self, texts: list[bytes]) -> bool:
+        there = (text for text in texts if not self._wording.is_missing(text))
+        return all(self._wording.number(text) is not None for text in there)
+
+    def _find_task(self, labels: list[bytes]) -> tuple[str, str]:
+        if not labels:
+            return "regression", f"more than {MAX_CLASSES} different values"
+        texts = [text for text in labels if not self._wording.is_missing(text)]
+        numbers = [self._wording.number(text) for text in texts]
+        if any(number is None for number in numbers):
+            return "classification", "its values are texts"
+        values = {number for number in numbers if number is not None and math.isfinite(number)}
+        n_rows, n_values = len(self._column.texts), len(values)
+        if n_values > 2 and not all(value.is_integer() for value in values):
+            return "regression", "numbers that are not all whole"
+        if n_values > max(2, min(MAX_WHOLE_CLASSES, n_rows // 2)):
+            return "regression", f"{n_values} different whole numbers in {n_rows} rows"
+        infinite = {
+            t for t, n in zip(texts, numbers, strict=True) if n is not None and math.isinf(n)
+        }
+        if infinite:
+            self._refuse(infinite)
+        whole = f" whole numbers in {n_rows} rows" if n_values > 2 else " numbers"
+        return "classification", f"{n_values} different{whole}"
+
+    def _refuse(self, infinite: set[bytes]) -> NoReturn:
+        """Refuse infinities beside few numbers, which are no class unless the user says so."""
+        start = 0
+        for blob, ends in self._column.texts.blocks():
+            for row, text in enumerate(split_texts(blob, ends), start):
+                if text in infinite:
+                    raise self._error(
+                        row,
+                        "a finite number or a label",
+                        shown(text),
+                        "Mend the cell; or say --task regression to leave such rows out, --task "
+                        "classification to take it for a class.",
+                    )
+            start += len(ends)
+        raise AssertionError("a label of no row")
+
+    def _classes(
+        self, labels: list[bytes], codes: ScratchArray, inferred: dict[str, Any]
+    ) -> SettledTarget:
+        is_there = np.array([not self._wording.is_missing(text) for text in labels])
+        kept = self._kept(is_there[block] for block in blocks_of(codes))
+        present = np.flatnonzero(is_there)
+        texts = [self._decoded(labels[i]) for i in present.tolist()]
+        if len(texts) < 2:
+            found = f"only {texts[0]!r}" if texts else "none"
+            raise InputError(
+                f"{self._source}: expected a target of at least two classes, found {found} in "
+                f"column {self._column.name!r}. Name another column with --target."
+            )
+        counts = sum(np.bincount(block, minlength=len(labels)) for block in blocks_of(codes))
+        check_counts(
+            f"{self._source}, column {self._column.name!r}",
+            dict(zip(texts, np.asarray(counts)[present].tolist(), strict=True)),
+            self._min_class_rows,
+        )
+        rank = np.full(len(labels), -1, np.int32)
+        order = class_order(texts)
+        rank[present[order]] = np.arange(len(order), dtype=np.int32)
+        values, start = ScratchArray(self._scratch / "classes", np.int32), 0
+        for block in blocks_of(codes):
+            values.append(kept.of(start, rank[block]))
+            start += len(block)
+        return SettledTarget(
+            "classification", tuple(texts[i] for i in order), values, kept, inferred
+        )
+
+    def _decoded(self, label: bytes) -> str:
+        where = f"{self._source}, column {self._column.name!r}"
+        if len(label) > _LONGEST_LABEL:
+            raise InputError(
+                f"{where}: expected class labels of at most {_LONGEST_LABEL} bytes, found a longer "
+                "one. Name a column of class labels with --target."
+            )
+        try:
+            return label.decode()
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{where}: expected labels as UTF-8 text, found {label[:80]!r}. {TO_UTF8}"
+            ) from None
+
+    def _numbers(self, inferred: dict[str, Any]) -> SettledTarget:
+        numbers = ScratchArray(self._scratch / "numbers", np.float64)
+        start = 0
+        for blob, ends in self._column.texts.blocks():
+            block = np.full(len(ends), math.nan)
+            for i, text in enumerate(split_texts(blob, ends)):
+                if self._wording.is_missing(text):
+                    continue
+                value = self._wording.number(text)
+                if value is None:
+                    raise self._error(
+                        start + i,
+                        "a number, the task being regression",
+                        shown(text),
+                        "Mend the cell, or say --task classification.",
+                    )
+                block[i] = value
+            numbers.append(block)
+            start += len(ends)
+        kept = self._kept(np.isfinite(block) for block in blocks_of(numbers))
+        values, start = ScratchArray(self._scratch / "targets", np.float64), 0
+        low, high = math.inf, -math.inf
+        for block in blocks_of(numbers):
+            mine: NDArray[np.float64] = np.asarray(kept.of(start, block), np.float64)
+            values.append(mine)
+            low, high = min(low, mine.min(initial=low)), max(high, mine.max(initial=high))
+            start += len(block)
+        if not low < high:
+            found = f"only {low:g}" if low == high else "none"
+            raise InputError(
+                f"{self._source}: expected a target of at least two different numbers, found "
+                f"{found} in column {self._column.name!r}. Name another column with --target."
+            )
+        return SettledTarget("regression", (), values, kept, inferred)
+
+    def _kept(self, parts: Iterator[NDArray[np.bool_]]) -> KeptRows:
+        mask = np.concatenate([np.zeros(0, np.bool_), *parts])
+        if self._refuse_missing and not mask.all():
+            row = int(mask.argmin())
+            raise self._error(
+                row,
+                "a target",
+                f"{shown(self._column.texts.get(row))}, which is none",
+                "Fill it in or remove the row; --missing-target drop leaves such rows out.",
+            )
+        return KeptRows(len(mask), mask)
+
+    def _error(self, row: int, expected: str, found: str, remedy: str) -> InputError:
+        return InputError(
+            f"{self._wording.where(row)}: column {self._column.name!r}: expected {expected}, found "
+            f"{found}. {remedy}"
+        )
+
+
+def class_order(labels: list[str]) -> list[int]:
+    """Return the order of labels: numerical if all are numbers, else as text."""
+    keys: list[Any]
+    try:
+        keys = [(float(label), label) for label in labels]
+    except ValueError:
+        keys = list(labels)
+    return sorted(range(len(labels)), key=keys.__getitem__)
+
+
+# From the row columns of a source to what a store holds of its rows.
+
+NUMBERED = 1 << 14
+"""Rows that are numbered together."""
+CODES_NBYTES = 8_000_000
+"""Memory for the distinct texts of strata and groups, a column at a time."""
+
+
+@dataclass(frozen=True)
+class RowFacts:
+    """What is known of the rows.
+
+    Attributes
+    ----------
+    target_name : str
+        Name of the target.
+    target : SettledTarget
+        The target, and which rows are kept for having one.
+    arrays : dict
+        ``weights``, ``strata``, ``groups``, as far as given.
+    names : dict
+        The names of their columns.
+    row_ids : TextBlocks or None
+        Ids of the kept rows; None where they are numbered and all are kept.
+    row_id_name : str or None
+        Name of the column of ids.
+    """
+
+    target_name: str
+    target: SettledTarget
+    arrays: dict[str, ScratchArray]
+    names: dict[str, list[str]]
+    row_ids: TextBlocks | None
+    row_id_name: str | None
+
+    @property
+    def kept(self) -> KeptRows:
+        """The rows that are kept."""
+        return self.target.kept
+
+    def facts(self, inferred: dict[str, Any], source: dict[str, Any]) -> TableFacts:
+        """Return what goes into the manifest."""
+        return TableFacts(
+            target_name=self.target_name,
+            classes=self.target.classes,
+            row_id_name=self.row_id_name,
+            n_dropped_rows=self.kept.n_dropped,
+            row_columns=self.names,
+            inferred=inferred | self.target.inferred,
+            source=source,
+        )
+
+
+def wording_of(form: TextForm, where: Callable[[int], str]) -> Wording:
+    """Return how the cells of a text table are read."""
+    missing = None if form.missing is None else frozenset(t.encode() for t in form.missing)
+    return Wording(where, missing, form.point.encode())
+
+
+class RowColumns:
+    """The row columns of a source, filled as it is read.
+
+    Parameters
+    ----------
+    scratch : Path
+        Folder for their texts.
+    """
+
+    def __init__(self, scratch: Path) -> None:
+        self._scratch = scratch
+        self._columns: dict[str, list[RowColumn]] = {}
+
+    def open(self, what: str, name: str) -> TextSpool:
+        """Begin a column; ``what`` is target, row_ids, weights, strata or groups."""
+        columns = self._columns.setdefault(what, [])
+        spool = TextSpool(self._scratch, f"{what}-{len(columns)}")
+        columns.append(RowColumn(name, spool))
+        return spool
+
+    def append(self, what: str, texts: Texts, place: int = 0) -> None:
+        """Append texts to a column."""
+        self._columns[what][place].texts.append(texts)
+
+    def number_rows(self, n_rows: int) -> None:
+        """Fill in the target of a table that has none: the numbers of its rows, from 1."""
+        spool = self.open("target", NO_TARGET)
+        for start in range(1, n_rows + 1, NUMBERED):
+            spool.append(texts_of(map(str, range(start, min(start + NUMBERED, n_rows + 1)))))
+
+    def close(self) -> None:
+        """Delete the texts."""
+        for columns in self._columns.values():
+            for column in columns:
+                column.texts.close()
+
+    def settle(self, source: object, wording: Wording, options: IngestOptions) -> RowFacts:
+        """Settle all of them.
+
+        Raises
+        ------
+        InputError
+            If one does not hold what it should.
+        """
+        columns = self._columns
+        (target_column,) = columns["target"]
+        target = settle_target(
+            target_column,
+            wording,
+            source,
+            self._scratch,
+            task="regression" if options.no_target else options.task,
+            refuse_missing=options.missing_target == "refuse",
+            min_class_rows=options.min_class_rows,
+        )
+        arrays, kept = {}, target.kept
+        if "weights" in columns:
+            out = self._scratch / "weights"
+            arrays["weights"] = weights_of(columns["weights"][0], kept, wording, out)
+        for what in ("strata", "groups"):
+            if what in columns:
+                arrays[what] = self._codes(what, kept, wording)
+        ids, id_name = self._row_ids(source, kept)
+        names = {what: [column.name for column in columns[what]] for what in arrays}
+        return RowFacts(target_column.name, target, arrays, names, ids, id_name)
+
+    def _codes(self, what: str, kept: KeptRows, wording: Wording) -> ScratchArray:
+        parts = [
+            coded_texts(
+                column,
+                kept,
+                wording,
+                self._scratch / f"{what}-{i}.codes",
+                f"--{what}",
+                CODES_NBYTES,
+            )
+            for i, column in enumerate(self._columns[what])
+        ]
+        return combined_codes(parts, self._scratch / f"{what}.codes", f"--{what}")
+
+    def _row_ids(self, source: object, kept: KeptRows) -> tuple[TextBlocks | None, str | None]:
+        if "row_ids" not in self._columns:
+            return (text_blocks(map(str, kept.numbers())) if kept.n_dropped else None), None
+        (column,) = self._columns["row_ids"]
+        check_distinct(
+            source,
+            column.texts,
+            "row ids",
+            "Mend them, or take others; --ignore leaves the column out.",
+        )
+        return kept.texts(column.texts), column.name
+
+
+def same_length(what: str, found: int, expected: int) -> None:
+    """Refuse a row column that is not as long as the table.
+
+    Raises
+    ------
+    InputError
+        Naming both numbers.
+    """
+    if found != expected:
+        raise InputError(
+            f"{what}: expected {expected} items, one for each row, found {found}. Give as many as "
+            "rows."
+        )

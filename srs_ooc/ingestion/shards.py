@@ -1,0 +1,645 @@
+"""A table in pieces of columns: each coded by itself, here or by workers, into one store.
+
+Pieces that are done lie beside the store until all of them are; after a kill the same command does
+those that are missing.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import growth_counted, resident_nbytes
+from srs_ooc.base.errors import InputError, StoreError, UsageError
+from srs_ooc.base.files import published_folder, try_lock
+from srs_ooc.base.text import MB
+from srs_ooc.ingestion.ingest_memory import (
+    budget_of,
+    check_replaceable,
+    disk_errors,
+    load_libraries,
+    release,
+)
+from srs_ooc.ingestion.ingest_options import (
+    ByteProgress,
+    ForcedKinds,
+    IngestOptions,
+    SideColumns,
+    choose_roles,
+    stored_positions,
+)
+from srs_ooc.ingestion.pipeline import ingest_table, open_reading
+from srs_ooc.ingestion.reading import Workplace
+from srs_ooc.ingestion.scratch import TextSpool, text_blocks, texts_of
+from srs_ooc.store.manifest import CATEGORICAL, ROW_ARRAYS, Manifest, Shape, codes_chunk_features
+from srs_ooc.store.store import Store
+from srs_ooc.store.writing import (
+    CodesWriter,
+    FloatsWriter,
+    write_coordinate,
+    write_metadata,
+    write_small,
+    write_texts,
+)
+from srs_ooc.trees.block import Block
+
+# Stores of pieces of a table, put together into the store of the whole.
+#
+# The features of each piece lie in the order of the whole, so that all of them are read from first
+# to last, once. Nothing is coded again: codes depend on a feature's own values alone.
+
+_BY_FEATURE = ("kinds", "n_missing", "n_codes", "exact")
+_FEATURE_NBYTES = 40
+"""Memory of a feature: its place, those of its name, and an array of its facts."""
+_BATCH_NBYTES = 48 * MB
+
+
+class _Order:
+    """Which piece each feature of the whole comes from, and how far each piece is read."""
+
+    def __init__(self, sizes: list[int]) -> None:
+        self.positions = stored_positions(sum(sizes))
+        self._ends = np.cumsum(sizes)
+
+    def batches(self, size: int) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
+        """Yield the first feature of each batch, and its parts.
+
+        A part is the piece, the first of its features as stored there, and their places in the
+        batch: they follow each other in both.
+        """
+        read = np.zeros(len(self._ends), np.int64)
+        for first in range(0, len(self.positions), size):
+            which = np.searchsorted(self._ends, self.positions[first : first + size], "right")
+            parts = []
+            for piece in np.unique(which).tolist():
+                places = np.flatnonzero(which == piece)
+                parts.append((piece, int(read[piece]), places))
+                read[piece] += len(places)
+            yield first, parts
+
+
+class Merging:
+    """Writes the store of a table from those of its pieces.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty; to be published by the caller.
+    stores : list of Store
+        Of pieces with the same rows, in the order of their features.
+    cap_nbytes : int
+        Cap on the memory of the whole process.
+    progress : callable
+        Told of the bytes of codes written.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold it.
+    """
+
+    def __init__(
+        self, folder: Path, stores: list[Store], cap_nbytes: int, progress: ByteProgress
+    ) -> None:
+        self._folder, self._stores, self._tell = folder, stores, progress
+        one = stores[0].manifest
+        self._shape = shape = Shape(one.n_rows, sum(store.n_features for store in stores))
+        dtypes = {store.manifest.values_dtype for store in stores}
+        self._values_dtype = "float32" if dtypes == {"float32"} else one.values_dtype and "float64"
+        self._arrays = one.float_arrays
+        self._dtype = np.dtype(self._values_dtype or "float64")
+        n_items = next(iter(self._arrays.values()))
+        column_nbytes = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
+        step = FloatsWriter(folder, "", Shape(n_items, shape.n_features), self._dtype).chunk[0]
+        self._batch = max(1, _BATCH_NBYTES // (column_nbytes * step)) * step
+        budget = budget_of(cap_nbytes, resident_nbytes())
+        budget.grant("places and names", _FEATURE_NBYTES * shape.n_features)
+        budget.grant("features as read and written", self._batch * column_nbytes + 8 * MB)
+        budget.check()
+        self._order = _Order([store.n_features for store in stores])
+
+    def write(self, source: dict[str, Any]) -> Manifest:
+        """Write everything; ``source`` says where the table came from.
+
+        Raises
+        ------
+        StoreError
+            If a piece is damaged.
+        """
+        one, shape = self._stores[0].manifest, self._shape
+        checksums, chunk_features = self._write_codes()
+        floats_chunk = (0, 0)
+        lengths: dict[str, int] = {}
+        for name, n_items in self._arrays.items():
+            floats = self._write_floats(name, n_items)
+            floats_chunk = floats.chunk
+            checksums |= write_small(self._folder, f"{name}_crc32c", [floats.crcs])
+            lengths[f"{name}_crc32c"] = len(floats.crcs)
+        for name in _BY_FEATURE:
+            checksums |= write_small(self._folder, name, self._by_feature(name))
+        checksums |= self._write_texts(lengths) | self._write_categories(lengths)
+        for name in (name for name in one.small_arrays if name in ROW_ARRAYS):
+            checksums |= write_small(self._folder, name, [self._stores[0].array(name)])
+        manifests = [store.manifest for store in self._stores]
+        manifest = replace(
+            one,
+            n_features=shape.n_features,
+            kind_counts={k: sum(m.kind_counts[k] for m in manifests) for k in one.kind_counts},
+            chunk_features=chunk_features,
+            values_dtype=self._values_dtype,
+            n_missing_cells=sum(m.n_missing_cells for m in manifests),
+            n_missing_features=sum(m.n_missing_features for m in manifests),
+            source=source,
+            checksums=checksums,
+            values_chunk=floats_chunk,
+            lengths={},
+        )
+        every = {n: lengths.get(n) or shape.length_of(n) for n in manifest.small_arrays}
+        manifest = replace(manifest, lengths=every)
+        write_metadata(self._folder, manifest)
+        return manifest
+
+    def _write_codes(self) -> tuple[dict[str, int], int]:
+        one, shape = self._stores[0].manifest, self._shape
+        missing = np.dtype(one.code_dtype).type(one.missing_code)
+        chunk_features = codes_chunk_features(shape, one.code_nbytes)
+        writer = CodesWriter(self._folder, shape, chunk_features, missing)
+        block = Block(min(self._batch, shape.n_features), one.n_rows, one.code_nbytes, tiled=False)
+        with ExitStack() as stack:
+            stack.callback(writer.abandon)
+            columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
+            for first, parts in self._order.batches(self._batch):
+                n = sum(len(places) for _, _, places in parts)
+                codes = np.empty((n, one.n_rows), one.code_dtype)
+                for piece, start, places in parts:
+                    items = np.arange(start, start + len(places), dtype=np.uint32)
+                    columns[piece].gather(items, block)
+                    read = block.codes.view(one.code_dtype)[: len(places) * one.n_rows]
+                    codes[places] = read.reshape(len(places), one.n_rows)
+                writer.write(codes)
+                self._tell("merging", (first + n) * one.n_rows, shape.n_features * one.n_rows)
+            writer.close()
+        return dict(writer.checksums), chunk_features
+
+    def _write_floats(self, name: str, n_items: int) -> FloatsWriter:
+        shape = Shape(n_items, self._shape.n_features)
+        writer = FloatsWriter(self._folder, name, shape, self._dtype)
+        readers = [store.values(name) for store in self._stores]
+        for first, parts in self._order.batches(self._batch):
+            n = sum(len(places) for _, _, places in parts)
+            values = np.empty((n, n_items), self._dtype)
+            for piece, start, places in parts:
+                stored = np.arange(start, start + len(places))
+                for i, row, some in readers[piece].columns(stored):
+                    values[places[i], row : row + len(some)] = some
+            writer.write(first, values)
+        writer.sync()
+        return writer
+
+    def _by_feature(self, name: str) -> Iterator[NDArray[Any]]:
+        """Yield an array of the features of the whole, in stored order."""
+        arrays = [store.array(name) for store in self._stores]
+        for _, parts in self._order.batches(self._batch):
+            out = np.empty(sum(len(places) for _, _, places in parts), arrays[0].dtype)
+            for piece, start, places in parts:
+                out[places] = arrays[piece][start : start + len(places)]
+            yield out
+
+    def _write_texts(self, lengths: dict[str, int]) -> dict[str, int]:
+        """Write names, row ids, places, and the coordinates that follow from them."""
+        names = (name for store in self._stores for name in store.names)
+        checksums, _, lengths["names_bytes"] = write_texts(
+            self._folder, "names", text_blocks(names)
+        )
+        ids, _, lengths["row_ids_bytes"] = write_texts(
+            self._folder, "row_ids", text_blocks(self._stores[0].row_ids)
+        )
+        positions = self._order.positions
+        checksums |= ids | write_small(self._folder, "positions", [positions])
+        checksums |= write_coordinate(self._folder, "feature", "names", positions)
+        return checksums | write_coordinate(self._folder, "row", "row_ids")
+
+    def _write_categories(self, lengths: dict[str, int]) -> dict[str, int]:
+        if not any(store.manifest.kind_counts["categorical"] for store in self._stores):
+            return {}
+        checksums, n_texts, n_bytes = write_texts(
+            self._folder, "categories", text_blocks(self._categories())
+        )
+        lengths |= {"categories_bytes": n_bytes, "categories_offsets": n_texts + 1}
+        kinds = np.concatenate(list(self._by_feature("kinds")))
+        n_codes = np.concatenate(list(self._by_feature("n_codes")))
+        firsts = np.zeros(len(kinds) + 1, np.int64)
+        np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
+        return checksums | write_small(self._folder, "categories_first", [firsts])
+
+    def _categories(self) -> Iterator[str]:
+        """Yield the categories of all features, in stored order."""
+        found = [store.categories() for store in self._stores]
+        for _, parts in self._order.batches(self._batch):
+            stored = {
+                int(place): (piece, start + i)
+                for piece, start, places in parts
+                if self._stores[piece].manifest.kind_counts["categorical"]
+                for i, place in enumerate(places)
+            }
+            for place in sorted(stored):
+                piece, feature = stored[place]
+                yield from found[piece].of(feature) or ()
+
+
+# The headers of the pieces of a table: which options each takes, and whether they fit together.
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the header of a piece says.
+
+    Attributes
+    ----------
+    table : Path
+        The piece.
+    options : IngestOptions
+        Of the whole, as far as the piece has what they name.
+    n_features : int
+        Its features.
+    """
+
+    table: Path
+    options: IngestOptions
+    n_features: int
+
+
+def headers_of(tables: list[Path], options: IngestOptions, folder: Path) -> list[Header]:
+    """Read the headers of all pieces; those after the first need not have what it has.
+
+    Parameters
+    ----------
+    tables : list of Path
+        The pieces.
+    options : IngestOptions
+        Of the whole.
+    folder : Path
+        Where there is room for the names meanwhile.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read, the first lacks a column that is named, or a feature is in two.
+    """
+    with _emptied(folder / "names") as scratch, TextSpool(scratch, "names") as names:
+        headers = []
+        for i, table in enumerate(tables):
+            its_own = options if i == 0 else _options_of(table, options, folder)
+            with _read(table, its_own, folder) as (header, found):
+                roles = choose_roles(table, header, found, has_target=not found.no_target)
+                _append(names, header, roles.special)
+            headers.append(Header(table, its_own, roles.n_features))
+        _check_distinct(names, headers)
+    return headers
+
+
+def _append(names: TextSpool, header: TextSpool, special: frozenset[int]) -> None:
+    for blob, ends in header.blocks(special):
+        starts = [0, *ends.tolist()]
+        pieces = [blob[start:end] for start, end in pairwise(starts)]
+        names.append(texts_of(piece.decode("utf-8", "surrogateescape") for piece in pieces))
+
+
+def _check_distinct(names: TextSpool, headers: list[Header]) -> None:
+    pairs = names.duplicates()
+    if not pairs:
+        return
+    last = np.cumsum([header.n_features for header in headers])
+    found = "; ".join(
+        f"{names.describe(first)} in "
+        + " and ".join(str(headers[int(np.searchsorted(last, i, "right"))].table) for i in pair)
+        for pair in pairs
+        for first in pair[:1]
+    )
+    raise InputError(
+        f"expected pieces with other features each, found {found}. Rename them. If the pieces are "
+        "rows of one table, join them under one header, which standard input takes: "
+        "(cat A; tail -q -n +2 B C) | srs-ooc ingest - STORE"
+    )
+
+
+def _options_of(table: Path, options: IngestOptions, folder: Path) -> IngestOptions:
+    """Return options without the columns that a piece has not."""
+    bare = replace(
+        options, target=None, row_ids=None, weights=None, groups=None, strata=(), ignore=(),
+        kinds=ForcedKinds(), no_target=True,
+    )  # fmt: skip
+    with _read(table, bare, folder) as (header, _):
+        return _those_in(header, options)
+
+
+def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
+    def there(name: str | None) -> str | None:
+        return name if name is not None and header.find(name) is not None else None
+
+    target = there(options.target)
+    return replace(
+        options,
+        target=target,
+        no_target=target is None,
+        row_ids=there(options.row_ids),
+        weights=there(options.weights),
+        groups=there(options.groups),
+        strata=options.strata if all(map(there, options.strata)) else (),
+        ignore=tuple(name for name in options.ignore if there(name) is not None),
+        kinds=ForcedKinds(tuple(p for p in options.kinds.given if there(p[0]) is not None)),
+    )
+
+
+@contextlib.contextmanager
+def _read(
+    table: Path, options: IngestOptions, folder: Path
+) -> Iterator[tuple[TextSpool, IngestOptions]]:
+    """Yield the names of a table's columns, and the options as the table settles them."""
+    with _emptied(folder / "header") as scratch, contextlib.ExitStack() as stack:
+        work = Workplace(scratch, stack, lambda stage, done, total: None)
+        work.scratch.mkdir()
+        reading = open_reading(table, options, SideColumns(), work)
+        header = stack.enter_context(TextSpool(work.scratch, "header"))
+        reading.read_names(header)
+        yield header, reading.options
+
+
+@contextlib.contextmanager
+def _emptied(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder, which goes after the block."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+LOCK, IDENTITY, FINISHED = "lock", "identity", "finished"
+"""Files in the folder of the pieces; the last one says that the store is there, and they can go."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece of a table to be coded: a file, the store it becomes, and how."""
+
+    table: Path
+    store: Path
+    options: IngestOptions
+
+
+Workers = Callable[[Callable[[Piece], str], list[Piece]], Iterable[str]]
+"""Has pieces done in any order, and yields as they are; as ``map`` does one after another."""
+
+
+def do_piece(piece: Piece) -> str:
+    """Code a piece, unless it is there; return its fingerprint.
+
+    Raises
+    ------
+    InputError, StoreError, BudgetError
+        As of :func:`srs_ooc.ingestion.pipeline.ingest_table`.
+    """
+    if piece.store.exists():
+        return Store.open(piece.store).fingerprint
+    release()
+    with growth_counted():  # a worker holds what is none of an ingest's
+        return ingest_table(piece.table, piece.store, piece.options).fingerprint
+
+
+def do_here(piece: Piece) -> str:
+    """Code a piece in this process, unless it is there; errors as of :func:`do_piece`."""
+    if piece.store.exists():
+        return Store.open(piece.store).fingerprint
+    made = ingest_table(piece.table, piece.store, piece.options).fingerprint
+    release()
+    return made
+
+
+def ingest_pieces(
+    tables: list[Path],
+    store: Path,
+    options: IngestOptions,
+    progress: ByteProgress | None = None,
+    *,
+    workers: Workers | None = None,
+) -> Manifest:
+    """Turn a table in pieces of columns into one store, which appears complete or not at all.
+
+    All that the store holds is what one ingest of the joined table gives; its fingerprint differs,
+    since it says what it was made of, and depends on the pieces and options alone.
+
+    Parameters
+    ----------
+    tables : list of Path
+        Files with the same rows in the same order; the first one has the target. Others are
+        compared where they have it, row ids, weights, strata or groups as well.
+    store : Path
+        The store to make.
+    options : IngestOptions
+        As for a single table; each process is under the memory cap.
+    progress : callable, optional
+        Told of the pieces done, and of the bytes merged.
+    workers : callable, optional
+        Has the pieces done elsewhere: on machines that have all paths.
+
+    Raises
+    ------
+    InputError
+        If the pieces do not fit together.
+    StoreError
+        If the store cannot be written, or pieces of something else lie there.
+    UsageError
+        If options are given that pieces cannot have.
+    """
+    load_libraries()
+    tell = progress or (lambda stage, done, total: None)
+    _check_options(options)
+    if options.overwrite:
+        check_replaceable(store)
+    with disk_errors(store), _work_folder(store, tables, options) as folder:
+        pieces = list(_pieces(headers_of(tables, options, folder), folder))
+        each = map(do_here, pieces) if workers is None else workers(do_piece, pieces)
+        sizes = [table.stat().st_size for table in tables]
+        for done, _ in enumerate(each):  # in any order, so about
+            tell("pieces", sum(sizes[: done + 1]), sum(sizes))
+        stores = [Store.open(piece.store) for piece in pieces]
+        _check_rows(stores, tables)
+        with published_folder(store, replaces=options.overwrite) as made:
+            source = _source_of(tables, stores)
+            manifest = Merging(made, stores, options.memory_nbytes, tell).write(source)
+        (folder / IDENTITY).replace(folder / FINISHED)
+        with suppress(OSError):
+            _clear(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    return manifest
+
+
+def _check_options(options: IngestOptions) -> None:
+    if options.samples is not None:
+        raise UsageError(
+            "--orient features: expected one table, found pieces. Join their lines under one "
+            "header, which standard input takes: (cat A; tail -q -n +2 B C) | srs-ooc ingest - "
+            "STORE"
+        )
+    if options.target is None and not options.no_target:
+        raise UsageError(
+            "expected --target NAME, or --no-target, with a table in pieces, found neither: the "
+            "last column of each piece is another. Name the target's column in the first piece."
+        )
+    if options.kinds.file is not None:
+        raise UsageError(
+            "--kinds: expected one table, found pieces. Name kinds by --kind NAME=KIND, or give "
+            "one table."
+        )
+
+
+def _pieces(headers: list[Header], folder: Path) -> Iterator[Piece]:
+    first = 0
+    for number, header in enumerate(headers):
+        options = replace(header.options, first_feature=first, overwrite=False)
+        yield Piece(header.table.absolute(), folder.absolute() / f"{number:06}.zarr", options)
+        first += header.n_features
+
+
+@contextmanager
+def _work_folder(store: Path, tables: list[Path], options: IngestOptions) -> Iterator[Path]:
+    """Yield the folder of the pieces beside the store, held by this process alone."""
+    if store.exists() and not options.overwrite:
+        raise FileExistsError(f"{store} exists")
+    folder = store.with_name(f"{store.name}.pieces")
+    folder.mkdir(exist_ok=True)
+    lock = try_lock(folder / LOCK)
+    if lock is None:
+        raise StoreError(
+            f"{folder}: another process is doing the pieces of this store. Wait for it, or choose "
+            "another path."
+        )
+    with ExitStack() as stack:
+        stack.callback(os.close, lock)
+        _check_same(folder, _identity(tables, options))
+        yield folder
+
+
+def _clear(folder: Path) -> None:
+    """Remove pieces that are no longer needed, and last what says so: kills leave it to be done."""
+    for path in folder.iterdir():
+        if path.name not in (LOCK, FINISHED):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    (folder / FINISHED).unlink()
+
+
+def _check_same(folder: Path, identity: str) -> None:
+    if (folder / FINISHED).exists():
+        _clear(folder)
+    noted, partial = folder / IDENTITY, folder / f"{IDENTITY}.partial"
+    if not noted.exists():
+        if any(path.name not in (LOCK, partial.name) for path in folder.iterdir()):
+            raise StoreError(
+                f"{folder}: expected a free path for the pieces, found files of somebody else's. "
+                "Move them away, or choose another store."
+            )
+        partial.write_text(identity, encoding="ascii")
+        partial.replace(noted)
+    elif noted.read_text(encoding="ascii") != identity:
+        raise StoreError(
+            f"{folder}: expected pieces of these tables with these options, found those of others, "
+            "or a table was written to since. Repeat the command that began them, or remove the "
+            "folder to begin again."
+        )
+
+
+def _identity(tables: list[Path], options: IngestOptions) -> str:
+    """Return a digest of what decides what the pieces become."""
+    stats = [(str(table.absolute()), table.stat()) for table in tables]
+    files = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    said = repr(replace(options, memory_nbytes=0, overwrite=False))
+    return hashlib.sha256(json.dumps([files, said]).encode()).hexdigest()
+
+
+def _check_rows(stores: list[Store], tables: list[Path]) -> None:
+    """Refuse pieces whose rows are not those of the first, as far as they say."""
+    one = stores[0].manifest
+    for store, table in zip(stores[1:], tables[1:], strict=True):
+        other = store.manifest
+        if other.n_rows != one.n_rows:
+            dropped = one.n_dropped_rows
+            why = f" (after {dropped} rows without a target were left out)" if dropped else ""
+            raise InputError(
+                f"{table}: expected the {one.n_rows} rows of {tables[0]}{why}, found "
+                f"{other.n_rows}. All pieces have the same rows in the same order; where rows lack "
+                "a target, leave them out of all pieces, or have the target in each."
+            )
+        wanted = ["row_ids"] if one.row_id_name and other.row_id_name else []
+        wanted += [what for what in one.row_columns if what in other.row_columns]
+        named = other.target_name == one.target_name and other.task == one.task
+        if named and "target" not in other.inferred:
+            wanted.append("target" if one.task == "classification" else "target_values")
+        for what in wanted:
+            file = f"{what}_bytes/c/0" if what == "row_ids" else f"{what}/c/0"
+            if one.checksums[file] != other.checksums[file] or one.classes != other.classes:
+                raise InputError(
+                    f"{table}: expected the {what.replace('_', ' ')} of {tables[0]}, found others. "
+                    "All pieces have the same rows in the same order: sort them alike."
+                )
+
+
+def _source_of(tables: list[Path], stores: list[Store]) -> dict[str, Any]:
+    more = f" and {len(tables) - 1} more" if len(tables) > 1 else ""
+    crc = 0
+    for store in stores:
+        crc = zlib.crc32(json.dumps(store.manifest.source, sort_keys=True).encode(), crc)
+    nbytes = sum(int(store.manifest.source.get("nbytes", 0)) for store in stores)
+    return {"name": tables[0].name + more, "pieces": len(tables), "nbytes": nbytes, "crc32": crc}
+
+
+# Pieces of a table coded by the workers of a Dask client.
+
+
+def on_workers(client: Any, worker_memory_mb: int) -> Workers:
+    """Return what has pieces done by a client's workers, each under a cap of its own.
+
+    A piece whose worker is lost is done by another, from its beginning: what the lost one had
+    written of it does not count.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Its workers have the tables and the store's folder at the same paths.
+    worker_memory_mb : int
+        What coding a piece may take, in MB of 10**6 bytes; a worker does one for each thread.
+    """
+
+    def done(do: Callable[[Piece], str], pieces: list[Piece]) -> Iterator[str]:
+        import distributed
+
+        finished: Any = partial(distributed.as_completed, loop=client.loop)
+
+        capped = [
+            replace(p, options=replace(p.options, memory_nbytes=worker_memory_mb * MB))
+            for p in pieces
+        ]
+        futures = [
+            client.submit(do, piece, key=f"srs_ooc_piece-{number}-{piece.store}")
+            for number, piece in enumerate(capped)
+        ]
+        try:
+            for future in finished(futures):
+                yield future.result()
+        finally:
+            client.cancel(futures)
+
+    return done

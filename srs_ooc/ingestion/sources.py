@@ -1,0 +1,452 @@
+"""Where a table is read from, and its bytes in bounded pieces, decompressed if need be.
+
+A source is a file under its own name, or a scratch copy of standard input.
+"""
+
+import bz2
+import importlib
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.text import MB
+
+# Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
+#
+# Each is fed bytes and asked for at most so many back, whatever the bytes expand to. How much
+# memory a decoder will take is read from the beginning of the file, before it is taken.
+
+PIECE_NBYTES = 1 << 18
+START_NBYTES = 4096
+"""As much of a file's beginning is looked at."""
+
+MAGIC = {b"\x1f\x8b": "gz", b"\xfd7zXZ\x00": "xz", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zst"}
+ERRORS = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
+"""What decoders raise on damaged data."""
+
+
+class Decoder(Protocol):
+    """The interface of the standard library's decompressors."""
+
+    @property
+    def eof(self) -> bool:
+        """Whether the end of the stream was reached."""
+        ...
+
+    @property
+    def needs_input(self) -> bool:
+        """Whether more text takes more data."""
+        ...
+
+    @property
+    def unused_data(self) -> bytes:
+        """Data after the end of the stream."""
+        ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        """Return at most ``max_length`` bytes of text."""
+        ...
+
+
+@dataclass(frozen=True)
+class Compression:
+    """How a file is compressed.
+
+    Attributes
+    ----------
+    kind : str
+        ``gz``, ``xz``, ``bz2`` or ``zst``.
+    nbytes : int
+        Memory a decoder takes at most.
+    new_decoder : callable
+        Makes a decoder for one member, stream or frame.
+    """
+
+    kind: str
+    nbytes: int
+    new_decoder: Callable[[], Decoder]
+
+
+def find_compression(start: bytes) -> Compression | None:
+    """Tell from the first bytes of a file how it is compressed; None if it is not."""
+    kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
+    if kind == "gz":
+        return Compression(kind, MB // 10, _Gzip)
+    if kind == "bz2":
+        return Compression(kind, 8 * MB, bz2.BZ2Decompressor)
+    if kind == "xz":
+        limit = _xz_nbytes(start)
+        return Compression(kind, limit, lambda: lzma.LZMADecompressor(memlimit=limit))
+    if kind == "zst":
+        window = max(_zst_window(start), 8 << 20)  # later frames may have the usual one
+        return Compression(kind, window + 10 * MB, _zstd(window))
+    return None
+
+
+def decoded(
+    compression: Compression, pieces: Iterator[bytes], note_unused: Callable[[int], None]
+) -> Iterator[bytes]:
+    """Yield the text of compressed pieces, in pieces of at most :data:`PIECE_NBYTES`.
+
+    Parameters
+    ----------
+    compression : Compression
+        How they are compressed; members may follow one another, and zero bytes the last.
+    pieces : iterator of bytes
+        The compressed data.
+    note_unused : callable
+        Told how many bytes of the latest piece are not decoded yet.
+
+    Raises
+    ------
+    EOFError
+        If the data end too early; the decoder's own errors (:data:`ERRORS`) if they are damaged.
+    """
+    decoder = compression.new_decoder()
+    for piece in pieces:
+        data = piece
+        while data or not (decoder.eof or decoder.needs_input):
+            if decoder.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                decoder = compression.new_decoder()
+            text = decoder.decompress(data, PIECE_NBYTES)
+            data = decoder.unused_data if decoder.eof else b""
+            note_unused(len(data))
+            if text:
+                yield text
+    if not decoder.eof:
+        raise EOFError("it ends too early")
+
+
+class _Gzip:
+    """zlib's decompressor with the interface of the others."""
+
+    def __init__(self) -> None:
+        self._decoder = zlib.decompressobj(wbits=31)
+        self._tail = b""
+        self._may_hold_more = False
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._tail and not self._may_hold_more
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        text = self._decoder.decompress(self._tail + data, max_length)
+        self._tail = self._decoder.unconsumed_tail
+        self._may_hold_more = len(text) == max_length
+        return text
+
+
+def _xz_nbytes(start: bytes) -> int:
+    """Return the memory with which the decoder agrees to begin, 20 MB or more."""
+    for power in range(24, 33):
+        limit = (1 << power) + (1 << 22)  # a dictionary, and the rest
+        try:
+            lzma.LZMADecompressor(memlimit=limit).decompress(start, 1)
+        except lzma.LZMAError as error:
+            if "limit" in str(error).lower():
+                continue
+        return limit
+    return 1 << 33
+
+
+def _zst_window(start: bytes) -> int:
+    """Return the window of the first frame (RFC 8878, section 3.1.1.1)."""
+    if len(start) < 6:
+        return 1 << 10
+    descriptor = start[4]
+    if not descriptor & 0x20:
+        base = 1 << (10 + (start[5] >> 3))
+        return base + base // 8 * (start[5] & 7)
+    at = 5 + (0, 1, 2, 4)[descriptor & 3]
+    n_bytes = (1, 2, 4, 8)[descriptor >> 6]
+    size = int.from_bytes(start[at : at + n_bytes], "little")
+    return size + 256 if n_bytes == 2 else size
+
+
+def _zstd(window: int) -> Callable[[], Decoder]:
+    limit = max(window, 1 << 10)
+    log = limit.bit_length() if limit & (limit - 1) else limit.bit_length() - 1
+    for module in ("compression.zstd", "zstandard"):
+        try:
+            library: Any = importlib.import_module(module)
+        except ImportError:
+            continue
+        if module == "zstandard":
+            return lambda: _Zstandard(library, 1 << log)
+        options = {library.DecompressionParameter.window_log_max: max(log, 10)}
+        return lambda: library.ZstdDecompressor(options=options)
+    raise UsageError(
+        "reading zstd-compressed tables takes Python 3.14 or the package zstandard, found neither. "
+        "Run `pip install 'srs-ooc[zst]'`, or decompress the table first, or pipe it in: "
+        "`zstd -dc TABLE | srs-ooc ingest - STORE`."
+    )
+
+
+class _Zstandard:
+    """The package zstandard with the interface of the standard library's decompressors.
+
+    Its incremental decoder hands back all a piece of input expands to, so input is fed a little at
+    a time: a block of text is at most 128 kB, and takes at least 3 bytes.
+    """
+
+    _STEP = 256  # 8 MB of text at the very most
+
+    def __init__(self, library: Any, max_window: int) -> None:
+        self._error = library.ZstdError
+        self._decoder = library.ZstdDecompressor(max_window_size=max_window).decompressobj()
+        self._input, self._text = b"", b""
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._decoder.eof) and not self._text
+
+    @property
+    def unused_data(self) -> bytes:
+        return bytes(self._decoder.unused_data) + self._input
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._input and not self._text
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        data = self._input + data
+        at = 0
+        parts, n_held = [self._text], len(self._text)
+        try:
+            while at < len(data) and n_held < max_length and not self._decoder.eof:
+                parts.append(self._decoder.decompress(data[at : at + self._STEP]))
+                n_held += len(parts[-1])
+                at += self._STEP
+        except self._error as error:
+            raise ValueError(str(error)) from error
+        text = b"".join(parts)
+        self._input, self._text = data[at:], text[max_length:]
+        return text[:max_length]
+
+
+# Where a table is read from: a file under its own name, or a scratch copy of standard input.
+
+_PIECE_NBYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file to read, and what to call it in messages and in the manifest.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    shown : str
+        Its name for messages.
+    name : str
+        Its name for the manifest.
+    stamp : os.stat_result or None
+        What the system knew of the file when it was named; None if there was none.
+    """
+
+    path: Path
+    shown: str
+    name: str
+    stamp: os.stat_result | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stamp", _stamp_of(self.path))
+
+    def __str__(self) -> str:
+        return self.shown
+
+    @classmethod
+    def file(cls, path: Path) -> "SourceFile":
+        """Return a file under its own name."""
+        return cls(path, str(path), path.name)
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that was written to, replaced or removed since it was named.
+
+        Raises
+        ------
+        InputError
+            Naming it.
+        """
+        before, now = self.stamp, _stamp_of(self.path)
+        if before is None or now is None:
+            changed = before is not now
+        else:
+            keys = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
+            changed = any(getattr(before, key) != getattr(now, key) for key in keys)
+        if changed:
+            raise InputError(
+                f"{self}: expected a file that stays as it is while it is read, found that it was "
+                "written to, replaced or removed. Ingest it again once it is complete, or a copy."
+            )
+
+
+def settle_source(path: Path, scratch: Path) -> SourceFile:
+    """Return ``path`` as a source; of ``-``, a copy of standard input in the folder ``scratch``.
+
+    A table is read more than once (its first megabyte, its rows, and, under a tight cap, all of it
+    once more to count the rows), which standard input cannot be.
+    """
+    if str(path) != "-":
+        return SourceFile.file(path)
+    copy = scratch / "standard-input"
+    with copy.open("wb") as file:
+        while data := sys.stdin.buffer.read(_PIECE_NBYTES):
+            file.write(data)
+    return SourceFile(copy, "standard input", "-")
+
+
+def _stamp_of(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None  # whoever reads it says what is wrong
+
+
+# The bytes of a source file in bounded pieces, decompressed where its magic bytes say so.
+
+_OTHER_KINDS = {
+    b"PK\x03\x04": "a zip archive",
+    b"\xd0\xcf\x11\xe0": "an older file of Office",
+    b"PAR1": "a Parquet file",
+    b"\x93NUMPY": "a NumPy file",
+    b"\xff\xfe": "UTF-16 text",
+    b"\xfe\xff": "UTF-16 text",
+}
+
+_WORKBOOKS = (".xlsx", ".xlsm", ".xls", ".ods")
+
+N_DECODERS = 2
+"""Readers at work at once: one looks at the file while another waits at its first row."""
+
+
+class PieceReader:
+    """Reads a file once, from start to end.
+
+    Parameters
+    ----------
+    source : SourceFile
+        A file, plain or compressed with gzip, xz, bzip2 or zstd.
+
+    Attributes
+    ----------
+    nbytes : int
+        Size of the file.
+    n_read : int
+        Bytes of the file read so far.
+    n_used : int
+        Those of them that became text so far.
+    n_text : int
+        Bytes of text so far.
+    crc32 : int
+        CRC-32 of the bytes of the file read so far.
+    compression : Compression or None
+        How it is compressed.
+
+    Raises
+    ------
+    InputError
+        If the file is not there, cannot be read, is empty, or is of another kind.
+    """
+
+    def __init__(self, source: SourceFile) -> None:
+        self.source = source
+        self.n_read = self.n_used = self.n_text = self.crc32 = 0
+        try:
+            self.nbytes = source.path.stat().st_size
+            with source.path.open("rb") as file:
+                start = file.read(START_NBYTES)
+        except FileNotFoundError:
+            raise InputError(f"{source}: no such file. Check the path.") from None
+        except IsADirectoryError:
+            raise InputError(
+                f"{source}: expected a text table, found a folder. Name the file in it."
+            ) from None
+        except OSError as error:
+            raise InputError(f"{source}: cannot be read: {error.strerror}.") from error
+        if not start:
+            raise InputError(f"{source}: expected a header and rows, found an empty file.")
+        for magic, kind in _OTHER_KINDS.items():
+            if start.startswith(magic):
+                raise InputError(
+                    f"{source}: expected a table as UTF-8 text, plain or compressed with gzip, xz, "
+                    f"bzip2 or zstd; found {_kind_of(source, kind)}"
+                )
+        self.compression = find_compression(start)
+
+    @property
+    def suffix(self) -> str:
+        """How the file is compressed, as the end of a format's name: ``.gz``, or nothing."""
+        return "" if self.compression is None else f".{self.compression.kind}"
+
+    @property
+    def decoder_nbytes(self) -> int:
+        """Memory that decompressing will take."""
+        return 0 if self.compression is None else self.compression.nbytes
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the text in pieces of at most :data:`PIECE_NBYTES`."""
+        for text in self._raw() if self.compression is None else self._decoded():
+            self.n_text += len(text)
+            yield text
+
+    def _raw(self) -> Iterator[bytes]:
+        try:
+            with self.source.path.open("rb", buffering=0) as file:
+                while data := file.read(PIECE_NBYTES):
+                    self.n_read += len(data)
+                    self.n_used = self.n_read
+                    self.crc32 = zlib.crc32(data, self.crc32)
+                    yield data
+        except OSError as error:
+            raise InputError(
+                f"{self.source}: reading failed after {self.n_read} bytes: {error.strerror}."
+            ) from error
+
+    def _decoded(self) -> Iterator[bytes]:
+        assert self.compression is not None
+        texts = decoded(self.compression, self._raw(), self._note_unused)
+        while True:
+            try:
+                text = next(texts, None)
+            except ERRORS as error:
+                raise self._damaged(str(error)) from error
+            if text is None:
+                return
+            yield text
+
+    def _note_unused(self, n_unused: int) -> None:
+        self.n_used = self.n_read - n_unused
+
+    def _damaged(self, reason: str) -> InputError:
+        names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+        assert self.compression is not None
+        return InputError(
+            f"{self.source}: expected {names[self.compression.kind]}-compressed text, found damage "
+            f"after {self.n_read} bytes ({reason}). Get the file again."
+        )
+
+
+def _kind_of(source: SourceFile, kind: str) -> str:
+    """Return what a file was found to be, and what to do with it."""
+    if source.path.suffix.lower() in _WORKBOOKS:
+        return "a workbook. Save the sheet that holds the table as CSV (UTF-8) and ingest that."
+    return f"{kind}. Convert it first."
