@@ -29,7 +29,7 @@ from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
 from srs_ooc.planning.subject import Subject, subject_of_store
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, read_manifest
 from srs_ooc.store.store import Store

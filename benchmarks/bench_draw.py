@@ -22,11 +22,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.tree import ExtraTreeClassifier
 
-from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.inputs import Inputs, spec_of
 from srs_ooc.runs.resources import resources_of
 from srs_ooc.runs.session import open_or_create
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store

@@ -25,9 +25,9 @@ from pathlib import Path
 import numpy as np
 
 from srs_ooc.planning.subject import subject_of_store
+from srs_ooc.runs.engine import Search
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.request import Request
-from srs_ooc.runs.search import Search
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store

@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from srs_ooc.runs.ledger import Ledger, TreeReader
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run_trees import TreeReader
 
 COUNTS = (1, 2, 5, 10, 20, 50, 100, 200)
 PUBLISHED = {"madelon": 0.26, "orl": 0.12}

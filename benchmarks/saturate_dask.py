@@ -37,11 +37,10 @@ from dask_waiting import WAIT, Timed, wait
 from scale_dask import make, work
 
 from srs_ooc.base.records import Outcome
-from srs_ooc.runs.cluster.batches import BatchExecutor
-from srs_ooc.runs.cluster.dask_clients import LateCluster, dask_cluster
-from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
-from srs_ooc.runs.cluster.line import Reply
-from srs_ooc.runs.cluster.orders import Job
+from srs_ooc.runs.batches import BatchExecutor
+from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine, LateCluster, dask_cluster
+from srs_ooc.runs.jobs import Reply
+from srs_ooc.runs.resources import Job
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 
 WITHOUT_ROUNDS = 10**6

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 import srs_ooc as python
-from srs_ooc.runs.cluster.dask_clients import dask_cluster
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.dask_cluster import dask_cluster
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 

@@ -13,9 +13,9 @@ from stores import make_store
 
 import srs_ooc
 from srs_ooc.base.errors import SrsOocError
-from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create
-from srs_ooc.runs.spec import Options, declared
+from srs_ooc.runs.settling import Request, declared
+from srs_ooc.runs.spec import Options
 
 RUBBISH = [
     -1, 0, 2.5, math.nan, math.inf, -(10**30), 10**30, "", "no such", "a\0b", "\ud800", b"bytes",

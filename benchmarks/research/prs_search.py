@@ -27,7 +27,7 @@ import srs_ooc
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import derive
 from srs_ooc.learners.tree_learner import TreeLearner
-from srs_ooc.runs.executors import ItemSource, fit_iteration
+from srs_ooc.runs.engine import ItemSource, fit_iteration
 from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import SPREADS, ParametricRandomSubspace
 from srs_ooc.samplers.prs_math import Descent, Truth

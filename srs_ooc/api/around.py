@@ -28,11 +28,10 @@ from srs_ooc.results.sensitivity import Sensitivity
 from srs_ooc.results.small_set import SmallSet, small_set
 from srs_ooc.results.verification import Verification
 from srs_ooc.results.verification import verify as verified
-from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
-from srs_ooc.runs.given import NamesOrFile, cluster_given, named_options, names_file
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
+from srs_ooc.runs.settling import NamesOrFile, Request, cluster_given, named_options, names_file
 from srs_ooc.runs.spec import Options
 
 

@@ -14,9 +14,8 @@ from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.plan import PLANNED_OUT, make_network_plan, network_plan_values
 from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.results.progress import Progress, interruptible
-from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
-from srs_ooc.runs.given import NamesOrFile, cluster_given, names_file
-from srs_ooc.runs.request import DEFAULT_MEMORY_MB
+from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
+from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, NamesOrFile, cluster_given, names_file
 from srs_ooc.store.store import Store
 
 

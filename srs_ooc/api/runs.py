@@ -19,13 +19,20 @@ from srs_ooc.planning.expect import planned_run
 from srs_ooc.report.result import Result
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.values import values_of
-from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB
-from srs_ooc.runs.given import NamesOrFile, cluster_given, named_options, names_file
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
-from srs_ooc.runs.request import Request, asked_run_path
+from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.spec import Options, declared
+from srs_ooc.runs.settling import (
+    NamesOrFile,
+    Request,
+    asked_run_path,
+    cluster_given,
+    declared,
+    named_options,
+    names_file,
+)
+from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import open_store as opened_at
 from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store

@@ -17,7 +17,7 @@ from srs_ooc.paper_theory.settings import SCENARIOS, Setting
 from srs_ooc.paper_theory.summary import Extras, compare
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.scores_table import ScoreRecord, ScoreRequest, score_table
-from srs_ooc.runs.given import NamesOrFile, names_file
+from srs_ooc.runs.settling import NamesOrFile, names_file
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.problem import describe

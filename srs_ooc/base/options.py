@@ -254,7 +254,7 @@ class Params:
         ----------
         given : mapping
             Values by name; others than this part's are left alone.
-        table : srs_ooc.runs.spec.needs.TrainingShape
+        table : srs_ooc.runs.spec.TrainingShape
             What the run is trained on.
 
         Raises

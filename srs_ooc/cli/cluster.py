@@ -10,7 +10,7 @@ import click
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.cli.options import FILE, with_options
-from srs_ooc.runs.cluster.orders import DEFAULT_WORKER_MEMORY_MB, Cluster
+from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB, Cluster
 
 _OPTIONS = [
     click.option("--dask", metavar="ADDRESS",
@@ -50,7 +50,7 @@ def _cluster(
             raise UsageError("--worker-memory-mb: expected with --dask, found alone.")
         yield None
         return
-    from srs_ooc.runs.cluster.dask_clients import dask_cluster  # Dask is loaded only here
+    from srs_ooc.runs.dask_cluster import dask_cluster  # Dask is loaded only here
 
     memory_mb = worker_memory_mb or DEFAULT_WORKER_MEMORY_MB
     with dask_cluster(address, scheduler_file, memory_mb) as cluster:

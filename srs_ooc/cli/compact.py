@@ -14,9 +14,9 @@ from srs_ooc.cli.store_type import STORE
 from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, compact
 from srs_ooc.compaction.fold_runs import Site
 from srs_ooc.results.small_set import MemberRecord, SmallSet, small_set
-from srs_ooc.runs.cluster.orders import Cluster
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
+from srs_ooc.runs.resources import Cluster
 
 SHOWN = 3
 """Stand-ins named in a table."""

@@ -17,8 +17,8 @@ from srs_ooc.results.export_formats import check_name
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import status_of
 from srs_ooc.results.wanted import check_one, named_positions, ranked_positions
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
 from srs_ooc.store.store import Store
 
 _FILE = click.Path(path_type=Path)

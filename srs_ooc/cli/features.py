@@ -21,8 +21,8 @@ from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
 from srs_ooc.results.kept_ranking import kept_records
 from srs_ooc.results.ranking import Reading
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
 
 TABLE_ROWS = 50
 _COLUMNS = {

@@ -101,7 +101,7 @@ class Sources:
         with ExitStack() as stack:
             workers = None
             if has_workers:
-                from srs_ooc.runs.cluster.dask_clients import dask_cluster  # loads Dask
+                from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
 
                 megabytes = options.memory_nbytes // 10**6
                 cluster = dask_cluster(self.dask, self.dask_scheduler_file, megabytes)

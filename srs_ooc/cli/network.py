@@ -24,7 +24,7 @@ from srs_ooc.networks.pace import QUICK_SECONDS
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.plan import PLANNED_OUT, make_network_plan, network_plan_values
 from srs_ooc.networks.request import Network, NetworkRequest
-from srs_ooc.runs.cluster.orders import Cluster
+from srs_ooc.runs.resources import Cluster
 from srs_ooc.store.opening import open_store
 
 

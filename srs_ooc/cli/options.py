@@ -8,7 +8,7 @@ import click
 
 from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
 from srs_ooc.cli.output import say
-from srs_ooc.runs.spec import declared, owner_of
+from srs_ooc.runs.settling import declared, owner_of
 
 FILE = click.Path(path_type=Path)
 Decorator = Callable[[Any], Any]

@@ -17,7 +17,7 @@ from srs_ooc.planning.draws import DrawTimes
 from srs_ooc.planning.plan import Plan, make_plan, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND
 from srs_ooc.planning.subject import Numbers, subject_asked
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import open_store
 

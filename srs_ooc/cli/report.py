@@ -13,8 +13,8 @@ from srs_ooc.cli.store_type import STORE
 from srs_ooc.report.drawing import FIGURES
 from srs_ooc.report.facts import facts_of
 from srs_ooc.report.writing import KINDS, default_path, opened, text_of, write_figure, write_report
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
 
 _FILE = click.Path(path_type=Path)
 

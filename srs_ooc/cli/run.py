@@ -23,13 +23,12 @@ from srs_ooc.planning.expect import planned_run
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import Status, status_of
 from srs_ooc.results.verdict import VerdictReading
-from srs_ooc.runs.cluster.orders import Cluster
+from srs_ooc.runs.inputs import find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store, spec_of
-from srs_ooc.runs.request import Request, asked_run_path
+from srs_ooc.runs.resources import Cluster
 from srs_ooc.runs.session import is_done, open_or_create, work_on
-from srs_ooc.runs.spec import Options, RunSpec
-from srs_ooc.runs.spec.base_models import notes_of
+from srs_ooc.runs.settling import Request, asked_run_path
+from srs_ooc.runs.spec import Options, RunSpec, notes_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store

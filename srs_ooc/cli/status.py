@@ -13,8 +13,8 @@ from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
 from srs_ooc.results.network_status import NetworkStatus, network_status_of
 from srs_ooc.results.reading_memory import READING_NBYTES
 from srs_ooc.results.status import Status, status_of, values_of
-from srs_ooc.runs.cluster.standing import ClusterNote
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import ClusterNote
 
 
 @click.command("status")

@@ -23,13 +23,11 @@ from srs_ooc.compaction.fold_runs import (
 from srs_ooc.compaction.fold_workers import folds_from_workers
 from srs_ooc.compaction.records import FoldRecord, Records, WholeRecord
 from srs_ooc.evidence.decoys import deal_folds
-from srs_ooc.runs.base_models import check_cluster
-from srs_ooc.runs.cluster.standing import noting
-from srs_ooc.runs.inputs import Inputs, inputs_of
+from srs_ooc.runs.inputs import Inputs, check_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import check_store, spec_of
+from srs_ooc.runs.resources import noting
 from srs_ooc.runs.session import is_done
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, check_cluster
 
 N_FOLDS, N_REPEATS = 5, 2
 

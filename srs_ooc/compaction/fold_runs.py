@@ -21,16 +21,14 @@ from srs_ooc.compaction.records import FoldRecord
 from srs_ooc.compaction.scoring import HeldOut
 from srs_ooc.evidence.correlation import HEAD
 from srs_ooc.evidence.judges import PositiveParams
-from srs_ooc.runs.candidates import Candidates
-from srs_ooc.runs.cluster.orders import Cluster
-from srs_ooc.runs.inputs import Inputs, digest, inputs_of
+from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.trees import VALID
-from srs_ooc.runs.memory import shape_of
-from srs_ooc.runs.place import PLACES, places_of, spec_of
-from srs_ooc.runs.request import UNTIL_STABLE, Request
-from srs_ooc.runs.resources import Resources, resources_of
+from srs_ooc.runs.resources import Cluster, Resources, resources_of
+from srs_ooc.runs.run_memory import shape_of
+from srs_ooc.runs.run_trees import VALID
+from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.runs.session import is_done, work_on
+from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.store.manifest import Manifest

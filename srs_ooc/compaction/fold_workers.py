@@ -15,11 +15,9 @@ from srs_ooc.compaction.fold_runs import (
     score_sizes,
 )
 from srs_ooc.compaction.records import FoldRecord, Records
-from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of
-from srs_ooc.runs.cluster.permutations import needed_nbytes
-from srs_ooc.runs.cluster.prepared import Prepared, WorkerStore, new_token
-from srs_ooc.runs.cluster.whole_runs import Slots, done_in_turn, from_workers, watch_of
 from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
+from srs_ooc.runs.survey import Slots, done_in_turn, from_workers, needed_nbytes, watch_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class FoldJob:
     token : str
         Unlike that of any other job.
     store : WorkerStore
-        As of :class:`srs_ooc.runs.cluster.orders.Job`.
+        As of :class:`srs_ooc.runs.resources.Job`.
     subject : Subject
         What is repeated without the rows of each fold.
     sizes : list of int

@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.correlation import HEAD, MOST_ROWS, RankColumns, lead, sampled_rows
-from srs_ooc.runs.candidates import Candidates
 from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.item_tests import item_columns
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.resources import Resources, item_columns
+from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.samplers.elimination import TREES, Elimination, Manner
 
 NESTING = Manner(((0.3, 0.7),), 0.0)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.runs.ledger.verify import Checked, verify_run
+from srs_ooc.runs.ledger_verify import Checked, verify_run
 
 _Kind = TypeVar("_Kind")
 

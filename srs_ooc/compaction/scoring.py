@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.learners.tree_learner import TreeLearner
-from srs_ooc.runs.executors import Executor, ThreadExecutor, fit_iteration
+from srs_ooc.runs.engine import Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.resources import Resources
 from srs_ooc.store.store import ReadAhead
 from srs_ooc.trees.block import Block

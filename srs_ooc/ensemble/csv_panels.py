@@ -32,7 +32,7 @@ from srs_ooc.ingestion.csv import (
 )
 from srs_ooc.ingestion.formats import Texts, split_texts
 from srs_ooc.ingestion.sources import SourceFile
-from srs_ooc.runs.ledger.splits import SplitTable
+from srs_ooc.runs.tree_splits import SplitTable
 
 
 def most_csv_nbytes(path: Path, *, has_categories: bool) -> int:

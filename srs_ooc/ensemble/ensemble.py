@@ -11,9 +11,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.runs.ledger.splits import CODE_BITS, SPLIT_NBYTES, SplitTable, has_threshold
-from srs_ooc.runs.ledger.tree_records import BATCH_NBYTES
-from srs_ooc.runs.ledger.trees import TreeReader
+from srs_ooc.runs.run_trees import BATCH_NBYTES, TreeReader
+from srs_ooc.runs.tree_splits import CODE_BITS, SPLIT_NBYTES, SplitTable, has_threshold
 from srs_ooc.trees.saved import PROBE_SPLIT, Trees, add_shares
 
 NODE_NBYTES = 160

@@ -11,7 +11,7 @@ from srs_ooc.ensemble.panels import CATEGORY_NBYTES, TEXT_NBYTES, Panel, transla
 from srs_ooc.ingestion.formats import TextCoder
 from srs_ooc.ingestion.formats.detection import open_object
 from srs_ooc.ingestion.formats.in_memory import frame_library
-from srs_ooc.runs.ledger.splits import SplitTable
+from srs_ooc.runs.tree_splits import SplitTable
 
 
 class MemoryPanels:

@@ -17,14 +17,11 @@ from srs_ooc.ensemble.panels import Panels
 from srs_ooc.ensemble.predict import looked_up
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels
 from srs_ooc.ingestion.formats.in_memory import frame_library
-from srs_ooc.runs.inputs import Inputs, inputs_of
-from srs_ooc.runs.kept_trees import trees_of
+from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.splits import SplitTable, load_splits, make_splits
-from srs_ooc.runs.ledger.trees import HeldTrees
-from srs_ooc.runs.place import find_store, spec_of
-from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.run_trees import HeldTrees
+from srs_ooc.runs.task import Task, training_response
+from srs_ooc.runs.tree_splits import SplitTable, load_splits, make_splits
 from srs_ooc.store.store import Store
 
 MOST_ROWS = 8192

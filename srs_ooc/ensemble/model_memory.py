@@ -7,8 +7,8 @@ from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.ensemble import ensemble_nbytes
 from srs_ooc.ensemble.panels import TEXT_NBYTES, Panels
-from srs_ooc.runs.ledger.splits import SplitTable
-from srs_ooc.runs.ledger.trees import HeldTrees
+from srs_ooc.runs.run_trees import HeldTrees
+from srs_ooc.runs.tree_splits import SplitTable
 
 PANEL_NBYTES = 32 * MB
 """Memory of a panel of rows: more would not make it faster."""

@@ -16,19 +16,17 @@ from srs_ooc.ensemble.ensemble import ensemble_nbytes, most_ensemble_nbytes, pro
 from srs_ooc.ensemble.panels import CATEGORY_NBYTES, TEXT_NBYTES, Panels
 from srs_ooc.ensemble.scores import Scores, TargetScores
 from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels, most_store_nbytes
-from srs_ooc.runs.inputs import Inputs, inputs_of
-from srs_ooc.runs.kept_trees import trees_of
-from srs_ooc.runs.ledger import Ledger, TreeReader
-from srs_ooc.runs.ledger.splits import (
+from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run_trees import TreeReader
+from srs_ooc.runs.task import Task, training_response
+from srs_ooc.runs.tree_splits import (
     SplitTable,
     load_splits,
     make_splits,
     making_nbytes,
     most_splits,
 )
-from srs_ooc.runs.place import find_store, spec_of
-from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.task import Task
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store

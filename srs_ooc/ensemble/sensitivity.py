@@ -29,14 +29,13 @@ from srs_ooc.ensemble.sensitivity_memory import (
 )
 from srs_ooc.ensemble.sensitivity_scores import Sensitivities, Tally, scores_of
 from srs_ooc.ensemble.unseen import Unseen, Votes, unseen_rows
-from srs_ooc.runs.inputs import InputFiles, inputs_of, resolve
-from srs_ooc.runs.ledger import Ledger, TreeReader
-from srs_ooc.runs.memory import n_cores
-from srs_ooc.runs.place import find_store, spec_of
+from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, resolve, spec_of
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import decoy_families
-from srs_ooc.runs.responses import training_response
+from srs_ooc.runs.run_memory import n_cores
+from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import Response, TrainingRows
 from srs_ooc.trees.saved import PROBE_SPLIT, Effects, Trees, add_effects

@@ -7,9 +7,9 @@ from srs_ooc.ensemble.item_codes import piece_nbytes
 from srs_ooc.ensemble.unseen import DRAW_NBYTES
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.runs.inputs import InputFiles
-from srs_ooc.runs.ledger import TreeReader
-from srs_ooc.runs.ledger.splits import SPLIT_NBYTES
+from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.tree_splits import SPLIT_NBYTES
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import block_nbytes
 from srs_ooc.trees.saved import row_nbytes

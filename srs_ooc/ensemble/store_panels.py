@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, StoreError
 from srs_ooc.ensemble.panels import TEXT_NBYTES, Panel, shown, translate, translation
-from srs_ooc.runs.ledger.splits import SplitTable
+from srs_ooc.runs.tree_splits import SplitTable
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block, block_nbytes
 

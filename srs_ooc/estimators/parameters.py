@@ -9,7 +9,7 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from srs_ooc.runs.spec import declared
+from srs_ooc.runs.settling import declared
 from srs_ooc.store.store import Store
 
 _SEEDS = 1 << 32

@@ -18,7 +18,7 @@ from srs_ooc.ingestion.pipeline import ingest
 from srs_ooc.results.arrays import arrays_of, best
 from srs_ooc.results.result import Result
 from srs_ooc.results.values import values_of
-from srs_ooc.runs.request import DEFAULT_MEMORY_MB
+from srs_ooc.runs.settling import DEFAULT_MEMORY_MB
 from srs_ooc.store.store import Store
 
 MOST_ROWS_OF_VALUES = 512

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import State, Stateful
 from srs_ooc.base.text import MB
+from srs_ooc.runs.inputs import N_TARGETS, NETWORK
 from srs_ooc.runs.ledger import Ledger, Progress
-from srs_ooc.runs.place import N_TARGETS, NETWORK
 
 SHARD_NBYTES = 2 * MB
 """Weights of so many targets are written together as about so many bytes take."""

@@ -18,9 +18,8 @@ from srs_ooc.networks.methods import weigher_of
 from srs_ooc.networks.params import NetworkParams
 from srs_ooc.networks.responses import training_rows
 from srs_ooc.networks.weighing import Bench
-from srs_ooc.runs.cluster.line import Part, Reply, Tell, digest_of
-from srs_ooc.runs.cluster.prepared import Prepared, WorkerStore
-from srs_ooc.runs.executors import ItemSource
+from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import n_values_of
@@ -112,7 +111,7 @@ class NetworkJob:
     token : str
         Unlike that of any other job.
     store : WorkerStore
-        As of :class:`srs_ooc.runs.cluster.orders.Job`.
+        As of :class:`srs_ooc.runs.resources.Job`.
     identity : dict
         Of the network, as JSON.
     params : NetworkParams

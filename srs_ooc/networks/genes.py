@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.runs.executors import ItemSource
-from srs_ooc.runs.side_files import SideFile
+from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.inputs import SideFile
 from srs_ooc.store.manifest import CATEGORICAL, CONSTANT
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block

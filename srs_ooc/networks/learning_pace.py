@@ -14,7 +14,7 @@ from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.networks.responses import training_rows
 from srs_ooc.networks.task import NetworkTask
 from srs_ooc.networks.weighing import Bench
-from srs_ooc.runs.executors import ItemSource
+from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.samplers.prs import FINAL
 from srs_ooc.trees.block import Block

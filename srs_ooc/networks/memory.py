@@ -16,8 +16,8 @@ from srs_ooc.networks.genes import (
 )
 from srs_ooc.networks.ranking import EDGE_NBYTES, FEWEST_EDGES
 from srs_ooc.networks.responses import TOGETHER
-from srs_ooc.runs.memory import grant_workers
-from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.runs.run_memory import grant_workers
+from srs_ooc.runs.spec import LEDGER_NBYTES
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import MAKING_NBYTES, n_values_of

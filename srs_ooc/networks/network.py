@@ -21,12 +21,10 @@ from srs_ooc.networks.request import Network, NetworkRequest
 from srs_ooc.networks.task import NetworkTask, task_of
 from srs_ooc.networks.weighing import Bench
 from srs_ooc.networks.work import TargetWork, Watch
-from srs_ooc.runs.cluster.independent import ThreadLine
-from srs_ooc.runs.cluster.line import Line
-from srs_ooc.runs.cluster.prepared import WorkerStore, new_token
-from srs_ooc.runs.cluster.standing import noting
-from srs_ooc.runs.executors import ItemSource
-from srs_ooc.runs.resources import categorical_features
+from srs_ooc.runs.batches import ThreadLine
+from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.jobs import Line, WorkerStore, new_token
+from srs_ooc.runs.resources import categorical_features, noting
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
 

@@ -18,8 +18,8 @@ from srs_ooc.networks.probability_params import ProbabilityParams
 from srs_ooc.networks.responses import target_values, training_rows
 from srs_ooc.networks.subspace_params import SubspaceParams
 from srs_ooc.networks.task import NetworkTask
-from srs_ooc.runs.cluster.line import Part
-from srs_ooc.runs.executors import ItemSource
+from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.jobs import Part
 from srs_ooc.store.manifest import CONSTANT
 
 TRIAL_SECONDS = 1.0

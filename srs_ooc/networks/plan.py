@@ -13,7 +13,7 @@ from srs_ooc.networks.files import PARQUET
 from srs_ooc.networks.pace import TRIAL_SECONDS, Pace, pace_of
 from srs_ooc.networks.request import NetworkRequest
 from srs_ooc.networks.task import NetworkTask, task_of
-from srs_ooc.runs.executors import ItemSource
+from srs_ooc.runs.engine import ItemSource
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
 

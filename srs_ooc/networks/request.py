@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from srs_ooc.networks.params import NetworkParams
-from srs_ooc.runs.cluster.orders import Cluster
+from srs_ooc.runs.resources import Cluster
 
 FOLDER_SUFFIX = ".network"
 

@@ -15,10 +15,10 @@ from srs_ooc.networks.edge_params import EdgeTable
 from srs_ooc.networks.genes import GeneFiles, Genes, find_genes
 from srs_ooc.networks.memory import Grant, grant, table_of, work_leases
 from srs_ooc.networks.request import NetworkRequest
-from srs_ooc.runs.executors import ItemSource
+from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.inputs import InputFiles, digest, resolve
-from srs_ooc.runs.memory import check_stages, n_cores, smallest_cap
-from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.runs.run_memory import check_stages, n_cores, smallest_cap
+from srs_ooc.runs.spec import LEDGER_NBYTES
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import n_values_of
 from srs_ooc.trees.block import Block

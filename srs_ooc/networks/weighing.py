@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import SrsOocError
-from srs_ooc.runs.executors import ItemSource
+from srs_ooc.runs.engine import ItemSource
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import TrainingRows
 

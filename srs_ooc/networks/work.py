@@ -13,9 +13,9 @@ from srs_ooc.base.records import Step
 from srs_ooc.networks.book import EdgeBook
 from srs_ooc.networks.genes import Genes
 from srs_ooc.networks.responses import target_values
-from srs_ooc.runs.cluster.independent import LOOK_SECONDS, Spread
-from srs_ooc.runs.cluster.line import Line, Part
+from srs_ooc.runs.batches import LOOK_SECONDS, Spread
 from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE
+from srs_ooc.runs.jobs import Line, Part
 from srs_ooc.store.store import Store
 
 Watch = Callable[[Step], bool]

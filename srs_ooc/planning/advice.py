@@ -10,8 +10,7 @@ from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.speed import cold_seconds, fetching_seconds
 from srs_ooc.planning.subject import Subject
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.spec.reading import block_for
+from srs_ooc.runs.spec import RunSpec, block_for
 from srs_ooc.samplers.srs import SrsParams
 
 LEVEL = 0.1

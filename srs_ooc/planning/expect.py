@@ -9,7 +9,7 @@ from srs_ooc.planning.memory import memory_plan
 from srs_ooc.planning.parts import speed_of
 from srs_ooc.planning.subject import Subject, class_counts_of
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Planned, Request
+from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, Planned, Request
 from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.store.store import Store
 

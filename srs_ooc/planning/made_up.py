@@ -9,7 +9,7 @@ from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.planning.subject import Subject
-from srs_ooc.runs.spec.base_models import fits_of
+from srs_ooc.runs.spec import fits_of
 from srs_ooc.samplers.base import Fits
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows

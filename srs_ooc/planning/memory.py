@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.planning.subject import Subject
-from srs_ooc.runs.memory import grant_workers, plan_memory, worker_nbytes
+from srs_ooc.runs.run_memory import grant_workers, plan_memory, worker_nbytes
 from srs_ooc.runs.spec import largest_subspace, work_nbytes
 
 

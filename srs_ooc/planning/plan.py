@@ -20,7 +20,8 @@ from srs_ooc.planning.speed import (
     n_reads,
 )
 from srs_ooc.planning.subject import Subject
-from srs_ooc.runs.spec import Options, settle
+from srs_ooc.runs.settling import settle
+from srs_ooc.runs.spec import Options
 
 
 @dataclass(frozen=True)

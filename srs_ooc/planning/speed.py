@@ -11,10 +11,9 @@ from srs_ooc.planning.made_up import fits, seconds_of_a_tree, seconds_of_candida
 from srs_ooc.planning.memory import MemoryPlan
 from srs_ooc.planning.subject import Subject
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.memory import trial_of
 from srs_ooc.runs.resources import Resources
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.spec.reading import LONG_READ_NBYTES
+from srs_ooc.runs.run_memory import trial_of
+from srs_ooc.runs.spec import LONG_READ_NBYTES, RunSpec
 
 PROBE_SECONDS = 0.3
 LONGEST_SECONDS = 1.0

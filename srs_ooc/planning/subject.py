@@ -12,11 +12,10 @@ from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.request import DEFAULT_MEMORY_MB, Request
 from srs_ooc.runs.resources import Resources, resources_of
 from srs_ooc.runs.session import settle_new
-from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, settle
-from srs_ooc.runs.spec.base_models import notes_of
+from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, Request, settle
+from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, notes_of
 from srs_ooc.runs.task import Task
 from srs_ooc.store.manifest import max_codes
 from srs_ooc.store.store import Store

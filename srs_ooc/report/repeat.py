@@ -9,7 +9,7 @@ from typing import Any
 from srs_ooc import __version__
 from srs_ooc.base.options import Choice, Flag, Kind, WordOrFile
 from srs_ooc.report.source import Source
-from srs_ooc.runs.spec import declared
+from srs_ooc.runs.settling import declared
 
 LIBRARIES = ("numpy", "scikit-learn", "numcodecs", "google-crc32c")
 

@@ -21,8 +21,8 @@ from srs_ooc.report.profiles import profiles_of
 from srs_ooc.report.source import Source
 from srs_ooc.report.writing import KINDS, default_path, opened, write_report
 from srs_ooc.results import result
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
 
 REPORT_MB = 512
 """Cap on what a report takes, in MB, unless another is given."""

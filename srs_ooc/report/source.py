@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import status_of
-from srs_ooc.runs.inputs import inputs_of
+from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block

@@ -6,8 +6,8 @@ from typing import Any
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.results.ranking import Reading
+from srs_ooc.runs.inputs import find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store, spec_of
 from srs_ooc.runs.spec import RunSpec
 
 COMPARED = 1000

@@ -9,8 +9,8 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.ranking import Reading
+from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import spec_of
 
 POINTS = 500
 """Points at most."""

@@ -9,10 +9,9 @@ from uuid import uuid4
 
 from srs_ooc.base.errors import RunError, SrsOocError
 from srs_ooc.results.status import status_of
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.lock import hold, is_held
-from srs_ooc.runs.ledger.records import FILE
-from srs_ooc.runs.place import N_TARGETS, NETWORK
+from srs_ooc.runs.inputs import N_TARGETS, NETWORK
+from srs_ooc.runs.ledger import Ledger, hold, is_held
+from srs_ooc.runs.ledger_pages import FILE
 from srs_ooc.store.store import Store
 
 _DEEPEST = 3

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from srs_ooc.base.records import PAGE_ITEMS, Saved, State
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.verdict import VerdictReading
+from srs_ooc.runs.engine import TALLY
+from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.ranked_names import kept_names
-from srs_ooc.runs.search import TALLY
+from srs_ooc.runs.run_verdict import kept_names
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
 

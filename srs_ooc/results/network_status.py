@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from srs_ooc.base.text import megabytes
-from srs_ooc.runs.cluster.standing import ClusterNote
+from srs_ooc.runs.inputs import NETWORK
 from srs_ooc.runs.ledger import Ledger, is_held
-from srs_ooc.runs.place import NETWORK
+from srs_ooc.runs.resources import ClusterNote
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from srs_ooc.results.reading_memory import (
     room_for_order,
 )
 from srs_ooc.results.verdict import VerdictReading, explain
+from srs_ooc.runs.engine import TALLY
+from srs_ooc.runs.inputs import check_store, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import check_store, spec_of
-from srs_ooc.runs.search import TALLY
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import IMPORTANCE_BITS

@@ -4,8 +4,7 @@ from srs_ooc.base.budget import Budget
 from srs_ooc.base.text import MB
 from srs_ooc.results.method_scores import own_scores_nbytes
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.runs.spec import LEDGER_NBYTES, RunSpec
 from srs_ooc.store.manifest import Manifest
 
 LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20

@@ -26,9 +26,9 @@ from srs_ooc.results.ranking import Reading
 from srs_ooc.results.sensitivity import Sensitivity, measured
 from srs_ooc.results.status import Status, status_of
 from srs_ooc.results.wanted import check_one, named_positions, ranked_positions
-from srs_ooc.runs.given import NamesOrFile, names_file
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
+from srs_ooc.runs.settling import NamesOrFile, names_file
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 

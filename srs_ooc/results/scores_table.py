@@ -12,7 +12,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Step
 from srs_ooc.runs.inputs import InputFiles, Inputs, resolve
 from srs_ooc.runs.item_weights import STAGE, Scoring, scan_of, scoring_leases
-from srs_ooc.runs.memory import check_stages
+from srs_ooc.runs.run_memory import check_stages
 from srs_ooc.samplers.base import ColumnScore, ScoreGround
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.arrays import Names

@@ -14,7 +14,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.ensemble.sensitivity import Asked, sensitivity
 from srs_ooc.ensemble.sensitivity_scores import Sensitivities, SensitivityRecord
 from srs_ooc.results.progress import Progress, Shown
-from srs_ooc.runs.given import NamesOrFile, names_file
+from srs_ooc.runs.settling import NamesOrFile, names_file
 
 
 @dataclass(frozen=True)

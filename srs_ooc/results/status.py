@@ -7,13 +7,14 @@ from srs_ooc.base.options import Params, Share
 from srs_ooc.base.text import megabytes
 from srs_ooc.learners.models import ModelParams
 from srs_ooc.results.verdict import VerdictReading
-from srs_ooc.runs.cluster.standing import ClusterNote
-from srs_ooc.runs.growth import is_growth
+from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger, is_held
-from srs_ooc.runs.ledger.trees import VALID
-from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.resources import ClusterNote
+from srs_ooc.runs.run_memory import is_growth
+from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.session import is_done
-from srs_ooc.runs.spec import RunSpec, declared, is_of_a_method
+from srs_ooc.runs.settling import declared, is_of_a_method
+from srs_ooc.runs.spec import RunSpec
 
 
 @dataclass(frozen=True)

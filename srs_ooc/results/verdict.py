@@ -11,11 +11,10 @@ from srs_ooc.base.text import counted
 from srs_ooc.evidence.judges import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.evidence.verdict import fewest_features
+from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import spec_of
+from srs_ooc.runs.run_verdict import CONCLUSION, VerdictRecord
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.verdict import CONCLUSION
-from srs_ooc.runs.verdict_record import VerdictRecord
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
 MANY = 15

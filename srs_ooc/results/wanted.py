@@ -10,8 +10,8 @@ from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.results.export_store import COLUMN_NBYTES
 from srs_ooc.results.ranking import Reading
+from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.side_files import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.store.store import Store
 
 

@@ -1,21 +1,277 @@
 """The one loop: propose, grow, learn, commit.
 
-Iteration t belongs to round t // round_size and has slot t % round_size there. A run's screen, its
-closing stage and its permutation runs are this loop with other parts.
+Subspaces are grown in the calling thread, or by workers that run ahead of it. A search is the main
+loop of a run: its tally, its sampler, and the engine that drives them.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Iteration, Outcome, Part, State, Stateful
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import Judge
-from srs_ooc.runs.executors import Executor, Speculation
+from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
+from srs_ooc.learners.models import SUBSPACES
+from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
 from srs_ooc.runs.ledger import Progress
-from srs_ooc.samplers.base import Sampler
+from srs_ooc.runs.run_trees import VALID, TreeWriter
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.samplers.base import Ground, Sampler, method_of
+from srs_ooc.store.store import ColumnStore, ReadAhead
+from srs_ooc.store.values import ValueTables
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import Response
+
+# Growing subspaces: in the calling thread, or by workers that run ahead of it.
+
+
+@dataclass(frozen=True)
+class ItemSource:
+    """Where the columns of items come from.
+
+    Attributes
+    ----------
+    columns : ColumnStore
+        The features.
+    rows : int32 (n_kept,) or None
+        Rows to train on; None for all.
+    families : int32 (n_families, n_kept) or None
+        The row that a decoy of each family takes at each row.
+    values : ValueTables or None
+        The values of codes, where thresholds are drawn between them.
+    """
+
+    columns: ColumnStore
+    rows: NDArray[np.int32] | None = None
+    families: NDArray[np.int32] | None = None
+    values: ValueTables | None = None
+
+    def gather(self, items: NDArray[np.uint32], block: Block) -> None:
+        """Page the codes of ``items`` into the first columns of ``block``.
+
+        The values of codes too, where there are some and the block has room for them.
+        """
+        self.columns.gather(items, block, self.rows, self.families)
+        if self.values is not None and block.values is not None:
+            self.values.gather(self.features_of(items), block)
+
+    def features_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        """Return the feature of each item: a decoy's is the one it was made of."""
+        if self.families is None:
+            return items
+        return items % np.uint32(self.columns.manifest.n_features)
+
+
+def fit_iteration(
+    source: ItemSource, learner: Learner, block: Block, iteration: Iteration
+) -> Outcome:
+    """Page a subspace into ``block``, add its probe, and have ``learner`` fit it."""
+    features = iteration.features
+    source.gather(features, block)
+    columns = Columns(features, source.features_of(features))
+    if iteration.probe is not None:
+        place = iteration.probe.source
+        block.shuffle_column(place, len(features), iteration.probe.key)
+        columns = Columns(
+            np.append(features, np.uint32(PROBE_FEATURE)),
+            np.append(columns.sources, columns.sources[place]),
+        )
+    return learner.fit(block, columns, iteration)
+
+
+Fit = Callable[[Block, Iteration], Outcome]
+
+
+class Executor(Protocol):
+    """Has subspaces grown, here or elsewhere, in any order."""
+
+    @property
+    def max_ahead(self) -> int:
+        """Iterations that may be under way at once."""
+
+    @property
+    def n_read_ahead(self) -> int:
+        """Iterations beyond those whose columns may be asked for."""
+
+    def announce(self, iteration: Iteration) -> None:
+        """Say that ``iteration`` will be submitted soon."""
+
+    def submit(self, iteration: Iteration) -> "Future[Outcome]":
+        """Start growing ``iteration``."""
+
+    def close(self) -> None:
+        """Wait for what is under way and stop."""
+
+
+class ThreadExecutor:
+    """Grows subspaces with one block per worker; with a single block, in the calling thread.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(block, iteration) -> Outcome``; releases the GIL where it works.
+    blocks : list of Block
+        One per worker.
+    ahead : ReadAhead
+        Told which subspaces will be grown soon.
+    """
+
+    def __init__(self, fit: Fit, blocks: list[Block], ahead: ReadAhead) -> None:
+        self._fit, self._read_ahead = fit, ahead
+        self._free: SimpleQueue[Block] = SimpleQueue()
+        for block in blocks:
+            self._free.put(block)
+        self._pool = ThreadPoolExecutor(len(blocks), "grow") if len(blocks) > 1 else None
+        self.max_ahead = len(blocks) + 1 if self._pool else 1
+        self.n_read_ahead = ahead.depth
+
+    def announce(self, iteration: Iteration) -> None:
+        """Have the columns of ``iteration``, which will be grown soon, read ahead of need."""
+        self._read_ahead.ask(iteration.features)
+
+    def submit(self, iteration: Iteration) -> "Future[Outcome]":
+        """Start growing ``iteration``, or grow it now where there are no workers."""
+        if self._pool is not None:
+            return self._pool.submit(self._work, iteration)
+        future: Future[Outcome] = Future()
+        future.set_result(self._work(iteration))
+        return future
+
+    def _work(self, iteration: Iteration) -> Outcome:
+        block = self._free.get()
+        try:
+            return self._fit(block, iteration)
+        finally:
+            self._free.put(block)
+
+    def close(self) -> None:
+        """Wait for what is under way and stop the workers."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@dataclass
+class _Guess:
+    """An iteration proposed before its turn, and its outcome once it was submitted."""
+
+    version: int
+    iteration: Iteration
+    outcome: "Future[Outcome] | None" = None
+
+
+class Speculation:
+    """Iterations grown ahead on the guess that what they depend on does not change.
+
+    What an iteration depends on is a number, its version. A guess is right if its version, when its
+    turn comes, is still what it was when the iteration was proposed. Once one is wrong, all that
+    are wrong by then are thrown away and proposed again; those that still hold are kept. Guessing
+    only changes speed. Iterations of a round are proposed from one state, so that all of them hold.
+    After a wrong guess it goes no further than the round, or than there are guesses that hold; then
+    two rounds further with each round that begins with the version that was expected, so that a
+    state that always changes wastes little. Columns are read further ahead than trees are grown,
+    once for each iteration: most of what a wrong guess had read serves the right one too, since C
+    is the same.
+
+    Parameters
+    ----------
+    executor : Executor
+        Grows the subspaces.
+    propose : callable
+        ``propose(number) -> Iteration`` from the state as it is now.
+    version : callable
+        ``version(number) -> int``, equal whenever ``propose(number)`` would be.
+    round_size : int
+        Iterations proposed from one state.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        propose: Callable[[int], Iteration],
+        version: Callable[[int], int],
+        round_size: int = 1,
+    ) -> None:
+        self._executor, self._propose, self._version = executor, propose, version
+        self._round_size = round_size
+        self._guesses: dict[int, _Guess] = {}
+        self._next_proposed = self._next_grown = self._announced = 0
+        self._n_beyond = executor.max_ahead  # the end of the round
+        self._expected: tuple[int, int] | None = None
+
+    def outcome(self, iteration: int, end: int) -> Outcome:
+        """Return the outcome of ``iteration``, the next in turn; guess at none from ``end`` on."""
+        most = self._executor.max_ahead
+        in_round = self._round_size - iteration % self._round_size
+        self._check(iteration, in_round)
+        if in_round == self._round_size:
+            self._begin_round(iteration, most)
+        n_growing = min(in_round + self._n_beyond, most)
+        self._propose_until(min(iteration + n_growing + self._executor.n_read_ahead, end))
+        self._grow_until(min(iteration + n_growing, end))
+        outcome = self._guesses.pop(iteration).outcome
+        assert outcome is not None
+        return outcome.result()
+
+    def _begin_round(self, iteration: int, most: int) -> None:
+        """Guess further if the round that begins has the version that was expected of it."""
+        if self._expected == (iteration, self._version(iteration)):
+            self._n_beyond = min(self._n_beyond + 2 * self._round_size, most)
+        following = iteration + self._round_size
+        self._expected = following, self._version(following)
+
+    def _check(self, iteration: int, in_round: int) -> None:
+        """Throw away wrong guesses if that at ``iteration`` is one."""
+        self._next_proposed = max(self._next_proposed, iteration)
+        self._next_grown = max(self._next_grown, iteration)
+        guess = self._guesses.get(iteration)
+        if guess is None or guess.version == self._version(iteration):
+            return
+        self._next_proposed = self._next_grown = iteration
+        for number in list(self._guesses):
+            if self._guesses[number].version != self._version(number):
+                _cancel(self._guesses.pop(number))
+        self._n_beyond = max(0, len(self._guesses) - in_round)
+
+    def _propose_until(self, end: int) -> None:
+        """Propose what is not proposed yet of the iterations before ``end``."""
+        for number in range(self._next_proposed, end):
+            if number not in self._guesses:
+                guess = _Guess(self._version(number), self._propose(number))
+                self._guesses[number] = guess
+                if number >= self._announced:
+                    self._executor.announce(guess.iteration)
+                    self._announced = number + 1
+        self._next_proposed = max(self._next_proposed, end)
+
+    def _grow_until(self, end: int) -> None:
+        """Submit what is not under way yet of the iterations before ``end``."""
+        for number in range(self._next_grown, end):
+            guess = self._guesses[number]
+            if guess.outcome is None:
+                guess.outcome = self._executor.submit(guess.iteration)
+        self._next_grown = max(self._next_grown, end)
+
+    def drop(self) -> None:
+        """Throw away what was proposed and grown ahead."""
+        for guess in self._guesses.values():
+            _cancel(guess)
+        self._guesses.clear()
+        self._next_proposed = self._next_grown = 0
+
+
+def _cancel(guess: _Guess) -> None:
+    if guess.outcome is not None:
+        guess.outcome.cancel()
+
 
 COMMIT_SECONDS = 1.0
 COMMIT_SHARE = 20
@@ -147,3 +403,106 @@ def check_needs(sampler: Sampler, provides: frozenset[str], learner: str) -> Non
             f"--method {sampler.name}: expected a learner that provides {', '.join(missing)}, "
             f"found {learner}. Choose another --model."
         )
+
+
+TALLY, STEADINESS = "tally", "steadiness"
+"""Names under which a ledger keeps what was learnt of each item, and whether that is stable."""
+
+
+class Search:
+    """Iterations of one run, from where its book left them.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        The run's identity.
+    n_features : int
+        Features of the store.
+    n_candidates : int
+        Items that may be drawn.
+    candidates : uint32 (n_candidates,) or None
+        Their stored positions, ascending; None where all may be drawn.
+    executor : Executor
+        Grows subspaces.
+    book : Book
+        Where it is committed to.
+    trees : TreeWriter, optional
+        Where trees are kept, if the executor returns them.
+    weights : uint32 (n_items,), optional
+        How often items are to be drawn, where the method has columns scored.
+    response : Response, optional
+        What the rows say.
+    validation : int32, optional
+        Places of the rows held out, where they were given.
+    positions : int (n_features,), optional
+        Where each stored feature lies in the table, where the method has to know.
+
+    Attributes
+    ----------
+    tally : Tally
+        What was learnt of each item.
+    steadiness : Steadiness or None
+        Of the ranking, where the verdict comes last.
+    engine : Engine
+        The loop.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        n_features: int,
+        n_candidates: int,
+        candidates: NDArray[np.uint32] | None,
+        executor: Executor,
+        book: Book,
+        trees: TreeWriter | None = None,
+        *,
+        weights: NDArray[np.uint32] | None = None,
+        response: Response | None = None,
+        validation: NDArray[np.int32] | None = None,
+        positions: NDArray[np.integer[Any]] | None = None,
+    ) -> None:
+        self.spec = spec
+        self.tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
+        self.steadiness: Steadiness | None = None
+        observers: dict[str, Part] = {TALLY: self.tally}
+        if trees is not None:
+            observers[VALID] = trees
+        if spec.model.scores_features:
+            by_subspace = spec.model.model_importance == SUBSPACES
+            scores = ModelScores(n_features, by_subspace=by_subspace)
+            observers[ModelScores.name] = scores
+        judge, tie = spec.make_judge(), key_of(spec.seed, Purpose.RANK_TIE)
+        if spec.concludes:
+            self.steadiness = observers[STEADINESS] = Steadiness(self.tally, tie)
+            observers[RankingHistory.name] = RankingHistory(self.tally, tie)
+        ground = Ground(
+            spec.n_items(n_features),
+            n_candidates,
+            candidates,
+            spec.subspace_size,
+            spec.round_size,
+            tie,
+            self.tally,
+            judge,
+            spec.keep,
+            spec.n_copies_apart,
+            weights,
+            response,
+            validation,
+            positions,
+        )
+        self.engine = Engine(
+            method_of(spec.run.method).make(spec.sampler, ground),
+            executor,
+            book,
+            seed=spec.seed,
+            round_size=spec.round_size,
+            observers=observers,
+            judge=judge,
+        )
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the ranking was found stable."""
+        return self.steadiness is not None and self.steadiness.since is not None

@@ -1,21 +1,427 @@
-"""What options naming files mean for a store: excluded features and training rows."""
+"""What a run reads beside its ledger: its store, files that options name, its kept trees."""
 
+import csv
 import hashlib
+import os
+import stat
+from _csv import Reader as Lines
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from math import isfinite
 from pathlib import Path
+from shlex import quote
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.errors import RunError, StoreError, UsageError
+from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.urls import Place, Url, place_of
+from srs_ooc.ingestion.formats import hash_text
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.score_files import SCORE_NBYTES, read_weights
-from srs_ooc.runs.side_files import LOOKING_NBYTES, SideFile
-from srs_ooc.runs.spec.identity import INPUTS, NOT_GIVEN
-from srs_ooc.store.arrays import PIECE_ITEMS
+from srs_ooc.runs.run_trees import TreeReader
+from srs_ooc.runs.spec import INPUTS, NOT_GIVEN, RunSpec
+from srs_ooc.samplers.base import Ensemble
+from srs_ooc.samplers.column_scores import integer_weights
+from srs_ooc.store.arrays import PIECE_ITEMS, Names
+from srs_ooc.store.opening import open_store
+from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
+
+# Files that options name, read in bounded memory: a name a line, against those of a store.
+
+MOST_LINE_NBYTES = MB
+"""A line of more bytes is no name."""
+SPARE_LINES = 1 << 20
+"""A file may hold as many lines more than twice the names there are."""
+FEWEST = 1 << 16
+"""Names looked at together at least."""
+NAME_NBYTES = 40
+"""Memory of a name that is looked at: its hash twice while sorted, its place, its mark."""
+LOOKING_NBYTES = 5 * MB
+"""Memory of reading lines and names, and of the fewest names."""
+LINES, LINES_NBYTES = 1 << 14, MB
+"""Lines looked up together, and their bytes, at most; or a single line."""
+
+_Line = TypeVar("_Line")
+
+
+def read_lines(file: Path, what: str) -> Iterator[bytes]:
+    """Yield the lines of a UTF-8 text file that are not blank, stripped, one at a time.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read, or not more than once, is not UTF-8, or has a line that is too
+        long for a ``what``.
+    """
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise UsageError(
+                f"{file}: expected a file, which is read more than once, found something else. "
+                "Write what it would say to a file."
+            )
+        with file.open("rb") as stream:
+            number = 0
+            while line := stream.readline(MOST_LINE_NBYTES + 1):
+                number += 1
+                if len(line) > MOST_LINE_NBYTES:
+                    raise UsageError(
+                        f"{file}, line {number}: expected one {what} a line, found a line of more "
+                        f"than {describe_nbytes(MOST_LINE_NBYTES)}. Give a text file of names."
+                    )
+                if text := line.decode("utf-8-sig" if number == 1 else "utf-8").strip():
+                    yield text.encode()
+    except OSError as error:
+        raise UsageError(
+            f"{file}: expected a text file with one {what} a line, found that it cannot be read: "
+            f"{error.strerror}. Give the path of such a file."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{file}, line {number}: expected UTF-8 text with one {what} a line, found other bytes "
+            f"({error.reason}). Convert the file to UTF-8."
+        ) from error
+
+
+def together(lines: Iterator[_Line], n_bytes_of: Callable[[_Line], int]) -> Iterator[list[_Line]]:
+    """Yield lines together, so many that they take little memory."""
+    block: list[_Line] = []
+    n_bytes = 0
+    for line in lines:
+        block.append(line)
+        n_bytes += n_bytes_of(line)
+        if len(block) == LINES or n_bytes > LINES_NBYTES:
+            yield block
+            block, n_bytes = [], 0
+    if block:
+        yield block
+
+
+@dataclass(frozen=True)
+class SideFile:
+    """A file whose lines are texts of a store.
+
+    Attributes
+    ----------
+    file : Path
+        The file.
+    what : str
+        What a line is, for messages.
+    n_lines : int
+        Its lines that are not blank.
+    n_names : int
+        How many such texts the store has.
+    """
+
+    file: Path
+    what: str
+    n_lines: int
+    n_names: int
+
+    @classmethod
+    def of(cls, file: Path, what: str, n_names: int) -> "SideFile":
+        """Count the lines of a file.
+
+        Raises
+        ------
+        UsageError
+            If there is none, or there are far more than texts, or as of :func:`read_lines`.
+        """
+        most, n_lines = 2 * n_names + SPARE_LINES, 0
+        for n_lines, _ in enumerate(read_lines(file, what), 1):
+            if n_lines > most:
+                raise UsageError(
+                    f"{file}: expected at most {most} lines, as the store has {n_names} {what}s, "
+                    "found more. Name each once."
+                )
+        if not n_lines:
+            raise UsageError(f"{file}: expected one {what} a line, found none.")
+        return cls(file, what, n_lines, n_names)
+
+    @property
+    def n_bytes(self) -> int:
+        """Memory of :meth:`find_all`, and of the positions that are found, at least."""
+        return LOOKING_NBYTES + self.n_names + 3 * self.n_lines + 4 * self.n_found
+
+    @property
+    def n_found(self) -> int:
+        """Texts that the file can name at most."""
+        return min(self.n_lines, self.n_names)
+
+    def find_all(self, names: Names, spare_nbytes: int) -> NDArray[np.bool_]:
+        """Return which texts of a store the lines name; bool (n_names,).
+
+        The file is read once for as many of the store's texts as ``spare_nbytes``, and what
+        :attr:`n_bytes` has for them, hold the hashes of. Equal hashes are compared as texts.
+
+        Raises
+        ------
+        UsageError
+            If a line is no such text, or the file is another by now.
+        """
+        marked, found = np.zeros(len(names), np.bool_), np.zeros(self.n_lines, np.bool_)
+        for hashed in hashed_names(names, LOOKING_NBYTES + spare_nbytes):
+            start = 0
+            for block in together(read_lines(self.file, self.what), len):
+                places = hashed.places(block)
+                marked[places[places >= 0]] = True
+                here = found[start : start + len(block)]
+                if len(here) < len(block):
+                    raise self._changed()
+                here |= places >= 0
+                start += len(block)
+            if start != self.n_lines:
+                raise self._changed()
+        if not found.all():
+            raise self._absent(found)
+        return marked
+
+    def _absent(self, found: NDArray[np.bool_]) -> UsageError:
+        lines = islice(read_lines(self.file, self.what), int(found.argmin()), None)
+        first = next(lines, b"").decode()
+        n_absent = len(found) - int(np.count_nonzero(found))
+        listed = "--names" if self.what == "feature" else "--row-ids"
+        return UsageError(
+            f"{self.file}: expected every line to be a {self.what} of the store, found {n_absent} "
+            f"that are not (first: {first[:80]!r}). `srs-ooc inspect STORE {listed}` lists them."
+        )
+
+    def _changed(self) -> UsageError:
+        return UsageError(
+            f"{self.file}: expected the {self.n_lines} lines that were there at first, found "
+            "others: the file changed while it was read. Try again."
+        )
+
+
+class HashedNames:
+    """Some neighbouring texts of a store, looked up by their hashes."""
+
+    def __init__(self, names: Names, first: int, hashes: NDArray[np.uint64]) -> None:
+        self._names, self._first = names, first
+        self._order = np.argsort(hashes, kind="stable")
+        self._hashes = hashes[self._order]
+
+    def places(self, texts: list[bytes]) -> NDArray[np.int64]:
+        """Return the position of each text among the names of the store; -1 if not in these."""
+        wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
+        out = np.full(len(texts), -1, np.int64)
+        low = np.searchsorted(self._hashes, wanted)
+        high = np.searchsorted(self._hashes, wanted, side="right")
+        for i in np.flatnonzero(high > low).tolist():
+            for place in self._order[low[i] : high[i]].tolist():
+                if self._names.encoded(self._first + place) == texts[i]:
+                    out[i] = self._first + place
+        return out
+
+
+def hashed_names(names: Names, room_nbytes: int) -> Iterator[HashedNames]:
+    """Yield all texts of a store, as many together as ``room_nbytes`` of memory hold."""
+    size = max(FEWEST, (room_nbytes - LOOKING_NBYTES) // NAME_NBYTES)
+    texts = names.texts()
+    for first in range(0, len(names), size):
+        some = islice(texts, size)
+        yield HashedNames(names, first, np.fromiter((hash_text(text) for text in some), np.uint64))
+
+
+# A file of scores by feature name, as `srs-ooc scores --csv` writes it, read in bounded memory.
+
+SCORE_NBYTES = 25
+"""Memory of a feature while scores are read."""
+_COLUMNS = ("name", "score")
+
+
+def read_weights(file: Path, store: Store, spare_nbytes: int = 0) -> NDArray[np.uint32]:
+    """Return the scores in a file as weights by stored position; uint32 (n_features,).
+
+    Features that the file does not name weigh 0. With more ``spare_nbytes`` of memory the file is
+    read fewer times; what is found is the same.
+
+    Raises
+    ------
+    UsageError
+        If the file has no columns ``name`` and ``score``, names a feature twice or one that is not
+        in the store, or a score is no number from 0 on.
+    """
+    n_features = store.n_features
+    scores, n_found = np.full(n_features, np.nan), 0
+    for hashed in hashed_names(store.names, LOOKING_NBYTES + spare_nbytes):
+        for block in together(_rows(file), lambda row: len(row[0])):
+            places = hashed.places([name for name, _ in block])
+            for (name, score), place in zip(block, places.tolist(), strict=True):
+                if place >= 0:
+                    if not np.isnan(scores[place]):
+                        raise UsageError(
+                            f"{file}: expected each feature once, found {name.decode()[:80]!r} "
+                            "again. Leave one out."
+                        )
+                    scores[place], n_found = score, n_found + 1
+    n_rows = sum(1 for _ in _rows(file))
+    if n_found < n_rows:
+        raise UsageError(
+            f"{file}: expected every name to be a feature of the store, found {n_rows - n_found} "
+            "that are not. `srs-ooc inspect STORE --names` lists them."
+        )
+    np.nan_to_num(scores, copy=False, nan=0.0)
+    by_source = integer_weights(scores)
+    del scores
+    weights = np.zeros(n_features, np.uint32)
+    for start, positions in store.pieces("positions"):
+        weights[start : start + len(positions)] = by_source[positions]
+    return weights
+
+
+def _rows(file: Path) -> Iterator[tuple[bytes, float]]:
+    """Yield name and score of each row."""
+    lines = csv.reader(line.decode() for line in read_lines(file, "feature"))
+    try:
+        yield from _named(file, lines)
+    except csv.Error as error:
+        raise UsageError(
+            f"{file}, line {lines.line_num}: expected a CSV file with the columns name and score, "
+            f"found one that cannot be read: {error}."
+        ) from error
+
+
+def _named(file: Path, lines: "Lines") -> Iterator[tuple[bytes, float]]:
+    header = next(lines, [])
+    if any(header.count(column) != 1 for column in _COLUMNS):
+        raise UsageError(
+            f"{file}: expected a CSV file with the columns name and score, found the header "
+            f"{','.join(header)[:80]!r}. `srs-ooc scores STORE --csv` writes such a file."
+        )
+    name, score = (header.index(column) for column in _COLUMNS)
+    for row in lines:
+        if len(row) != len(header):
+            raise UsageError(
+                f"{file}, line {lines.line_num}: expected {len(header)} cells, found {len(row)}."
+            )
+        yield row[name].encode(), _score_of(file, lines.line_num, row[score])
+
+
+def _score_of(file: Path, line: int, text: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = -1.0
+    if not (isfinite(score) and score >= 0):
+        raise UsageError(
+            f"{file}, line {line}: expected a score from 0 on, found {text[:40]!r}. Leave features "
+            "out that shall not be drawn, or give them 0."
+        )
+    return score
+
+
+# The store of a run: where it is, and whether what lies there is the one the run was made on.
+
+PLACES = "store"
+"""Record of the ledger with the places of the store: absolute, and from the run's folder."""
+
+NETWORK = "network"
+"""Fact that says that a ledger is a network's, and which."""
+N_TARGETS = "n_targets"
+"""Fact that says how many targets a network is of."""
+
+
+def spec_of(ledger: Ledger) -> RunSpec:
+    """Return the identity of the run of an open ledger.
+
+    Raises
+    ------
+    RunError
+        If it is damaged, or a network's.
+    """
+    if ledger.has_meta(NETWORK):
+        raise RunError(
+            f"{ledger.run}: expected a run of `srs-ooc run`, found that it is a network. Its edges "
+            "are written by the same `srs-ooc network` command once more."
+        )
+    return RunSpec.from_json(ledger.meta("spec"))
+
+
+def places_of(store: Place, run: Path) -> list[str]:
+    """Return what a ledger keeps of where a store is."""
+    if isinstance(store, Url):
+        return [str(store), str(store)]
+    return [str(store.absolute()), os.path.relpath(store.absolute(), run.absolute())]
+
+
+def find_store(
+    ledger: Ledger, given: Place | None = None, cache: CacheOptions | None = None
+) -> Store:
+    """Open the store a run was made on: ``given``, or where it was, or at its place by the run.
+
+    ``cache`` is what is kept here of one at a URL.
+
+    Raises
+    ------
+    RunError
+        If it is at none of these places, or another store is.
+    StoreError
+        If what is there cannot be read.
+    """
+    if given is not None:
+        return _opened(ledger, given, cache)
+    spec_of(ledger)  # a network's ledger is no damaged one
+    absolute, relative = ledger.meta(PLACES)
+    noted = place_of(absolute)
+    if isinstance(noted, Url):
+        return _opened(ledger, noted, cache)
+    places = [Path(absolute), Path(os.path.normpath(ledger.run.absolute() / relative))]
+    there = [place for place in places if _is_there(place)]
+    for place in there:
+        found = _store_of(ledger, place)
+        if found is not None:
+            return found
+    if there:
+        return _opened(ledger, there[0])  # says what is wrong with it
+    raise RunError(
+        f"{ledger.run}: the run's store is no longer at {places[0]}. Put it back, name its new "
+        f"place with --store where there is that option, or go on once with "
+        f"`srs-ooc run STORE --out {quote(str(ledger.run))}`, which notes the new place."
+    )
+
+
+def _is_there(place: Path) -> bool:
+    try:
+        return place.exists()
+    except OSError:  # in a folder that may not be looked into
+        return False
+
+
+def _store_of(ledger: Ledger, place: Path) -> Store | None:
+    try:
+        return open_store(place, spec_of(ledger).store)
+    except StoreError:
+        return None
+
+
+def _opened(ledger: Ledger, place: Place, cache: CacheOptions | None = None) -> Store:
+    store = open_store(place, cache=cache)
+    check_store(ledger, store)
+    return store
+
+
+def check_store(ledger: Ledger, store: Store) -> None:
+    """Check that a run was made on this very store.
+
+    Raises
+    ------
+    RunError
+        If the fingerprints differ.
+    """
+    expected = spec_of(ledger).store
+    if expected != store.fingerprint:
+        raise RunError(
+            f"{ledger.run} is a run on another store than {store.place}: expected fingerprint "
+            f"{expected[:16]}, found {store.fingerprint[:16]}. Put the run's own store back or "
+            "name its place, name another run, or begin one with `srs-ooc run STORE --fresh`."
+        )
+
+
+# What options naming files mean for a store: excluded features and training rows.
 
 WEIGHTS = "weights"
 """Name of weights in a ledger: what a file of scores said, or what was computed."""
@@ -209,3 +615,40 @@ def digest(array: NDArray[np.generic] | None, what: str) -> str | None:
         return None
     sha256 = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()
     return f"{len(array)} {what} (sha256 {sha256[:16]})"
+
+
+# The trees of a run that predict: all that it keeps, or those that its method says.
+
+
+def trees_of(ledger: Ledger) -> TreeReader:
+    """Return the trees of a run that predict, as of its last commit.
+
+    Raises
+    ------
+    RunError
+        If the run keeps no trees, has none yet that predict, or its file is damaged.
+    """
+    return TreeReader(ledger, ensemble_of(ledger))
+
+
+def ensemble_of(ledger: Ledger) -> Ensemble:
+    """Return which of the trees that a run keeps predict, and how.
+
+    Raises
+    ------
+    RunError
+        If its method has not come to any yet.
+    """
+    spec = spec_of(ledger)
+    if spec.method.ensemble is None or not spec.model.is_tree:
+        return Ensemble()
+    facts = ledger.meta(spec.method.ranks_by) if ledger.has_meta(spec.method.ranks_by) else None
+    found = None if facts is None else spec.method.ensemble(spec.sampler, facts)
+    if found is None:
+        raise RunError(
+            f"{ledger.run}: expected trees, found that --method {spec.run.method} has not come to "
+            "its ensemble yet. Wait, or go on with the run."
+        )
+    per_subspace = spec.learner.trees_per_subspace
+    count = None if found.count is None else found.count * per_subspace
+    return Ensemble(found.first * per_subspace, count, found.votes, found.cutoff)

@@ -12,10 +12,9 @@ from srs_ooc.base.records import Pages, Saved, State, Step, n_pages
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.runs.inputs import WEIGHTS, Inputs
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.memory import check_stages
 from srs_ooc.runs.resources import decoy_families
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.spec.needs import LEDGER_NBYTES
+from srs_ooc.runs.run_memory import check_stages
+from srs_ooc.runs.spec import LEDGER_NBYTES, RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.base import (
     CODES,

@@ -1,32 +1,244 @@
-"""The parts of a run that work on its columns, made to fit under its memory cap."""
+"""The parts of a run that work on its columns, under its memory cap, here or at workers.
 
-from collections.abc import Iterator
+A job is what a worker prepares for once; at its desk it keeps the store, blocks and learner.
+Columns of single items are looked at here too, once a closing stage is over.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from queue import SimpleQueue
+from time import perf_counter
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import PROCESS_NBYTES, Budget
+from srs_ooc.base.errors import BudgetError
+from srs_ooc.base.files import Recent
+from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import MB
+from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import FIRST_STAGES, closes_by_sensitivity
+from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import load, one_thread
-from srs_ooc.learners.tree_learner import Learner, SensitiveLearner, TreeLearner
-from srs_ooc.runs.base_models import check_cluster, model_learner
-from srs_ooc.runs.cluster.orders import Closing, Cluster, Remote
-from srs_ooc.runs.engine import Book, check_needs
-from srs_ooc.runs.executors import Executor, ItemSource, ThreadExecutor, fit_iteration
-from srs_ooc.runs.ledger import TreeWriter
-from srs_ooc.runs.memory import grant_threads, grant_workers, plan_memory, shape_of, worker_nbytes
-from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.search import Search
+from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, SensitiveLearner, TreeLearner
+from srs_ooc.runs.engine import (
+    Book,
+    Executor,
+    ItemSource,
+    Search,
+    ThreadExecutor,
+    check_needs,
+    fit_iteration,
+)
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.jobs import (
+    AnyDesk,
+    AnyJob,
+    Line,
+    Part,
+    Prepared,
+    Reply,
+    Standing,
+    Tell,
+    WorkerStore,
+    digest_of,
+    new_token,
+)
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.run_memory import (
+    grant_threads,
+    grant_workers,
+    plan_memory,
+    shape_of,
+    worker_nbytes,
+)
+from srs_ooc.runs.run_trees import TreeWriter
 from srs_ooc.runs.spec import RunSpec, TrainingShape
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
+from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL, Manifest
 from srs_ooc.store.store import ReadAhead, Store
+from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
+
+# What travels: the job that a worker prepares for once, its orders, and what comes back.
+
+DEFAULT_WORKER_MEMORY_MB = 512
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Limits of the trees of a closing stage: rows of a leaf at least, items of a tree at most."""
+
+    min_samples_leaf: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker needs to grow any iteration of a stage of a run, besides the store.
+
+    Nothing in it grows with the number of features.
+
+    Attributes
+    ----------
+    token : str
+        Unlike that of any other job.
+    store : WorkerStore
+        Where it is, and what a worker may take.
+    spec : dict
+        The run's identity as JSON.
+    rows : int32 (n_rows,) or None
+        Rows of the store trained on; None for all.
+    target : int32 or float64 (n_rows,)
+        Of these rows: a permutation run's is permuted.
+    records : bool
+        Trees are returned.
+    closing : Closing or None
+        Limits of a closing stage; None for the main loop.
+    """
+
+    token: str
+    store: WorkerStore
+    spec: dict[str, Any]
+    rows: NDArray[np.int32] | None
+    target: NDArray[np.int32] | NDArray[np.float64]
+    records: bool
+    closing: Closing | None
+
+    @property
+    def round_size(self) -> int:
+        """Iterations that are proposed from one state."""
+        return int(self.spec["round_size"]) if self.closing is None else TREES
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays, which grow with the rows."""
+        return self.target.nbytes + (0 if self.rows is None else self.rows.nbytes)
+
+    @property
+    def run(self) -> str:
+        """A digest of the run's identity: jobs of a run take each other's place in a worker."""
+        return digest_of(self.spec)
+
+    @property
+    def label(self) -> str:
+        """What its tasks are called."""
+        return "grow" if self.closing is None else "close"
+
+    @property
+    def tells(self) -> bool:
+        """No: batches are short."""
+        return False
+
+    def desk(self, n_threads: int) -> AnyDesk:
+        """Prepare for it in a worker; errors as of :class:`srs_ooc.runs.resources.Desk`."""
+        # which has need of this module
+
+        return Desk(self, n_threads)
+
+
+class Cluster(Protocol):
+    """Workers elsewhere."""
+
+    orders_nbytes: int
+    """What orders and outcomes on their way take where the run is."""
+    worker_memory_mb: int
+    """What each worker may grow by."""
+
+    def executor(self, job: Job, n_columns: int) -> Executor:
+        """Return what has iterations of ``job``, of at most ``n_columns``, grown."""
+
+    def line(self, job: AnyJob) -> Line:
+        """Return the way to workers who do parts of a job."""
+
+    def standing(self) -> Standing:
+        """Return how many workers there are, and what was ordered of them."""
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A cluster, and the job of a run's main loop on it."""
+
+    cluster: Cluster
+    job: Job
+
+    @classmethod
+    def of(
+        cls, cluster: Cluster, spec: RunSpec, store: Store, task: Task, *, records: bool
+    ) -> "Remote":
+        """Return the work of a run on a cluster."""
+        there = WorkerStore.of(store, cluster.worker_memory_mb)
+        return cls(cluster, Job("", there, spec.to_json(), task.rows, task.target, records, None))
+
+    def executor(self, n_columns: int, closing: Closing | None = None) -> Executor:
+        """Return an executor for the main loop, or for trees of a closing stage."""
+        records = self.job.records and closing is None
+        job = replace(self.job, token=new_token(), closing=closing, records=records)
+        return self.cluster.executor(job, n_columns)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """An outcome without what the one who ordered it knows: its features, and zeros.
+
+    A tree splits on few of its columns, so most importances are 0.
+
+    Attributes
+    ----------
+    places : uint32 (n,)
+        Where in the subspace importances are not 0.
+    importance : int64 (n,)
+        Those.
+    rest : Outcome
+        Everything else.
+    """
+
+    places: NDArray[np.uint32]
+    importance: NDArray[np.int64]
+    rest: Outcome
+
+
+_NO_FEATURES = np.zeros(0, np.uint32)
+_NO_IMPORTANCE = np.zeros(0, np.int64)
+
+
+def pack(outcome: Outcome) -> Packed:
+    """Return an outcome as it travels."""
+    places = np.flatnonzero(outcome.importance).astype(np.uint32)
+    rest = Outcome(
+        _NO_FEATURES,
+        _NO_IMPORTANCE,
+        outcome.probe_importance,
+        outcome.trees,
+        outcome.losses,
+        outcome.predictions,
+    )
+    return Packed(places, outcome.importance[places], rest)
+
+
+def unpack(packed: Packed, iteration: Iteration) -> Outcome:
+    """Return the outcome of ``iteration``, as it was packed."""
+    importance = np.zeros(len(iteration.features), np.int64)
+    importance[packed.places] = packed.importance
+    rest = packed.rest
+    return Outcome(
+        iteration.features,
+        importance,
+        rest.probe_importance,
+        rest.trees,
+        rest.losses,
+        rest.predictions,
+    )
 
 
 @dataclass(frozen=True)
@@ -291,3 +503,286 @@ def categorical_features(store: Store) -> NDArray[np.bool_] | None:
         return None
     flags: NDArray[np.bool_] = store.kinds() == CATEGORICAL
     return flags
+
+
+# What a worker process keeps for a job: the store, opened once, its blocks and its learner.
+
+BATCH_NBYTES = 8 * MB
+"""What an order and its outcomes take in a worker, at most, besides its block."""
+_log = logging.getLogger("distributed.worker.srs_ooc")
+
+
+@dataclass(frozen=True)
+class _Room:
+    """How many blocks a worker may have, and whether it may keep the store mapped."""
+
+    n_blocks: int
+    mapped: bool
+
+
+def _room_of(job: Job, spec: RunSpec, store: Store, shape: TrainingShape, n_threads: int) -> _Room:
+    """Return what fits a worker's memory.
+
+    Raises
+    ------
+    BudgetError
+        If not even one block does.
+    """
+    budget = Budget(job.store.memory_mb * MB, PROCESS_NBYTES)
+    rows_nbytes = TrainingRows.nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels)
+    budget.grant(f"labels of {shape.n_rows} rows", rows_nbytes)
+    if spec.decoys:
+        decoys_nbytes = Exchangeability.nbytes(shape.n_rows) + 4 * spec.decoys * shape.n_rows
+        budget.grant("decoys", decoys_nbytes)
+    if shape.n_values:
+        budget.grant("reading the values of codes", MAKING_NBYTES + ROW_NBYTES * store.n_rows)
+    if store.reading_nbytes:
+        budget.grant("requests under way", store.reading_nbytes)
+    each = worker_nbytes(spec, shape, saves=job.records) + BATCH_NBYTES
+    budget.grant(f"a block of {spec.n_columns} columns and its tree", each)
+    try:
+        budget.check()
+    except BudgetError as error:
+        raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
+    n_blocks = grant_workers(budget, each, n_threads)
+    return _Room(n_blocks, budget.fits(store.manifest.codes_nbytes))
+
+
+class Desk(Prepared[Job]):
+    """Grows any iteration of a job; parameters and errors as of the base class."""
+
+    def _prepare(self, n_threads: int) -> None:
+        job, spec = self.job, RunSpec.from_json(self.job.spec)
+        self._store = store = job.store.open()
+        with store.unchanged():
+            inputs = Inputs(rows=job.rows)
+            task = replace(Task.of_run(spec, store, inputs), target=job.target)
+            shape = shape_of(store.manifest, inputs, task.class_weight, spec.learner.thresholds)
+            room = _room_of(job, spec, store, shape, n_threads)
+            response = training_response(task)
+            learner = learner_of(spec, store, task, response, 1, records=job.records)
+            values = self._stack.enter_context(store.value_tables()) if shape.n_values else None
+            columns = self._stack.enter_context(store.columns(mapped=room.mapped))
+        self._ahead = self._stack.enter_context(ReadAhead(columns))
+        self._source = ItemSource(columns, task.rows, decoy_families(spec, task), values)
+        self._learner: Learner = learner
+        if job.closing is not None:
+            assert isinstance(learner, TreeLearner), "other models are refused on clusters"
+            self._learner = closing_learner(learner, spec, job.closing)
+        self._splits = Recent[bytes, RowSplit](MOST_SPLITS)
+        self._free: SimpleQueue[Block] = SimpleQueue()
+        tiled = job.closing is not None or learner.tiled
+        for block in blocks_of(room.n_blocks, spec, shape, tiled=tiled):
+            self._free.put(block)
+        how = "mapped" if room.mapped else "read as needed"
+        _log.info("%s: store opened, %s; %d blocks", job.store.place, how, room.n_blocks)
+
+    def work(self, parts: list[Part], _: Tell) -> Reply:
+        """Grow a batch of iterations.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read, or was replaced: nothing of the batch is returned then.
+        """
+        iterations: list[Iteration] = [part.what for part in parts]
+        with self._block() as block:
+            begun = perf_counter()
+            outcomes = []
+            for iteration in iterations:
+                self._ahead.ask(iteration.features)
+            for iteration in iterations:
+                outcomes.append(pack(self._fit(block, iteration)))
+            seconds = perf_counter() - begun
+        self._store.check_unchanged()
+        return Reply(outcomes, seconds)
+
+    def _fit(self, block: Block, iteration: Iteration) -> Outcome:
+        split = iteration.subspace.split
+        if split is not None:
+            subspace = replace(iteration.subspace, split=self._same(split))
+            iteration = replace(iteration, subspace=subspace)
+        return fit_iteration(self._source, self._learner, block, iteration)
+
+    def _same(self, split: RowSplit) -> RowSplit:
+        """Return the split with the same rows that came first: the learner knows it again."""
+        return self._splits.get(split.fitted.tobytes() + split.predicted.tobytes(), lambda: split)
+
+    @contextmanager
+    def _block(self) -> Iterator[Block]:
+        block = self._free.get()
+        try:
+            yield block
+        finally:
+            self._free.put(block)
+
+
+# Items looked at one at a time, once a closing stage is over: their columns and their tests.
+
+_CELLS = 1 << 20
+"""Codes looked at together."""
+_COLUMNS = 64
+
+
+class MarginalTests:
+    """Rank tests of items against the target, one at a time, within strata where there are any.
+
+    The target is that of the task: a permutation run's is permuted.
+    """
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources, self._manifest = resources, resources.manifest
+        task = resources.task
+        if task.is_regression:
+            self._target = RankTarget.of_values(task.target.astype(np.float64), task.strata)
+        else:
+            labels = task.target.astype(np.int64)
+            self._target = RankTarget.of_classes(labels, len(task.classes), task.strata)
+
+    def of_all(self) -> NDArray[np.float32]:
+        """Return the strength of every item, minus the decimal logarithm of its p-value.
+
+        Of single precision, as there are many; NaN where left out.
+        """
+        n_items = self._resources.spec.n_items(self._manifest.n_features)
+        found = self.of(np.arange(n_items, dtype=np.uint32))
+        candidates = self._resources.candidates
+        if candidates is not None:
+            is_out = np.ones(n_items, np.bool_)
+            is_out[candidates] = False
+            found[is_out] = np.nan
+        return found
+
+    def of(self, items: NDArray[np.uint32]) -> NDArray[np.float32]:
+        """Return the strengths of some items, the same as among all."""
+        found, done = np.zeros(len(items), np.float32), 0
+        for some, _ in self._tested(items):
+            found[done : done + len(some)] = some
+            done += len(some)
+        return found
+
+    def contrasts_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint8]:
+        """Return the :class:`Contrast` that shows most of each of some items."""
+        some = [contrasts for _, contrasts in self._tested(items)]
+        return np.concatenate([np.zeros(0, np.uint8), *some])
+
+    def _tested(
+        self, items: NDArray[np.uint32]
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.uint8]]]:
+        for columns in item_columns(self._resources, items):
+            codes, n_codes = columns, self._manifest.missing_code
+            if self._manifest.code_nbytes > 1:
+                codes, n_codes = _dense(codes, n_codes)
+            yield strongest_contrasts(codes, n_codes, self._target)
+
+
+def _dense(columns: NDArray[Any], missing_code: int) -> tuple[NDArray[np.uint16], int]:
+    """Return the codes numbered from 0 as they are in use, missing ones last, and how many."""
+    codes, inverse = np.unique(columns, return_inverse=True)
+    dense = inverse.reshape(columns.shape).astype(np.uint16)
+    return dense, int(np.count_nonzero(codes != missing_code))
+
+
+def item_columns(resources: Resources, items: NDArray[np.uint32]) -> Iterator[NDArray[Any]]:
+    """Yield the codes of items, some (n_columns, n_rows) at a time; the memory is used again."""
+    n_rows = resources.n_rows
+    size = max(1, min(_COLUMNS, _CELLS // n_rows, len(items)))
+    block = Block(size, n_rows, resources.manifest.code_nbytes, tiled=False)
+    for start in range(0, len(items), size):
+        some = np.ascontiguousarray(items[start : start + size])
+        resources.source.gather(some, block)
+        yield block.as_columns(len(some))
+
+
+# How a cluster stands, noted in a run now and then, for those who look at the run.
+
+NOTE_SECONDS = 5.0
+"""Between two notes."""
+CLUSTER = "cluster"
+"""Record of the ledger with the last note; no part of a run's identity."""
+
+
+@dataclass(frozen=True)
+class ClusterNote:
+    """How a cluster stood when a run was last at work on it.
+
+    Attributes
+    ----------
+    workers, threads : int
+        Workers there were, and the threads of all.
+    orders, waiting : int
+        Orders that were out, and the iterations, targets or runs in them.
+    stage, unit : str
+        What was worked on, and what ``done`` and ``total`` count.
+    done, total : int
+        How far that was.
+    a_second : float or None
+        Units done a second since the note before; None in the first of a stage.
+    noted : float
+        When, in seconds since 1970.
+    """
+
+    workers: int
+    threads: int
+    orders: int
+    waiting: int
+    stage: str
+    unit: str
+    done: int
+    total: int
+    a_second: float | None
+    noted: float
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "ClusterNote | None":
+        """Return the last note in a ledger; None if its run was never on a cluster.
+
+        Raises
+        ------
+        RunError
+            If it is damaged.
+        """
+        return cls(**ledger.meta(CLUSTER)) if ledger.has_meta(CLUSTER) else None
+
+
+def noting(
+    ledger: Ledger, cluster: Cluster | None, watch: Callable[[Step], bool]
+) -> Callable[[Step], bool]:
+    """Return ``watch``, with how the cluster stands noted in the ledger every few seconds."""
+    return watch if cluster is None else _Noting(ledger, cluster, watch)
+
+
+class _Noting:
+    """Watches steps, and notes."""
+
+    def __init__(self, ledger: Ledger, cluster: Cluster, watch: Callable[[Step], bool]) -> None:
+        self._ledger, self._cluster, self._watch = ledger, cluster, watch
+        self._last: tuple[float, Step] | None = None
+        self._next = 0.0
+
+    def __call__(self, step: Step) -> bool:
+        now = time.monotonic()
+        if now >= self._next:
+            self._ledger.set_meta(CLUSTER, self._note(now, step))
+            self._last, self._next = (now, step), now + NOTE_SECONDS
+        return self._watch(step)
+
+    def _note(self, now: float, step: Step) -> dict[str, Any]:
+        stands, rate = self._cluster.standing(), None
+        if self._last is not None and self._last[1].stage == step.stage:
+            begun, before = self._last
+            rate = round((step.done - before.done) / max(now - begun, 1e-3), 3)
+        return asdict(
+            ClusterNote(
+                stands.n_workers,
+                stands.n_threads,
+                stands.n_orders,
+                stands.n_parts,
+                step.stage,
+                step.unit,
+                step.done,
+                step.total,
+                rate,
+                round(time.time(), 3),
+            )
+        )

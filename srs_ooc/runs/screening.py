@@ -9,14 +9,11 @@ from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import FIRST_STAGES, SECOND_STAGES, closes_by_sensitivity
 from srs_ooc.evidence.tally import best_items
-from srs_ooc.runs.cluster.orders import Cluster
-from srs_ooc.runs.engine import Book, Engine
-from srs_ooc.runs.ledger import Ledger, StageBook, saves_trees
-from srs_ooc.runs.ledger.transient import TransientLedger
-from srs_ooc.runs.ledger.trees import TreeWriter
-from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.resources import Resources, resources_of
-from srs_ooc.runs.search import Search
+from srs_ooc.runs.engine import Book, Engine, Search
+from srs_ooc.runs.inputs import spec_of
+from srs_ooc.runs.ledger import Ledger, StageBook, TransientLedger
+from srs_ooc.runs.resources import Cluster, Resources, resources_of
+from srs_ooc.runs.run_trees import TreeWriter, saves_trees
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import (

@@ -10,28 +10,37 @@ from srs_ooc.base.options import WordOrFile, path_given
 from srs_ooc.base.text import MB
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
-from srs_ooc.runs.base_models import check_cluster, check_table, folds_of
-from srs_ooc.runs.cluster.standing import noting
-from srs_ooc.runs.growth import note_growth
-from srs_ooc.runs.inputs import WEIGHTS, InputFiles, Inputs, digest, inputs_of, resolve
+from srs_ooc.runs.inputs import (
+    PLACES,
+    WEIGHTS,
+    InputFiles,
+    Inputs,
+    check_store,
+    digest,
+    inputs_of,
+    places_of,
+    resolve,
+    spec_of,
+)
 from srs_ooc.runs.item_weights import needs_of, with_weights
-from srs_ooc.runs.ledger import Ledger, saves_trees
-from srs_ooc.runs.ledger.trees import VALID
-from srs_ooc.runs.memory import check_stages, run_leases, shape_of
-from srs_ooc.runs.place import PLACES, check_store, places_of, spec_of
-from srs_ooc.runs.request import (
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import noting
+from srs_ooc.runs.run_memory import check_stages, note_growth, run_leases, shape_of
+from srs_ooc.runs.run_trees import VALID, saves_trees
+from srs_ooc.runs.run_verdict import conclude, is_concluded
+from srs_ooc.runs.screening import RunContext, Watch, screen_only, tree_writer
+from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
     DEFAULT_MEMORY_MB,
     UNTIL_STABLE,
     Planned,
     Request,
+    check_same,
+    declared,
+    settle,
 )
-from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.screening import RunContext, Watch, screen_only, tree_writer
-from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, check_same, declared, settle
-from srs_ooc.runs.spec.needs import LEDGER_NBYTES
-from srs_ooc.runs.task import Task
-from srs_ooc.runs.verdict import conclude, is_concluded
+from srs_ooc.runs.spec import LEDGER_NBYTES, Options, RunSpec, TrainingShape
+from srs_ooc.runs.task import Task, check_cluster, check_table, folds_of, training_response
 from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
 

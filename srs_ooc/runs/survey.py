@@ -1,25 +1,51 @@
-"""What is read of the table once a closing stage is over: tests, pooled ranking, clusters."""
+"""What is read of the table once a closing stage is over; the same search on permuted targets.
 
-from dataclasses import dataclass
+A survey has the tests of all items, the pooled ranking and clusters. Permutation runs are done
+here one after another, or by workers, each whole at one of them.
+"""
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
+from queue import SimpleQueue
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import PROCESS_NBYTES, growth_counted
+from srs_ooc.base.errors import BudgetError, RunError
 from srs_ooc.base.options import exact_share
+from srs_ooc.base.records import Step
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import MB
 from srs_ooc.evidence.correlation import (
     cluster_items,
     dependent_items,
     largest_cluster,
     sampled_rows,
 )
+from srs_ooc.evidence.judges import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
 from srs_ooc.evidence.tally import best_of_each, largest
 from srs_ooc.evidence.verdict import Comparison, Pooled, exceeds_chance, passing_level, pool
-from srs_ooc.runs.item_tests import MarginalTests, item_columns
-from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.batches import Spread, line_to
+from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.jobs import AnyJob, Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger_pages import PERMUTATIONS_FOLDER
+from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, item_columns
+from srs_ooc.runs.run_memory import run_leases, shape_of
+from srs_ooc.runs.screening import Books, RunContext, Watch, screen_and_close
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.task import Task, check_cluster
 from srs_ooc.samplers.elimination import Elimination
+from srs_ooc.store.store import Store
 
 CLUSTERED = 250
 """Places of the ranking that are clustered."""
@@ -211,3 +237,398 @@ def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[
     rows = sampled_rows(resources.n_rows)
     codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, items)])
     return codes, resources.manifest.missing_code
+
+
+# Permutation runs: the same search on permuted targets, and the best that each reaches.
+
+BESTS = "replays"
+"""Arrays of the ledger with what permutation runs reached; by the word of its first format."""
+
+
+def bests_of_permutation_runs(
+    ledger: Ledger, spec: RunSpec, context: RunContext, n_iterations: int, watch: Watch
+) -> NDArray[np.float64] | None:
+    """Return best score and best strength of each permutation run, float64 (n_permutations, 2).
+
+    Those done already are taken up; None if stopped.
+    """
+    reached = _done_before(ledger, spec, context, n_iterations, watch)
+    if reached is None:
+        return None
+    folder = ledger.run / PERMUTATIONS_FOLDER
+    found = _spread_over_workers if context.cluster is not None else _one_after_another
+    missing = [i + 1 for i in range(spec.permutations) if np.isnan(reached[i, 0])]
+    for number, best in found(ledger, spec, context, missing, n_iterations, watch):
+        reached[number - 1] = best
+        _keep(ledger, reached, n_iterations)
+        _remove(folder / str(number))
+    if np.isnan(reached).any():
+        return None
+    shutil.rmtree(folder, ignore_errors=True)
+    return reached
+
+
+Best = tuple[float, float]
+
+
+def _one_after_another(
+    ledger: Ledger,
+    spec: RunSpec,
+    context: RunContext,
+    numbers: list[int],
+    n_iterations: int,
+    watch: Watch,
+) -> Iterator[tuple[int, Best]]:
+    """Yield the bests of permutation runs, each committed and gone on with; end if stopped."""
+    for number in numbers:
+        run = ledger.run / PERMUTATIONS_FOLDER / str(number)
+        run.parent.mkdir(exist_ok=True)
+        if not run.exists():
+            Ledger.create(run, {"spec": spec.to_json()}, {})
+        permuted = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
+        try:
+            stage = f"permutation run {number} of {spec.permutations}"
+            books = Books.of(permuted)
+            best = best_of(spec, context, number, n_iterations, watch, books, stage)
+        finally:
+            permuted.close()
+        if best is None:
+            return
+        yield number, best
+
+
+def _spread_over_workers(
+    ledger: Ledger,
+    spec: RunSpec,
+    context: RunContext,
+    numbers: list[int],
+    n_iterations: int,
+    watch: Watch,
+) -> Iterator[tuple[int, Best]]:
+    """Yield the bests of permutation runs as workers are done with them; end if stopped.
+
+    Where a worker's memory does not hold a whole run, they come one after another, each with its
+    trees grown by all workers.
+    """
+    if fits_workers(spec, context):
+        yield from bests_from_workers(spec, context, numbers, n_iterations, watch)
+    else:
+        yield from _one_after_another(ledger, spec, context, numbers, n_iterations, watch)
+
+
+def best_of(
+    spec: RunSpec,
+    context: RunContext,
+    number: int,
+    n_iterations: int,
+    watch: Watch,
+    books: Books,
+    stage: str,
+) -> Best | None:
+    """Return the best score and the best strength that a permutation run reaches.
+
+    Parameters
+    ----------
+    spec : RunSpec
+        The identity of the run that it is compared with.
+    context : RunContext
+        What that is worked on with.
+    number : int
+        Of the permutation run, from 1.
+    n_iterations : int
+        Of its screen.
+    watch : callable
+        Told where it stands; None is returned if it says no.
+    books : Books
+        Where the screen and the closing stage are committed to.
+    stage : str
+        What its steps are called.
+    """
+    with _resources(spec, context, number) as resources:
+        seed = key_of(spec.seed, Purpose.PERMUTATION, number, Purpose.TREE)
+        closed = screen_and_close(resources, books, n_iterations, watch, stage, seed=seed)
+        if closed is None:
+            return None
+        return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
+
+
+def _remove(run: Path) -> None:
+    """Remove a permutation run, under another name first: a kill leaves no half of one."""
+    gone = run.with_name(f"{run.name}.removed")
+    shutil.rmtree(gone, ignore_errors=True)
+    with suppress(OSError):
+        run.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _done_before(
+    ledger: Ledger, spec: RunSpec, context: RunContext, n_iterations: int, watch: Watch
+) -> NDArray[np.float64] | None:
+    """Return what the permutation runs that are done reached, NaN for others; None if stopped.
+
+    Of an earlier version of the evidence, scores hold, as the trees are the same; strengths would
+    be compared with those of other tests, and are computed anew.
+    """
+    reached = np.full((spec.permutations, 2), np.nan)
+    held = ledger.read_arrays(BESTS)
+    if held is None or int(held["n_iterations"]) != n_iterations:
+        return reached
+    before = held["bests"]
+    reached[: len(before)] = before
+    if int(held.get("evidence", FIRST_EVIDENCE)) == EVIDENCE:
+        return reached
+    done = np.flatnonzero(~np.isnan(reached[:, 0])).tolist()
+    for i in done:
+        if not watch(Step("permutation runs done before, tested anew", i, len(done), unit="runs")):
+            return None
+        with _resources(spec, context, i + 1) as resources:
+            reached[i, 1] = best_strength(MarginalTests(resources).of_all())
+    _keep(ledger, reached, n_iterations)
+    return reached
+
+
+def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> None:
+    n_begun = int(np.flatnonzero(~np.isnan(reached[:, 0])).max(initial=-1)) + 1
+    done = {
+        "bests": reached[:n_begun],
+        "n_iterations": np.array(n_iterations),
+        "evidence": np.array(EVIDENCE),
+    }
+    ledger.write_arrays(BESTS, done)
+
+
+@contextmanager
+def _resources(spec: RunSpec, context: RunContext, number: int) -> Iterator[Resources]:
+    """Yield the resources of a permutation run, with its target."""
+    key = key_of(spec.seed, Purpose.PERMUTATION, number)
+    exchangeable = context.task.exchangeability()
+    task = context.task.permuted(exchangeable.permutation(key))
+    del exchangeable  # its memory is the closing stage's
+    with replace(context, task=task).resources(spec) as resources:
+        yield resources
+
+
+# Whole runs done by workers: the store and memory of each, and how far all of them are.
+
+ALL_AHEAD = 1 << 30
+"""Runs are begun however long one of them takes: little is kept of those that are done."""
+
+
+class Slots:
+    """The memory of a worker, shared by as many whole runs as it holds.
+
+    Parameters
+    ----------
+    memory_mb : int
+        What the worker may grow by, in MB of 10**6 bytes.
+    needed_nbytes : int
+        What a run needs, the process included.
+    n_threads : int
+        Runs that may be done at once.
+
+    Raises
+    ------
+    BudgetError
+        If not even one fits.
+    """
+
+    def __init__(self, memory_mb: int, needed_nbytes: int, n_threads: int) -> None:
+        if needed_nbytes > memory_mb * MB:
+            raise BudgetError(
+                f"a memory cap of {memory_mb} MB cannot hold a whole run. The smallest cap that "
+                f"works is --worker-memory-mb {-(-needed_nbytes // MB)}."
+            )
+        n_slots = max(1, min(n_threads, memory_mb * MB // max(needed_nbytes, PROCESS_NBYTES)))
+        self.each_nbytes = memory_mb * MB // n_slots
+        self._free: SimpleQueue[int] = SimpleQueue()
+        for slot in range(n_slots):
+            self._free.put(slot)
+
+    @contextmanager
+    def one(self) -> Iterator[int]:
+        """Yield the cap of a run in bytes, which is on growth; wait for a slot before."""
+        slot = self._free.get()
+        try:
+            with growth_counted():
+                yield self.each_nbytes
+        finally:
+            self._free.put(slot)
+
+
+def watch_of(number: int, tell: Tell, n_iterations: int) -> Watch:
+    """Return what tells how far a run is: the iterations of its screen, which comes first."""
+    reached = 0
+
+    def watch(step: Step) -> bool:
+        nonlocal reached
+        if step.unit == "iterations" and step.total == n_iterations:
+            reached = max(reached, step.done)
+        return tell(number, reached)
+
+    return watch
+
+
+def done_in_turn(slots: Slots, parts: list[Part], one: Callable[[Part, int], Any]) -> Reply:
+    """Return what ``one(part, cap_nbytes)`` makes of each part.
+
+    Raises
+    ------
+    RunError
+        If it makes nothing of one: it is not wanted any more.
+    """
+    with slots.one() as cap_nbytes:
+        begun, outcomes = perf_counter(), []
+        for part in parts:
+            outcomes.append(one(part, cap_nbytes))
+            if outcomes[-1] is None:
+                raise RunError("expected a run that is wanted, found one that was given up.")
+        return Reply(outcomes, perf_counter() - begun)
+
+
+def from_workers(
+    cluster: Cluster, job: AnyJob, parts: list[Part], stage: str, n_each: int, watch: Watch
+) -> Iterator[tuple[int, Any]]:
+    """Yield (number, outcome) of each part as workers are done with it; end if told to stop.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The workers.
+    job : AnyJob
+        What the parts are of.
+    parts : list of Part
+        Whole runs.
+    stage : str
+        What they are called together.
+    n_each : int
+        Iterations of each, by which all are counted together.
+    watch : callable
+        Told how far all of them are.
+    """
+    done: set[int] = set()
+    with line_to(cluster, job) as line:
+
+        def goes_on() -> bool:
+            told = dict(line.told())
+            under_way = sum(n for number, n in told.items() if number not in done)
+            reached = min(n_each * len(done) + under_way, n_each * len(parts))
+            return watch(Step(stage, reached, n_each * len(parts)))
+
+        spread = Spread(line, ALL_AHEAD, 1)
+        for number, outcome in spread.results(iter(parts), goes_on):
+            done.add(number)
+            yield number, outcome
+
+
+# Permutation runs done by workers, each whole at one of them.
+
+_log = logging.getLogger("srs_ooc")
+
+
+@dataclass(frozen=True)
+class PermutationJob:
+    """What a worker needs to do any permutation run, besides the store.
+
+    Attributes
+    ----------
+    token : str
+        Unlike that of any other job.
+    store, spec
+        As of :class:`srs_ooc.runs.resources.Job`.
+    inputs : Inputs
+        Features left out, rows, and how often features are drawn where columns were scored.
+    n_iterations : int
+        Of each run's screen.
+    """
+
+    token: str
+    store: WorkerStore
+    spec: dict[str, Any]
+    inputs: Inputs
+    n_iterations: int
+    label = "permutation_run"
+    tells = True
+
+    @property
+    def run(self) -> str:
+        """As of the run's other jobs, whose place it takes."""
+        return digest_of(self.spec)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        given = self.inputs
+        arrays: list[NDArray[np.generic] | None] = [
+            given.excluded, given.rows, given.weights, given.validation,
+        ]  # fmt: skip
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    def desk(self, n_threads: int) -> "PermutationDesk":
+        """Prepare for it in a worker."""
+        return PermutationDesk(self, n_threads)
+
+
+class PermutationDesk(Prepared[PermutationJob]):
+    """Does any permutation run of a job; parameters and errors as of the base class."""
+
+    def _prepare(self, n_threads: int) -> None:
+        job = self.job
+        self._spec = spec = RunSpec.from_json(job.spec)
+        store = job.store.open()
+        self._slots = Slots(job.store.memory_mb, needed_nbytes(spec, store, job.inputs), n_threads)
+        with store.unchanged():
+            task = Task.of_run(spec, store, job.inputs)
+        self._context = RunContext(store, task, self._slots.each_nbytes, 1)
+
+    def work(self, parts: list[Part], tell: Tell) -> Reply:
+        """Return what the permutation runs of these numbers reach."""
+        n_iterations = self.job.n_iterations
+
+        def one(part: Part, cap_nbytes: int) -> Best | None:
+            watch = watch_of(part.number, tell, n_iterations)
+            context = replace(self._context, cap_nbytes=cap_nbytes)
+            what = (self._spec, context, part.number, n_iterations, watch)
+            return best_of(*what, Books.nowhere(), "")
+
+        return done_in_turn(self._slots, parts, one)
+
+
+def needed_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
+    """Return what a whole run on a worker needs, the process included."""
+    shape = shape_of(store.manifest, inputs, spec.learner.class_weight, spec.learner.thresholds)
+    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
+    given = 0 if inputs.weights is None else inputs.weights.nbytes
+    given += 0 if inputs.excluded is None else inputs.excluded.nbytes
+    return PROCESS_NBYTES + given + sum(lease.n_bytes for lease in leases)
+
+
+def fits_workers(spec: RunSpec, context: RunContext) -> bool:
+    """Return whether a worker's memory holds a whole run; where it does not, that is logged."""
+    assert context.cluster is not None
+    needed = needed_nbytes(spec, context.store, context.task.inputs)
+    fits = needed <= context.cluster.worker_memory_mb * MB
+    if not fits:
+        _log.warning(
+            "permutation runs come one after another, each with its trees grown by all workers: "
+            "to have whole runs done side by side, give --worker-memory-mb %d",
+            -(-needed // MB),
+        )
+    return fits
+
+
+def bests_from_workers(
+    spec: RunSpec, context: RunContext, numbers: list[int], n_iterations: int, watch: Watch
+) -> Iterator[tuple[int, Best]]:
+    """Yield what permutation runs reach, in any order; end if ``watch`` says no.
+
+    Raises
+    ------
+    UsageError
+        If the model is no tree.
+    """
+    check_cluster(spec)
+    assert context.cluster is not None
+    store = WorkerStore.of(context.store, context.cluster.worker_memory_mb)
+    job = PermutationJob(new_token(), store, spec.to_json(), context.task.inputs, n_iterations)
+    parts = [Part(number, None) for number in numbers]
+    yield from from_workers(context.cluster, job, parts, "permutation runs", n_iterations, watch)

@@ -1,17 +1,27 @@
-"""What a run learns from, besides its columns: read once, shared by every stage."""
+"""What a run learns from, besides its columns: read once, shared by every stage.
+
+Training rows, their classes or targets and weights; for base models their folds and learner.
+"""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import exact_share
-from srs_ooc.evidence.decoys import Exchangeability
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.evidence.decoys import Exchangeability, deal_folds
+from srs_ooc.learners.model_learner import EstimatorLearner
+from srs_ooc.learners.models import REFUSE, TREE, Target
 from srs_ooc.learners.tree_learner import UNWEIGHTED
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.store.manifest import CATEGORICAL, Manifest
 from srs_ooc.store.store import Store
+from srs_ooc.trees.response import Response
 
 _Item = TypeVar("_Item", bound=np.generic)
 
@@ -29,7 +39,7 @@ class Task:
     classes : tuple of str
         Labels by code; none of a regression.
     class_weight : str
-        How classes are weighed; see :func:`srs_ooc.runs.responses.training_response`.
+        How classes are weighed; see :func:`srs_ooc.runs.task.training_response`.
     target : int32 or float64 (n_rows,)
         Class code, or number, of each training row.
     weights : float64 (n_rows,) or None
@@ -153,3 +163,199 @@ def _of_rows(
 ) -> NDArray[_Item] | None:
     """Return the values of ``rows``, or all."""
     return values if values is None or rows is None else values[rows]
+
+
+# What the training rows of a store say: classes or targets, with their weights.
+
+BALANCED = "balanced"
+
+
+def n_channels_of(manifest: Manifest, class_weight: str) -> int:
+    """Return how many numbers of a row are summed beside rows; see :class:`Response`."""
+    weighted = "weights" in manifest.row_columns or class_weight != UNWEIGHTED
+    return int(weighted) + int(manifest.task == "regression")
+
+
+def training_response(task: Task) -> Response:
+    """Return what the training rows say.
+
+    A row's weight is that of the store's column of weights, if it has one, times that of its class.
+    ``task.class_weight`` is ``none``; ``balanced``, for n / (classes x rows of the class); or
+    ``NAME=w,NAME=w``, where a class that is not named weighs 1.
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to learn from them, or a weight is none.
+    """
+    target, weights, class_weight = task.target, task.weights, task.class_weight
+    if task.is_regression:
+        if class_weight != UNWEIGHTED:
+            raise UsageError("--class-weight: expected a store of classes, found one of numbers.")
+        if bool((target == target[0]).all()):
+            raise UsageError(
+                f"expected training rows whose targets differ, found {len(target)} rows of "
+                f"{float(target[0])}. Check the file given with --rows."
+            )
+        return Response.targets(target.astype(np.float64), weights)
+    labels = target.astype(np.int32, copy=False)
+    if len(np.unique(labels)) < 2:
+        raise UsageError(
+            f"expected training rows of at least two classes, found {len(labels)} rows of one. "
+            "Check the file given with --rows."
+        )
+    if class_weight != UNWEIGHTED:
+        by_class = class_weights(class_weight, labels, task.classes)
+        weights = _products(by_class[labels], weights)
+    return Response.classes(labels, len(task.classes), weights)
+
+
+def _products(
+    by_class: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    if weights is None:
+        return by_class
+    with np.errstate(over="ignore", under="ignore"):
+        products = by_class * weights
+    wrong = ~(np.isfinite(products) & (products > 0))
+    if wrong.any():
+        raise UsageError(
+            "--class-weight: expected weights that times those of the rows are finite numbers "
+            f"above 0, found {by_class[wrong][0]:g} times {weights[wrong][0]:g}. "
+            "Choose weights nearer to 1."
+        )
+    return products
+
+
+def class_weights(
+    text: str, labels: NDArray[np.int32], classes: tuple[str, ...]
+) -> NDArray[np.float64]:
+    """Return the weight of each class; float64 (n_classes,).
+
+    Raises
+    ------
+    UsageError
+        If the text names no class, or one twice, or no number above 0.
+    """
+    if text == BALANCED:
+        counts = np.bincount(labels, minlength=len(classes))
+        present = np.count_nonzero(counts)
+        return np.asarray(len(labels) / (present * np.maximum(counts, 1)), dtype=np.float64)
+    weights = np.ones(len(classes))
+    named: set[str] = set()
+    for part in text.split(","):
+        name, _, number = part.rpartition("=")
+        if name not in classes:
+            raise UsageError(
+                f"--class-weight: expected none, balanced or CLASS=WEIGHT,..., found {part!r}. "
+                f"Classes of the store: {', '.join(classes[:5])}{', ...' * (len(classes) > 5)}."
+            )
+        if name in named:
+            raise UsageError(
+                f"--class-weight: expected each class once, found {name!r} again. Leave one out."
+            )
+        named.add(name)
+        weights[classes.index(name)] = _positive(part, number)
+    return weights
+
+
+def _positive(part: str, number: str) -> float:
+    try:
+        weight = float(Fraction(number))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        weight = 0.0
+    if not weight > 0:
+        raise UsageError(
+            f"--class-weight: expected a number above 0, found {part!r}. "
+            "To train without a class, name the other rows with --rows."
+        )
+    return weight
+
+
+# Base models on a run's table: what it must not hold, its folds, and the learner.
+
+
+def check_table(spec: RunSpec, store: Store, inputs: Inputs) -> None:
+    """Refuse what a model of numbers cannot be fitted on.
+
+    Raises
+    ------
+    UsageError
+        If rows are weighted, a feature is categorical, or one has missing values that were not to
+        be imputed.
+    """
+    if spec.model.is_tree:
+        return
+    named = f"--model {spec.model.model}: expected"
+    if "weights" in store.manifest.row_columns:
+        raise UsageError(
+            f"{named} rows without weights, found {store.place} with them; many estimators take "
+            "none. Ingest the table without --weights, or leave --model out."
+        )
+    if store.manifest.kind_counts.get("categorical"):
+        n_bad = _count(store.kinds() == CATEGORICAL, inputs)
+        if n_bad:
+            raise UsageError(
+                f"{named} features that are numbers, found {n_bad} categorical ones. Name them "
+                "with --exclude, or leave --model out."
+            )
+    if spec.model.model_missing == REFUSE and store.manifest.n_missing_features:
+        pieces = (piece.astype(np.uint32) for _, piece in store.pieces("n_missing"))
+        is_bad = np.concatenate([piece > 0 for piece in pieces])
+        n_bad = _count(is_bad, inputs)
+        if n_bad:
+            raise UsageError(
+                f"--model-missing {REFUSE}: expected features without missing values, found "
+                f"{n_bad} with some. Leave them out with --exclude-missing, or take "
+                "--model-missing mean."
+            )
+
+
+def check_cluster(spec: RunSpec) -> None:
+    """Refuse workers elsewhere for a model that may give other last digits there.
+
+    Raises
+    ------
+    UsageError
+        If the model is no tree.
+    """
+    if not spec.model.is_tree:
+        raise UsageError(
+            f"--dask: expected --model {TREE}, found {spec.model.model}: what other models give "
+            "depends on the libraries and the processor of each machine, and so on which worker "
+            "did what. Leave --dask out; --threads fits several subspaces at once."
+        )
+
+
+def _count(is_bad: NDArray[np.bool_], inputs: Inputs) -> int:
+    is_bad = is_bad.copy()
+    if inputs.excluded is not None:
+        is_bad[inputs.excluded] = False
+    return int(np.count_nonzero(is_bad))
+
+
+def folds_of(spec: RunSpec, task: Task) -> NDArray[np.intp] | None:
+    """Return the fold of each row; None where the method splits rows, and for trees.
+
+    Groups are held out whole; classes and strata are shared out evenly.
+
+    Raises
+    ------
+    UsageError
+        If there are more folds than rows, or than groups of rows.
+    """
+    if spec.model.model_folds is None:
+        return None
+    key = key_of(spec.seed, Purpose.FOLDS)
+    n_folds = spec.model.model_folds
+    return deal_folds(key, n_folds, task.target, task.strata, task.groups, "--model-folds")
+
+
+def model_learner(spec: RunSpec, task: Task, response: Response) -> EstimatorLearner:
+    """Return the learner of a run whose model is no tree."""
+    return EstimatorLearner(
+        spec.model,
+        Target(task.target, max(1, len(task.classes))),
+        folds_of(spec, task),
+        response.center or 0.0,
+    )

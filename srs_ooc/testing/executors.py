@@ -6,7 +6,7 @@ import numpy as np
 
 from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.base.seeds import key_of
-from srs_ooc.runs.executors import Executor, Speculation
+from srs_ooc.runs.engine import Executor, Speculation
 
 Fit = Callable[[Iteration], Outcome]
 
@@ -18,7 +18,7 @@ def fit_by_hash(iteration: Iteration) -> Outcome:
 
 
 def check_executor(make: Callable[[Fit], Executor], n_iterations: int = 40) -> None:
-    """Check that an executor keeps to the contract of :class:`srs_ooc.runs.executors.Executor`.
+    """Check that an executor keeps to the contract of :class:`srs_ooc.runs.engine.Executor`.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 import numpy as np
 from cold_store import make_noise_store
 
-from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store import manifest
 from srs_ooc.store.arrays import check_files

@@ -11,7 +11,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.cli import cli
-from srs_ooc.runs.cluster import dask_clients
+from srs_ooc.runs import dask_cluster
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_no_workers_are_started_for_a_run_that_is_refused(store, tmp_path, monke
         raise AssertionError("workers were started")
         yield
 
-    monkeypatch.setattr(dask_clients, "_local_client", started)
+    monkeypatch.setattr(dask_cluster, "_local_client", started)
     error = error_of(*asked, "--alpha", "0.25", "--dask", "local:2", kind=RunError)
     assert "alpha 0.5 (asked for: 0.25)" in error
 
@@ -70,7 +70,7 @@ def test_no_workers_are_started_for_a_run_that_is_refused(store, tmp_path, monke
 @pytest.mark.dask
 def test_a_scheduler_that_does_not_answer_is_told_of_soon(store, tmp_path, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(dask_clients, "CONNECT_SECONDS", 0.1)
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 0.1)
     with socket.socket() as taken:  # a port at which nobody listens
         taken.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
@@ -92,7 +92,7 @@ def test_what_dask_says_of_workers_that_take_long_to_end_is_not_shown(monkeypatc
 
     monkeypatch.setattr(distributed, "LocalCluster", slow)
     monkeypatch.setattr(distributed, "Client", slow)
-    with dask_clients._local_client(1):
+    with dask_cluster._local_client(1):
         pass
     assert caplog.records == []
     log.warning("another's")

@@ -18,10 +18,9 @@ from srs_ooc.compaction.nested import pooled_order
 from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.compaction.scoring import HeldOut, share_explained
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.runs.inputs import Inputs, inputs_of
-from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block

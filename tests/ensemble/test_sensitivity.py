@@ -12,13 +12,11 @@ from srs_ooc.ensemble import sensitivity as module
 from srs_ooc.ensemble.altered import permutation
 from srs_ooc.ensemble.sensitivity import Asked, sensitivity
 from srs_ooc.learners.tree_learner import TreeLearner
-from srs_ooc.runs.executors import ItemSource
-from srs_ooc.runs.inputs import inputs_of
+from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.resources import decoy_families
-from srs_ooc.runs.responses import training_response
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest_reference import decode_tree

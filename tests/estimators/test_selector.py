@@ -21,7 +21,7 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.estimators import SRSClassifier, SRSSelector
 from srs_ooc.learners.models import ModelParams
-from srs_ooc.runs.spec import declared
+from srs_ooc.runs.settling import declared
 from srs_ooc.samplers.base import method_of, methods
 
 FAST = {"iterations": 100, "subspace_size": 15}

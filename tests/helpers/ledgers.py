@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from srs_ooc.runs.ledger.records import checksum_of
+from srs_ooc.runs.ledger_pages import checksum_of
 
 
 def change(run, *statements):

@@ -9,8 +9,8 @@ import numpy as np
 
 import srs_ooc
 from srs_ooc.report.source import Source
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import find_store
 
 HOSTILE = [
     "</script><script>alert(1)</script>",

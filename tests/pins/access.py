@@ -34,14 +34,14 @@ from srs_ooc.learners.model_learner import Trial
 from srs_ooc.networks.request import Network
 from srs_ooc.results.comparison import Comparison
 from srs_ooc.results.sensitivity import Sensitivity
-from srs_ooc.runs import memory, screening
+from srs_ooc.runs import run_memory, screening
+from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
-from srs_ooc.runs.memory import plan_memory
-from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.run_memory import plan_memory
+from srs_ooc.runs.run_trees import TREES_FILE, VALID
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.spec import Options, TrainingShape, settle
+from srs_ooc.runs.settling import Request, settle
+from srs_ooc.runs.spec import Options, TrainingShape
 from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
 from srs_ooc.samplers.base import Fits, Ground, Method, Sampler
 from srs_ooc.samplers.elimination import RISING
@@ -71,7 +71,7 @@ def close_as_before(monkeypatch):
 
 def without_trials():
     """Try no model in a process of its own before a run: what it takes changes no result."""
-    return mock.patch.object(memory, "tried", return_value=Trial(0, 0, 0.001, 0.001))
+    return mock.patch.object(run_memory, "tried", return_value=Trial(0, 0, 0.001, 0.001))
 
 
 def json_of(*arguments):

@@ -7,7 +7,7 @@ from srs_ooc.planning.memory import memory_plan
 from srs_ooc.planning.parts import parts_of, speed_of
 from srs_ooc.planning.speed import Speed
 from srs_ooc.planning.subject import Numbers, subject_asked
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 
 P, N_FIRST = 20_000, 300

@@ -21,7 +21,7 @@ from srs_ooc.planning.memory import memory_plan
 from srs_ooc.planning.plan import make_plan, plan_values
 from srs_ooc.planning.speed import measured_speed
 from srs_ooc.planning.subject import subject_of_numbers, subject_of_store
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options, fixed_nbytes, work_nbytes
 from srs_ooc.store.store import Store
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
-from srs_ooc.runs import ranked_names
+from srs_ooc.runs import run_verdict
 
 
 @pytest.fixture(scope="module")
@@ -49,9 +49,9 @@ def test_what_needs_the_store_says_so(moved):
 
 
 def test_names_take_bounded_room(tmp_path, monkeypatch):
-    monkeypatch.setattr(ranked_names, "MOST_NBYTES", 12)
+    monkeypatch.setattr(run_verdict, "MOST_NBYTES", 12)
     values = np.random.default_rng(0).standard_normal((60, 10))
     srs_ooc.ingest(values, tmp_path / "t.zarr", target=(values[:, 0] > 0).astype(int))
     run = srs_ooc.run(tmp_path / "t.zarr", iterations=50)
     with run._ledger() as ledger:
-        assert len(ranked_names.kept_names(ledger)) == 6
+        assert len(run_verdict.kept_names(ledger)) == 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from srs_ooc.results.verdict import VerdictReading, explain
-from srs_ooc.runs.verdict_record import VerdictRecord
+from srs_ooc.runs.run_verdict import VerdictRecord
 
 
 def reading(spec=None, **given):

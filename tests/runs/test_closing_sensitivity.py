@@ -8,12 +8,12 @@ from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
 import srs_ooc as package
+from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.place import spec_of
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.run_verdict import VERDICT
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.verdict_record import VERDICT
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.store import Store
 

@@ -9,7 +9,7 @@ from stores import make_store, noise_table
 
 from srs_ooc.runs import engine
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 
 SECONDS_EACH = 0.3

@@ -16,15 +16,13 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.base.records import Iteration, Subspace
-from srs_ooc.runs.cluster import dask_clients, dask_line
-from srs_ooc.runs.cluster.batches import BatchExecutor
-from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
-from srs_ooc.runs.cluster.line import Order, Part, Reply
-from srs_ooc.runs.cluster.orders import Job, pack
-from srs_ooc.runs.cluster.prepared import WorkerStore
-from srs_ooc.runs.cluster.worker import DESKS
-from srs_ooc.runs.request import Request
+from srs_ooc.runs import dask_cluster
+from srs_ooc.runs.batches import BatchExecutor
+from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
+from srs_ooc.runs.jobs import DESKS, Order, Part, Reply, WorkerStore
+from srs_ooc.runs.resources import Job, pack
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 from srs_ooc.testing import check_executor
@@ -126,7 +124,7 @@ def test_a_run_goes_on_elsewhere_and_back_and_elsewhere_again(store, tmp_path, c
 def test_a_job_too_large_for_every_batch_is_handed_to_each_worker_once(
     store, tmp_path, client, monkeypatch
 ):
-    monkeypatch.setattr(dask_line, "LARGE_NBYTES", 0)
+    monkeypatch.setattr(dask_cluster, "LARGE_NBYTES", 0)
     options = {"judge": "probe", "iterations": 150, "q": 20, "memory_mb": 4000}
     one = srs_ooc.run(store, out=tmp_path / "one", threads=1, **options)
     many = srs_ooc.run(store, out=tmp_path / "many", client=client, **options)
@@ -188,7 +186,7 @@ def test_a_worker_without_the_store_or_with_another_is_one_clear_error(store, tm
 
 
 def test_a_worker_of_another_version_is_one_clear_error(store, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(dask_line, "__version__", "0.0.7")
+    monkeypatch.setattr(dask_cluster, "__version__", "0.0.7")
     with pytest.raises(RunError, match=r"worker on .*expected srs-ooc 0\.0\.7"):
         work(store, tmp_path / "a.run", DaskCluster(client, 500))
 
@@ -213,7 +211,7 @@ def test_a_task_that_fails_for_a_reason_of_its_own_says_where_to_look(client):
 
 def test_a_time_limit_that_ends_as_a_result_is_fetched_loses_nothing(client, monkeypatch):
     """Dask's event loop is busy a few of its turns after it hears of a result."""
-    monkeypatch.setattr(dask_line, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(dask_cluster, "LOOK_SECONDS", 0.05)
     handlers, turns = client._stream_handlers, iter(range(10))
 
     def stall(n_turns):
@@ -237,15 +235,15 @@ def test_workers_that_die_again_and_again_are_one_clear_error():
     class KilledWorker(Exception):
         """As Dask's, which only its scheduler makes."""
 
-    error = dask_line.failed(KilledWorker("on 4 different workers,\n but all died"))
+    error = dask_cluster.failed(KilledWorker("on 4 different workers,\n but all died"))
     assert isinstance(error, RunError)
     assert "on 4 different workers, but all died" in str(error)
     assert "--worker-memory-mb" in str(error)
 
 
 def test_without_workers_it_waits_and_then_says_so(monkeypatch):
-    monkeypatch.setattr(dask_line, "WAIT_SECONDS", 0.2)
-    monkeypatch.setattr(dask_line, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(dask_cluster, "WAIT_SECONDS", 0.2)
+    monkeypatch.setattr(dask_cluster, "LOOK_SECONDS", 0.1)
     job = Job("abc", NOWHERE, {}, None, np.zeros(3), False, None)
     with (
         distributed.LocalCluster(n_workers=0, **QUIET) as cluster,
@@ -260,7 +258,7 @@ def test_without_workers_it_waits_and_then_says_so(monkeypatch):
 def test_dask_says_nothing_of_a_scheduler_that_is_gone_beside_our_message(caplog, status, is_said):
     log = logging.getLogger("distributed.client")
     level = log.level
-    with dask_clients.quiet(SimpleNamespace(status=status)):
+    with dask_cluster.quiet(SimpleNamespace(status=status)):
         log.error("Traceback of a connection refused")
     assert ("refused" in caplog.text) == is_said
     assert log.level == level

@@ -14,18 +14,16 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.runs.cluster import batches, dask_worker, standing
-from srs_ooc.runs.cluster.dask_line import DaskCluster, DaskLine
-from srs_ooc.runs.cluster.independent import Spread
-from srs_ooc.runs.cluster.line import Order, Part, Reply
-from srs_ooc.runs.cluster.permutations import PermutationJob, fits_workers
-from srs_ooc.runs.cluster.prepared import WorkerStore
-from srs_ooc.runs.cluster.worker import DESKS
+from srs_ooc.runs import batches, dask_cluster, resources
+from srs_ooc.runs.batches import Spread
+from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.jobs import DESKS, Order, Part, Reply, WorkerStore
 from srs_ooc.runs.screening import RunContext
 from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.survey import PermutationJob, fits_workers
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 
@@ -126,7 +124,7 @@ BEGUN, GIVEN_UP = Event(), Event()
 
 
 def until_unwanted(version, job, order):
-    wanted = dask_worker.teller(distributed.get_worker(), job)
+    wanted = dask_cluster.teller(distributed.get_worker(), job)
     BEGUN.set()
     for _ in range(60 * 20):
         if not wanted(0, 0):
@@ -223,7 +221,7 @@ def test_permutation_runs_side_by_side_have_the_bits_of_one_core(store, permuted
 def test_permutation_runs_done_elsewhere_and_here_are_taken_up(
     store, permuted, tmp_path, client, monkeypatch
 ):
-    monkeypatch.setattr(dask_worker, "TELL_SECONDS", 1e9)  # so that only whole runs count
+    monkeypatch.setattr(dask_cluster, "TELL_SECONDS", 1e9)  # so that only whole runs count
 
     def stop(step):
         if step.stage == "permutation runs" and step.done >= 60:
@@ -250,7 +248,7 @@ def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(store, clie
 
 @pytest.mark.slow
 def test_a_run_on_a_cluster_notes_how_that_stands(store, tmp_path, client, monkeypatch):
-    monkeypatch.setattr(standing, "NOTE_SECONDS", 0.0)
+    monkeypatch.setattr(resources, "NOTE_SECONDS", 0.0)
     options = {"judge": "probe", "iterations": 80, "q": 20} | CAP
     run = srs_ooc.run(store, out=tmp_path / "run", client=client, **options)
     note = run.status.cluster

@@ -11,8 +11,8 @@ from srs_ooc.base.seeds import Purpose, below, derive, key_of
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, tree_key
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.distinct_reference import draw_blocks
 from srs_ooc.samplers.srs import KeptSet

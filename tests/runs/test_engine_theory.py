@@ -12,9 +12,10 @@ from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.memory import shape_of
 from srs_ooc.runs.resources import resources_of
-from srs_ooc.runs.spec import Options, settle
+from srs_ooc.runs.run_memory import shape_of
+from srs_ooc.runs.settling import settle
+from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store

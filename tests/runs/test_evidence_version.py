@@ -11,14 +11,13 @@ from command import error_of, json_of, srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import EVIDENCE, STAGES
-from srs_ooc.runs.inputs import Inputs
+from srs_ooc.runs.inputs import Inputs, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.permutation_runs import BESTS
-from srs_ooc.runs.place import spec_of
 from srs_ooc.runs.resources import decoy_families
+from srs_ooc.runs.run_verdict import CONCLUSION
 from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.survey import BESTS
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.verdict import CONCLUSION
 from srs_ooc.store.store import Store
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "format-2" / "runs.zip"

@@ -6,7 +6,7 @@ import pytest
 from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.base.seeds import derive
 from srs_ooc.learners.tree_learner import tree_key
-from srs_ooc.runs.executors import Speculation, ThreadExecutor
+from srs_ooc.runs.engine import Speculation, ThreadExecutor
 
 
 class Ahead:

@@ -10,8 +10,8 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.runs.inputs import WEIGHTS
 from srs_ooc.runs.item_weights import STAGE, ItemWeights
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import is_done, open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.store import Store

@@ -10,7 +10,7 @@ from stores import make_store
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
-from srs_ooc.runs.memory import check_stages, smallest_cap
+from srs_ooc.runs.run_memory import check_stages, smallest_cap
 
 SHAPES = {  # rows, features, options
     "wide": (40, 200_000, ("--judge", "probe", "--q", 2000, "--iterations", 60)),

@@ -10,12 +10,12 @@ from stores import make_store
 from srs_ooc.evidence import correlation
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Reading
-from srs_ooc.runs import candidates, order
+from srs_ooc.runs import run_verdict
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.run_verdict import VERDICT, VerdictRecord
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.verdict_record import VERDICT, VerdictRecord
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, N_RELEVANT, N_COPIES = 120, 200, 6, 12
@@ -107,8 +107,8 @@ def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, permutati
 def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
     """However few are ordered by worth, and however few a small set is chosen from."""
     store, _, whole = made
-    monkeypatch.setattr(order, "HEAD", 5)
-    monkeypatch.setattr(candidates, "MOST", 7)
+    monkeypatch.setattr(run_verdict, "HEAD", 5)
+    monkeypatch.setattr(run_verdict, "MOST", 7)
     record = work(store, tmp_path / "t.run")
     selected = record.features[record.is_selected]
     assert sorted(record.order.tolist()) == sorted(selected.tolist())
@@ -134,7 +134,7 @@ def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
 
 @pytest.mark.slow
 def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypatch):
-    monkeypatch.setattr(order, "HEAD", 40)
+    monkeypatch.setattr(run_verdict, "HEAD", 40)
     run = tmp_path / "t.run"
     assert len(work(made[0], run).order) == 40 < correlation.HEAD
     importances = [line["importance"] for line in json_of("features", run, "--json")]

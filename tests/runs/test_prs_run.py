@@ -7,7 +7,7 @@ from in_process import state_of_part, work_on_run
 from stores import make_store, noise_table
 
 import srs_ooc as python
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 
 SMALL = {"models": 12, "folds": 3, "epochs": 12, "inclusion": "0.1", "learning_rate": "0.01"}

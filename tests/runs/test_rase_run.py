@@ -6,7 +6,7 @@ from command import error_of, json_of, srs_ooc
 from in_process import state_of_part, work_on_run
 from stores import make_store, noise_table
 
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 
 SMALL = {"models": 10, "candidates": 30, "rounds": 3, "folds": 3}

@@ -13,14 +13,13 @@ from srs_ooc.ensemble import store_panels
 from srs_ooc.ensemble.predict import predict
 from srs_ooc.results import export, export_store, gathered
 from srs_ooc.results.export import export_columns
-from srs_ooc.runs import verdict as conclusion
+from srs_ooc.runs import run_verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.permutation_runs import BESTS
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.run_verdict import VERDICT
 from srs_ooc.runs.session import work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.survey import survey
-from srs_ooc.runs.verdict_record import VERDICT
+from srs_ooc.runs.survey import BESTS, survey
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, ITERATIONS = 120, 150, 300

@@ -9,7 +9,7 @@ from in_process import state_of_part, work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.ensemble.predict import predict
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 
 P, N_FIRST, N_TREES = 200, 12, 600

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.ingestion.formats import hash_text
-from srs_ooc.runs import side_files
-from srs_ooc.runs.side_files import NAME_NBYTES, SideFile, read_lines
+from srs_ooc.runs import inputs
+from srs_ooc.runs.inputs import NAME_NBYTES, SideFile, read_lines
 
 WORDS = st.text("abé ", min_size=1, max_size=4).map(str.strip).filter(bool)
 
@@ -47,10 +47,10 @@ def test_the_names_found_do_not_depend_on_the_memory(tmp_path_factory, names, da
     file = tmp_path_factory.mktemp("side") / "names.txt"
     file.write_text("\n\n".join(asked) + "\n", encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(side_files, "FEWEST", size)
-        patch.setattr(side_files, "LINES", size)
+        patch.setattr(inputs, "FEWEST", size)
+        patch.setattr(inputs, "LINES", size)
         if collide:
-            patch.setattr(side_files, "hash_text", lambda text: hash_text(text) % 3)
+            patch.setattr(inputs, "hash_text", lambda text: hash_text(text) % 3)
         found = find_all(file, names)
     assert found.tolist() == [name in asked for name in names]
 
@@ -58,12 +58,12 @@ def test_the_names_found_do_not_depend_on_the_memory(tmp_path_factory, names, da
 def test_more_memory_means_fewer_readings(tmp_path, monkeypatch):
     file = tmp_path / "names.txt"
     file.write_text("n7\n")
-    monkeypatch.setattr(side_files, "FEWEST", 10)
+    monkeypatch.setattr(inputs, "FEWEST", 10)
     readings = []
     for n_at_a_time in (10, 50, 100):
         counts = []
         monkeypatch.setattr(
-            side_files, "read_lines", lambda *a, n=counts: n.append(1) or read_lines(*a)
+            inputs, "read_lines", lambda *a, n=counts: n.append(1) or read_lines(*a)
         )
         spare = NAME_NBYTES * n_at_a_time
         assert find_all(file, [f"n{i}" for i in range(100)], spare).sum() == 1
@@ -72,7 +72,7 @@ def test_more_memory_means_fewer_readings(tmp_path, monkeypatch):
 
 
 def test_a_line_that_is_no_name_is_refused_unread(tmp_path, monkeypatch):
-    monkeypatch.setattr(side_files, "MOST_LINE_NBYTES", 100)
+    monkeypatch.setattr(inputs, "MOST_LINE_NBYTES", 100)
     file = tmp_path / "names.txt"
     file.write_bytes(b"a\n" + b"x" * 10_000)
     with pytest.raises(UsageError, match=r"names.txt, line 2: expected one feature a line"):
@@ -80,7 +80,7 @@ def test_a_line_that_is_no_name_is_refused_unread(tmp_path, monkeypatch):
 
 
 def test_far_more_lines_than_names_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(side_files, "SPARE_LINES", 5)
+    monkeypatch.setattr(inputs, "SPARE_LINES", 5)
     file = tmp_path / "names.txt"
     file.write_text("a\n" * 12)
     with pytest.raises(UsageError, match="at most 9 lines, as the store has 2 features"):
@@ -90,8 +90,8 @@ def test_far_more_lines_than_names_are_refused(tmp_path, monkeypatch):
 
 
 def test_long_lines_are_looked_up_a_few_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(side_files, "LINES_NBYTES", 100)
-    blocks = list(side_files.together(iter([b"x" * 60] * 5 + [b"y"] * 3), len))
+    monkeypatch.setattr(inputs, "LINES_NBYTES", 100)
+    blocks = list(inputs.together(iter([b"x" * 60] * 5 + [b"y"] * 3), len))
     assert [len(block) for block in blocks] == [2, 2, 4]
 
 

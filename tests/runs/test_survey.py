@@ -11,16 +11,14 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.rank_tests import RankTarget, strengths
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.runs.item_tests import MarginalTests
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.request import Request
-from srs_ooc.runs.resources import resources_of
+from srs_ooc.runs.resources import MarginalTests, resources_of
+from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT
 from srs_ooc.runs.session import open_or_create, settle_new, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import _strongest
 from srs_ooc.runs.task import Task
-from srs_ooc.runs.verdict import CONCLUSION
-from srs_ooc.runs.verdict_record import VERDICT
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES, SEED = 90, 70, 3

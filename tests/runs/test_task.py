@@ -12,11 +12,10 @@ import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.request import Request
-from srs_ooc.runs.responses import training_response
 from srs_ooc.runs.session import open_or_create, work_on
-from srs_ooc.runs.spec import Options, TrainingShape, settle
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.settling import Request, settle
+from srs_ooc.runs.spec import Options, TrainingShape
+from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.store import Store
 
 N_ROWS, N_FEATURES = 60, 20

@@ -14,10 +14,9 @@ from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options, RunSpec
-from srs_ooc.runs.verdict import CONCLUSION
-from srs_ooc.runs.verdict_record import VERDICT
 
 N_ROWS, N_FEATURES = 80, 150
 

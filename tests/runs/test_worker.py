@@ -10,12 +10,12 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
-from srs_ooc.runs.cluster import worker
-from srs_ooc.runs.cluster.line import Part
-from srs_ooc.runs.cluster.orders import Remote
+from srs_ooc.runs import jobs as worker
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.jobs import Part
+from srs_ooc.runs.resources import Remote
 from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store

@@ -12,8 +12,7 @@ from designs_parts.measures import Measure, rows_by_node
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.learners.tree_learner import Columns, tree_key
-from srs_ooc.runs.engine import Engine
-from srs_ooc.runs.executors import ThreadExecutor, fit_iteration
+from srs_ooc.runs.engine import Engine, ThreadExecutor, fit_iteration
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.survey import largest_decoy_cluster

@@ -15,12 +15,11 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.tally import Tally, best_items, mean_importance
 from srs_ooc.planning.iterations import MIN_ITERATIONS, MOST_DRAWS
-from srs_ooc.runs.engine import Engine
+from srs_ooc.runs.engine import TALLY, Engine
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.request import Request
 from srs_ooc.runs.resources import Resources, resources_of
-from srs_ooc.runs.search import TALLY
 from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.draws import Drawing

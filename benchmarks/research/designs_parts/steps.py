@@ -13,8 +13,7 @@ from designs_parts.cuts import LEVEL
 from designs_parts.screens import Screen
 from srs_ooc.evidence.rank_tests import least_passing, p_values_of
 from srs_ooc.evidence.tally import by_score
-from srs_ooc.runs.item_tests import MarginalTests
-from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.resources import MarginalTests, Resources
 from srs_ooc.runs.survey import largest_decoy_cluster
 from srs_ooc.store.store import Store
 

@@ -8,7 +8,8 @@ import pytest
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS, touch
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.runs.ledger import Ledger, Progress, database, is_held
+from srs_ooc.runs import ledger as database
+from srs_ooc.runs.ledger import Ledger, Progress, is_held
 from srs_ooc.samplers.srs import KeptSet
 
 N_FEATURES = 3 * PAGE_ITEMS + 100

@@ -17,12 +17,19 @@ from stores import make_store, noise_table
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import touch
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.runs.ledger import Ledger, Progress
-from srs_ooc.runs.ledger.note import NOTE_FILE, Noted, NoteWriter, check_note, read_note
-from srs_ooc.runs.permutation_runs import BESTS
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.ledger import (
+    NOTE_FILE,
+    Ledger,
+    Noted,
+    NoteWriter,
+    Progress,
+    check_note,
+    read_note,
+)
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.survey import BESTS
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.store import Store
 
@@ -239,6 +246,6 @@ def test_a_loss_in_a_permutation_run_names_the_run_and_is_accepted_with_it(tmp_p
 
 
 def crc(text):
-    from srs_ooc.runs.ledger.records import checksum_of
+    from srs_ooc.runs.ledger_pages import checksum_of
 
     return checksum_of("commits", text.encode())

@@ -9,8 +9,8 @@ import pytest
 from command import command_line, environment, srs_ooc
 from stores import make_store
 
-from srs_ooc.runs.request import Request
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 

@@ -14,11 +14,11 @@ from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
-from srs_ooc.runs import permutation_runs
+from srs_ooc.runs import survey
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger.verify import verify_run
-from srs_ooc.runs.request import Request
+from srs_ooc.runs.ledger_verify import verify_run
 from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
 
@@ -207,7 +207,7 @@ def test_a_permutation_run_that_is_being_removed_is_no_damage(whole, tmp_path, m
 
     monkeypatch.setattr(shutil, "rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
-        permutation_runs._remove(done)
+        survey._remove(done)
     monkeypatch.undo()
     assert removed
     assert not done.exists()

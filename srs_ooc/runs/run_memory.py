@@ -2,15 +2,22 @@
 
 import os
 
-from srs_ooc.base.budget import Budget, Lease, cap_to_name, process_nbytes
+from srs_ooc.base.budget import Budget, Lease, cap_to_name, growth_counts, process_nbytes
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, TrialShape, tried
 from srs_ooc.learners.models import TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED, thread_nbytes
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.responses import n_channels_of
-from srs_ooc.runs.spec import RunSpec, TrainingShape, extra_nbytes, fixed_nbytes, work_nbytes
-from srs_ooc.runs.spec.base_models import fits_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.spec import (
+    RunSpec,
+    TrainingShape,
+    extra_nbytes,
+    fits_of,
+    fixed_nbytes,
+    work_nbytes,
+)
+from srs_ooc.runs.task import n_channels_of
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.values import n_values_of
 
@@ -191,3 +198,20 @@ def grant_threads(
 def n_cores() -> int:
     """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
+
+
+# Whether the sizes of memory in a ledger are of a process, or of its growth.
+
+_GROWTH = "memory_is_growth"
+
+
+def is_growth(ledger: Ledger) -> bool:
+    """Return whether all sizes that were noted are of growth, as of a run made from Python."""
+    return bool(ledger.has_meta(_GROWTH) and ledger.meta(_GROWTH))
+
+
+def note_growth(ledger: Ledger) -> None:
+    """Note what the sizes are that the work to come adds; one whole process makes them mixed."""
+    counts = growth_counts() and (ledger.progress().iteration == 0 or is_growth(ledger))
+    if counts != is_growth(ledger):
+        ledger.set_meta(_GROWTH, counts)

@@ -8,14 +8,10 @@ from pathlib import Path
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
-from srs_ooc.runs.ledger.database import Ledger
-from srs_ooc.runs.ledger.note import NOTE_FILE
-from srs_ooc.runs.ledger.older import layout_of
-from srs_ooc.runs.ledger.pages import checksums_digest, page_checks
-from srs_ooc.runs.ledger.records import FILE, PERMUTATIONS_FOLDER
-from srs_ooc.runs.ledger.splits import SPLITS_FILE, check_splits
-from srs_ooc.runs.ledger.tree_records import check_trees
-from srs_ooc.runs.ledger.trees import TREES_FILE, VALID
+from srs_ooc.runs.ledger import NOTE_FILE, Ledger, layout_of
+from srs_ooc.runs.ledger_pages import FILE, PERMUTATIONS_FOLDER, checksums_digest, page_checks
+from srs_ooc.runs.run_trees import TREES_FILE, VALID, check_trees
+from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
 from srs_ooc.samplers.base import method_of
 
 _PIECE_NBYTES = 1 << 20

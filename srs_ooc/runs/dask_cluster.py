@@ -1,23 +1,82 @@
-"""The way to the workers by Dask: orders as tasks, and what goes wrong with them in our words."""
+"""Clusters by Dask: clients, orders as tasks, and what goes wrong with them in our words.
+
+This module is loaded only where a cluster is asked for, and in a worker; Dask itself later still.
+"""
 
 import logging
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
 from threading import Thread
 from typing import Any
 from uuid import uuid4
 from weakref import WeakSet
 
 from srs_ooc import __version__
-from srs_ooc.base.errors import RunError, SrsOocError
+from srs_ooc.base.errors import RunError, SrsOocError, UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.runs.cluster.batches import BatchExecutor
-from srs_ooc.runs.cluster.dask_worker import topic_of, work_on_dask
-from srs_ooc.runs.cluster.line import AnyJob, Order, Reply, Standing
-from srs_ooc.runs.cluster.orders import Job
-from srs_ooc.runs.cluster.worker import forget
+from srs_ooc.runs.batches import BatchExecutor
+from srs_ooc.runs.jobs import AnyJob, Order, Reply, Standing, Tell, forget, work_order
+from srs_ooc.runs.resources import Job
+
+# Orders as tasks of a Dask worker: whether they are still wanted, and how far they are.
+
+TELL_SECONDS = 1.0
+"""Between two words of a worker on how far a part is."""
+ASK_SECONDS = 0.2
+"""Between two looks at whether a part is still wanted."""
+CANCELLED = "cancelled"
+"""State of a task that nobody waits for any more: its client is gone, or has said so."""
+
+
+def topic_of(token: str) -> str:
+    """Return the topic of Dask's events under which parts of a job say how far they are."""
+    return f"srs_ooc-{token}"
+
+
+def work_on_dask(version: str, job: AnyJob, order: Order) -> Reply:
+    """Do an order in a Dask worker, which does as many at once as it has threads."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    tell = teller(worker, job) if job.tells else asker(worker)
+    return work_order(version, job, order, worker.state.nthreads, tell)
+
+
+def asker(worker: Any) -> Tell:
+    """Return what says whether the task of the calling thread is still wanted."""
+    key, looked, answer = worker.get_current_task(), 0.0, True
+
+    def is_wanted(_: int, __: int) -> bool:
+        nonlocal looked, answer
+        now = time.monotonic()
+        if now - looked >= ASK_SECONDS:
+            task = worker.state.tasks.get(key)
+            looked, answer = now, task is not None and task.state != CANCELLED
+        return answer
+
+    return is_wanted
+
+
+def teller(worker: Any, job: AnyJob) -> Tell:
+    """Return what says how far a part is, now and then, and whether it is still wanted."""
+    is_wanted, told = asker(worker), 0.0
+
+    def tell(number: int, done: int) -> bool:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= TELL_SECONDS:
+            told = now
+            worker.log_event(topic_of(job.token), [number, done])
+        return is_wanted(number, done)
+
+    return tell
+
+
+# The way to the workers by Dask: orders as tasks, and what goes wrong with them in our words.
 
 WAIT_SECONDS = 600.0
 """How long to wait where there is no worker, or the scheduler does not answer."""
@@ -271,3 +330,188 @@ class DaskCluster:
         out = [sent for line in list(self._lines) for sent in list(line.out)]
         n_parts = sum(sent.n_parts for sent in out)
         return Standing(len(counts), sum(counts.values()), len(out), n_parts)
+
+
+# Clients of Dask: of a scheduler that is there, or of one that is started for a run.
+
+LOCAL = "local"
+CONNECT_SECONDS = 5
+"""How long to wait for a scheduler, at first and where the connection to it is lost."""
+_FORMS = "tcp://HOST:PORT, tls://HOST:PORT, or local:N for N processes of this machine"
+
+
+@contextmanager
+def dask_cluster(
+    address: str | None, scheduler_file: Path | None, worker_memory_mb: int
+) -> Iterator["DaskCluster | LateCluster"]:
+    """Yield the workers that ``--dask`` or ``--dask-scheduler-file`` name.
+
+    Those of this machine are started only once there is work for them.
+
+    Raises
+    ------
+    UsageError
+        If Dask is not installed, or no scheduler is there.
+    """
+    if address is not None and scheduler_file is not None:
+        raise UsageError("expected --dask or --dask-scheduler-file, found both. Give one.")
+    with ExitStack() as stack:
+        if address is not None and address.split(":")[0] == LOCAL:
+            _distributed()  # its libraries count as the program's own
+            local = _local_client(_n_workers(address))
+            yield LateCluster(lambda: stack.enter_context(local), worker_memory_mb)
+        else:
+            client = stack.enter_context(_client(address, scheduler_file))
+            yield DaskCluster(client, worker_memory_mb)
+
+
+class LateCluster:
+    """Workers that are started when the first of them is needed, after all else was compared.
+
+    Parameters
+    ----------
+    start : callable
+        Starts them, and returns a client of theirs.
+    worker_memory_mb : int
+        What each worker process may grow by, in MB of 10**6 bytes.
+    """
+
+    orders_nbytes = ORDERS_NBYTES
+
+    def __init__(self, start: Callable[[], Any], worker_memory_mb: int) -> None:
+        self._start, self.worker_memory_mb = start, worker_memory_mb
+        self._started: DaskCluster | None = None
+
+    def _cluster(self) -> DaskCluster:
+        if self._started is None:
+            self._started = DaskCluster(self._start(), self.worker_memory_mb)
+        return self._started
+
+    @property
+    def client(self) -> Any:
+        """Their client."""
+        return self._cluster().client
+
+    def executor(self, job: Job, n_columns: int) -> BatchExecutor:
+        """Return what has iterations of ``job`` grown on the workers."""
+        return self._cluster().executor(job, n_columns)
+
+    def line(self, job: AnyJob) -> DaskLine:
+        """Return the way to workers who do parts of a job."""
+        return self._cluster().line(job)
+
+    def standing(self) -> Standing:
+        """Return how many workers there are; none before they were started."""
+        return Standing(0, 0, 0, 0) if self._started is None else self._started.standing()
+
+
+def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:
+    """Return the workers of a client that the caller made, and closes.
+
+    Raises
+    ------
+    UsageError
+        If it is none, or an asynchronous one.
+    """
+    found = _distributed()
+    if not isinstance(client, found.Client) or client.asynchronous:
+        raise UsageError(
+            "client: expected a distributed.Client that is not asynchronous, found "
+            f"{type(client).__name__}."
+        )
+    return DaskCluster(client, worker_memory_mb)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise UsageError(
+            "--dask: expected Dask, found that it is not installed. Install it here and on the "
+            "workers: pip install 'srs-ooc[dask]'"
+        ) from error
+    return distributed
+
+
+def _n_workers(address: str) -> int:
+    number = address.removeprefix(LOCAL).removeprefix(":") or str(os.cpu_count() or 1)
+    if not (number.isascii() and number.isdigit() and 1 <= int(number) <= 1024):
+        raise UsageError(f"--dask: expected {_FORMS}, found {address[:80]!r}.")
+    return int(number)
+
+
+@contextmanager
+def _client(address: str | None, scheduler_file: Path | None) -> Iterator[Any]:
+    distributed = _distributed()
+    if address is not None and "://" not in address:
+        raise UsageError(f"--dask: expected {_FORMS}, found {address[:80]!r}.")
+    if scheduler_file is not None and not scheduler_file.is_file():
+        raise UsageError(
+            f"--dask-scheduler-file: expected the file that `dask scheduler --scheduler-file` "
+            f"writes, found none at {scheduler_file}. Start the scheduler first."
+        )
+    where = {"address": address} if scheduler_file is None else {
+        "scheduler_file": str(scheduler_file)
+    }  # fmt: skip
+    try:
+        client = distributed.Client(**where, set_as_default=False, timeout=CONNECT_SECONDS)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UsageError(
+            f"--dask: expected a Dask scheduler at {address or scheduler_file}, found none that "
+            f"answers within {CONNECT_SECONDS} s ({str(error)[:200]}). Start it, or name another."
+        ) from error
+    with _at_least("distributed.batched", logging.WARNING):  # INFO: tracebacks of what is sent late
+        try:
+            yield client
+        finally:
+            with quiet(client):
+                client.close()
+
+
+def quiet(client: Any) -> AbstractContextManager[None]:
+    """Keep a client whose scheduler is gone from logging, as it is closed, that it is not there.
+
+    Our own message says so; Dask's is a traceback of its attempt to connect again.
+    """
+    is_gone = client.status != "running"
+    return _at_least("distributed.client", logging.CRITICAL if is_gone else logging.NOTSET)
+
+
+@contextmanager
+def _at_least(name: str, level: int) -> Iterator[None]:
+    """Keep from a log what is of a lower level."""
+    log = logging.getLogger(name)
+    before = log.level
+    log.setLevel(max(level, before))
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+@contextmanager
+def _local_client(n_workers: int) -> Iterator[Any]:
+    """Yield a client of processes of this machine, which listen on the loopback address alone."""
+    distributed = _distributed()
+    import dask
+
+    no_pages: dict[str, Any] = {
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+    }
+    with (
+        # Of workers that take a while to end, once all is done; those of others keep their log.
+        _at_least("distributed.nanny", logging.ERROR),
+        dask.config.set(no_pages),
+        distributed.LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            memory_limit=0,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client

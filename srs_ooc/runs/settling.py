@@ -1,21 +1,43 @@
-"""How options become the identity of a run, and how they are compared with one that is."""
+"""What is asked of a run, and how options become its identity.
 
-from dataclasses import asdict
+They are settled, and compared with those of a run that is.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
+from itertools import chain, count
 from math import ceil
+from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.base.options import Option, Params, Whole
+from srs_ooc.base.options import Option, Params, Whole, flag_given, path_given, whole_given
+from srs_ooc.base.urls import Place, Url
 from srs_ooc.evidence.judges import DecoyParams, closes_by_sensitivity
 from srs_ooc.learners.criteria import check_criterion
 from srs_ooc.learners.models import SUBSPACES, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
-from srs_ooc.runs.spec.base_models import check_judge, check_subspaces, settle_model
-from srs_ooc.runs.spec.identity import INPUTS, JUDGES, NOT_GIVEN, RunParams, RunSpec
-from srs_ooc.runs.spec.needs import TrainingShape, extra_nbytes, largest_subspace
-from srs_ooc.runs.spec.options import Options
-from srs_ooc.runs.spec.reading import with_draw_block
+from srs_ooc.runs.resources import Cluster
+from srs_ooc.runs.spec import (
+    INPUTS,
+    JUDGES,
+    NOT_GIVEN,
+    Options,
+    RunParams,
+    RunSpec,
+    TrainingShape,
+    check_judge,
+    check_subspaces,
+    extra_nbytes,
+    largest_subspace,
+    settle_model,
+    with_draw_block,
+)
 from srs_ooc.samplers.base import Method, method_of, methods
+
+# How options become the identity of a run, and how they are compared with one that is.
 
 
 def declared() -> dict[str, Option]:
@@ -296,3 +318,183 @@ def _with_draw_block(
 
 def _flag(name: str) -> str:
     return name.replace("_", "-")
+
+
+# What is asked of a run, and what was expected of it.
+
+DEFAULT_MEMORY_MB = 512
+DEFAULT_ITERATIONS = 10_000
+UNTIL_STABLE = "until_stable"
+"""Record of the ledger that says whether the screen ends once its ranking is stable."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a user asks of a run: its identity where given, and how to work on it.
+
+    Attributes
+    ----------
+    options : Options
+        Fields of the identity that were given.
+    exclude_file, rows_file, validation_file : Path or None
+        Files of feature names to leave out, of row ids to train on, and of those held out.
+    exclude_missing : bool
+        Leave out features with missing values.
+    iterations : int or None
+        Total to reach; None for what the run was last asked for.
+    memory_mb : int or None
+        Cap on the whole process in megabytes of 10**6 bytes; None for what it was last.
+    threads : int or None
+        Workers; None for the cores of this machine.
+    until_stable : bool
+        End the screen of a run with a verdict once its blind ranking is stable.
+    save_trees : bool or None
+        Keep every tree; settled when the run is created. None for what it is (at first: no).
+    cluster : Cluster or None
+        Workers elsewhere on which trees are grown; None for threads of this process.
+    """
+
+    options: Options = field(default_factory=Options)
+    exclude_file: Path | None = None
+    rows_file: Path | None = None
+    exclude_missing: bool = False
+    iterations: int | None = None
+    memory_mb: int | None = None
+    threads: int | None = None
+    save_trees: bool | None = None
+    until_stable: bool = False
+    validation_file: Path | None = None
+    cluster: Cluster | None = None
+
+    def __post_init__(self) -> None:
+        for name, low in (("iterations", 0), ("memory_mb", 1), ("threads", 1)):
+            given = whole_given(getattr(self, name), f"--{name.replace('_', '-')}", low)
+            object.__setattr__(self, name, given)
+        for name in ("exclude_missing", "until_stable", "save_trees"):
+            given = getattr(self, name)
+            if given is not None or name != "save_trees":
+                object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What was expected of a run when it was made; kept with it, and no part of its identity.
+
+    Attributes
+    ----------
+    iterations : int
+        T as advised.
+    seconds_per_iteration : float
+        A quick estimate then.
+    reason : str
+        Why this T.
+    """
+
+    iterations: int
+    seconds_per_iteration: float
+    reason: str
+
+
+def fresh_run_path(store: Place) -> Path:
+    """Return a folder for another run of ``store``: the default, or with -2, -3, ... if taken."""
+    first = default_run_path(store)
+    numbered = (first.with_name(f"{first.stem}-{number}.run") for number in count(2))
+    return next(path for path in chain([first], numbered) if not path.exists())
+
+
+def asked_run_path(store: Place, out: Path | None, *, fresh: bool) -> Path:
+    """Return the folder of the run of a store that is asked for.
+
+    Raises
+    ------
+    UsageError
+        If a fresh one is asked for in a place that is named.
+    """
+    if fresh and out is not None:
+        raise UsageError("expected --fresh or --out, found both. --out alone is enough.")
+    if fresh:
+        return fresh_run_path(store)
+    return default_run_path(store) if out is None else out
+
+
+def default_run_path(store: Place) -> Path:
+    """Return the folder a run of ``store`` has unless another is given: its stem with ``.run``.
+
+    It is beside the store, or, of one at a URL, in the current folder.
+    """
+    path = Path(store.name) if isinstance(store, Url) else store
+    return path.with_suffix(".run")
+
+
+# What a caller from Python gives, as a run's request takes it.
+
+NamesOrFile = str | Path | Iterable[str] | None
+
+
+def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options by their full names, scalars of NumPy as Python's own.
+
+    Raises
+    ------
+    UsageError
+        If one is not known, or given under two names.
+    """
+    known = declared()
+    short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
+    former = {option.former: name for name, option in known.items() if option.former}
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        full = short.get(name) or former.get(name, name)
+        if name in former and value is not None:
+            text = f"{name} is now {full}; the old name goes with the next version."
+            warnings.warn(text, FutureWarning, stacklevel=4)
+        if full not in known:
+            near = get_close_matches(name, [*known, *short], 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UsageError(
+                f"{name}: expected an option of a run, found another name.{hint} "
+                "srs_ooc.options() lists them."
+            )
+        if value is not None:
+            if getattr(value, "size", 1) != 1:
+                raise UsageError(
+                    f"{name}: expected one value, found {type(value).__name__} of {value.size}."
+                )
+            if full in found:
+                raise UsageError(f"{name}: expected once, found {full} too. Leave one out.")
+            found[full] = value.item() if hasattr(value, "item") else value
+    return found
+
+
+def names_file(given: NamesOrFile, scratch: Path, what: str) -> Path | None:
+    """Return a file with a name a line, as the command line reads it.
+
+    Raises
+    ------
+    UsageError
+        If a name is not a text, or one that no line can hold.
+    """
+    if given is None or isinstance(given, str | Path):
+        return None if given is None else path_given(given, what)
+    if not isinstance(given, Iterable):
+        raise UsageError(
+            f"{what}: expected a path or names, found {ascii(given)[:60]}. Give a list of names."
+        )
+    with scratch.open("w", encoding="utf-8", newline="\n") as file:
+        for name in given:
+            if not isinstance(name, str) or name != name.strip() or len(name.splitlines()) != 1:
+                raise UsageError(
+                    f"{what}: expected a path or names, each a text of one line without blanks "
+                    f"around it, found {ascii(name)[:80]} ({type(name).__name__})."
+                )
+            file.write(name + "\n")
+    return scratch
+
+
+def cluster_given(client: Any, worker_memory_mb: int) -> Cluster | None:
+    """Return the workers of a client; None without one: nothing of Dask is imported then."""
+    if client is None:
+        return None
+    from srs_ooc.runs.dask_cluster import cluster_of
+
+    return cluster_of(client, worker_memory_mb)

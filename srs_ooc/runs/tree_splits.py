@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import published_file
-from srs_ooc.runs.ledger.trees import TreeReader
+from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.store.store import Store
 from srs_ooc.trees.forest_reference import ALL_CODES, How
 from srs_ooc.trees.saved import Trees
 
 SPLITS_FILE = "splits.bin"
-MAGIC = b"srs-ooc splits 3\n"
+SPLITS_MAGIC = b"srs-ooc splits 3\n"
 _EARLIER = b"srs-ooc splits 2\n"
 _CRC = struct.Struct("<I")
 CODE_BITS = 16
@@ -81,7 +81,7 @@ def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
     file = run / SPLITS_FILE
     try:
         with file.open("rb") as stream:
-            magic, crc = stream.read(len(MAGIC)), stream.read(_CRC.size)
+            magic, crc = stream.read(len(SPLITS_MAGIC)), stream.read(_CRC.size)
             line = stream.readline()
             body = stream.read()
     except FileNotFoundError:
@@ -90,7 +90,7 @@ def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
         raise _damaged(file, error.strerror or str(error)) from error
     if magic == _EARLIER:
         return None
-    if magic != MAGIC or crc != _CRC.pack(zlib.crc32(body, zlib.crc32(line))):
+    if magic != SPLITS_MAGIC or crc != _CRC.pack(zlib.crc32(body, zlib.crc32(line))):
         raise _damaged(file, "other bytes")
     header = json.loads(line)
     if header["trees_nbytes"] != trees.nbytes:
@@ -113,13 +113,13 @@ def check_splits(file: Path) -> int:
     """
     try:
         with file.open("rb") as stream:
-            magic, expected = stream.read(len(MAGIC)), stream.read(_CRC.size)
+            magic, expected = stream.read(len(SPLITS_MAGIC)), stream.read(_CRC.size)
             crc, nbytes = 0, len(magic) + len(expected)
             while piece := stream.read(_PIECE_NBYTES):
                 crc, nbytes = zlib.crc32(piece, crc), nbytes + len(piece)
     except OSError as error:
         raise _damaged(file, error.strerror or str(error)) from error
-    if magic != _EARLIER and (magic != MAGIC or expected != _CRC.pack(crc)):
+    if magic != _EARLIER and (magic != SPLITS_MAGIC or expected != _CRC.pack(crc)):
         raise _damaged(file, "other bytes")
     return nbytes
 
@@ -230,5 +230,5 @@ def _write(file: Path, table: SplitTable) -> None:
     sizes = {"n_keys": len(table.keys), "n_features": len(table.features)}
     line = json.dumps(table.facts | sizes).encode() + b"\n"
     with published_file(file, replaces=True) as scratch, scratch.open("wb") as stream:
-        stream.write(MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
+        stream.write(SPLITS_MAGIC + _CRC.pack(zlib.crc32(body, zlib.crc32(line))) + line)
         stream.write(body)
