@@ -28,7 +28,7 @@ LOADED = (
     *("predict", "remove", "report", "run", "runs", "scores", "sensitivity", "status"),
     *("synth", "verify"),
 )
-COMMITTING = ("runs.engine", "networks.work", "networks.joint_work")
+COMMITTING = ("runs.engine", "networks.network_run")
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,14 @@ from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, echo_json, say
 from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.shows import progress_option
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.networks.network import work_on_network
-from srs_ooc.networks.pace import QUICK_SECONDS
-from srs_ooc.networks.params import NetworkParams
-from srs_ooc.networks.plan import PLANNED_OUT, make_network_plan, network_plan_values
-from srs_ooc.networks.request import Network, NetworkRequest
+from srs_ooc.networks.network_options import Network, NetworkParams, NetworkRequest
+from srs_ooc.networks.network_plan import (
+    PLANNED_OUT,
+    QUICK_SECONDS,
+    make_network_plan,
+    network_plan_values,
+)
+from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.runs.resources import Cluster
 from srs_ooc.store.opening import open_store
 

@@ -1,8 +1,8 @@
 """``srs-ooc network --plan``: what a network would need and take, for a reader."""
 
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
-from srs_ooc.networks.files import PARQUET
-from srs_ooc.networks.plan import NetworkPlan
+from srs_ooc.networks.edges import PARQUET
+from srs_ooc.networks.network_plan import NetworkPlan
 
 
 def network_plan_lines(plan: NetworkPlan) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.networks.book import open_book
+from srs_ooc.networks.edges import open_book
 
 
 def test_a_network_of_a_version_with_options_that_did_nothing_goes_on(tmp_path):

@@ -10,10 +10,8 @@ from stores import make_store
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
-from srs_ooc.networks.joint import JointDescent
-from srs_ooc.networks.network import work_on_network
-from srs_ooc.networks.params import NetworkParams
-from srs_ooc.networks.request import NetworkRequest
+from srs_ooc.networks.network_options import NetworkParams, NetworkRequest
+from srs_ooc.networks.network_run import JointDescent, work_on_network
 from srs_ooc.store.store import Store
 
 N_GENES, N_REGULATORS = 12, 6

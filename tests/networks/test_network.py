@@ -13,10 +13,9 @@ from stores import make_store
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
-from srs_ooc.networks.network import work_on_network
-from srs_ooc.networks.params import NetworkParams
-from srs_ooc.networks.ranking import ranked
-from srs_ooc.networks.request import NetworkRequest
+from srs_ooc.networks.edges import ranked
+from srs_ooc.networks.network_options import NetworkParams, NetworkRequest
+from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.store.store import Store
 
 N_GENES, N_REGULATORS = 24, 6

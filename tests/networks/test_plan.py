@@ -16,12 +16,10 @@ from stores import make_store
 import srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, UsageError
-from srs_ooc.networks import plan as planning
-from srs_ooc.networks.learning_pace import LearningPace
-from srs_ooc.networks.network import work_on_network
-from srs_ooc.networks.pace import FEW_TREES, _of_all
-from srs_ooc.networks.params import METHODS, NetworkParams
-from srs_ooc.networks.request import NetworkRequest
+from srs_ooc.networks import network_plan as planning
+from srs_ooc.networks.network_options import METHODS, NetworkParams, NetworkRequest
+from srs_ooc.networks.network_plan import FEW_TREES, LearningPace, _of_all
+from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.store.store import Store
 
 N_GENES, N_REGULATORS = 12, 6

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
-from srs_ooc.networks.book import open_book
+from srs_ooc.networks.edges import open_book
 from srs_ooc.results.comparison import _spearman
 from srs_ooc.results.inventory import list_runs, remove_run
 from srs_ooc.runs.ledger import Ledger

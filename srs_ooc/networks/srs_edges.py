@@ -1,21 +1,70 @@
 """Sequential Random Subspace (Sutera et al. 2018, Algorithm 1) for every target of a network."""
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.evidence.judges import ProbeJudge
+from srs_ooc.evidence.judges import ProbeJudge, ProbeParams
 from srs_ooc.evidence.tally import Tally, mean_importance
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, TreeLearner
-from srs_ooc.networks.subspace_params import SubspaceParams
-from srs_ooc.networks.weighing import Bench
+from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeTable, trees_option
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.trees.block import Block
+from srs_ooc.trees.block import Block, block_nbytes
+from srs_ooc.trees.kernel import scratch_nbytes
 from srs_ooc.trees.response import IMPORTANCE_BITS, TrainingRows, TreeLimits
+
+USUAL_SHARE, LEAST_SIZE = 0.05, 10
+"""q by default: the runs' share of the regulators, and so many where there are as many."""
+REGULATOR_NBYTES = 64
+"""Bytes of a regulator: what was learnt of it, and whether it is kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubspaceParams(ProbeParams, EdgeParams):
+    """Sequential Random Subspace under the paper's probe; trees as those of runs."""
+
+    trees: int = trees_option()
+    subspace_size: int | None = option(
+        Whole(1),
+        "Regulators in a subspace.",
+        default_text=f"{USUAL_SHARE:.0%} of them, at least {LEAST_SIZE}",
+        metavar="Q",
+        flags=("--q",),
+    )
+    alpha: str = option(
+        Share(),
+        "Share of the subspace held for regulators already kept (0: Random Subspace).",
+        default="0.5",
+        metavar="SHARE",
+    )
+
+    def size(self, n_regulators: int) -> int:
+        """Return q for a target with so many regulators."""
+        usual = max(LEAST_SIZE, ceil(USUAL_SHARE * n_regulators))
+        return min(n_regulators, self.subspace_size or usual)
+
+    def check_table(self, table: EdgeTable) -> None:
+        """Refuse subspaces of more regulators than there are."""
+        if self.subspace_size is not None and self.subspace_size > table.n_regulators:
+            raise UsageError(
+                f"--subspace-size: expected at most {table.n_regulators}, the regulators of a "
+                f"target, found {self.subspace_size}. Choose a smaller one."
+            )
+
+    def work_nbytes(self, table: EdgeTable) -> int:
+        """Return the bytes of a subspace's columns, its tree, and the tallies."""
+        size = self.size(table.n_regulators) + 1
+        scratch = scratch_nbytes(table.n_rows, size, 1, table.code_nbytes, 1 + table.weighted)
+        columns = 2 * block_nbytes(size, table.n_rows, table.code_nbytes)
+        return columns + scratch + REGULATOR_NBYTES * table.n_regulators
+
 
 TREES_AT_ONCE = 50
 """Trees between two looks at whether the work is to stop."""
@@ -44,7 +93,7 @@ class Subspaces:
         The score that runs rank by, as a share of the target's variance: the decreases in variance
         at the splits on a regulator, summed over the trees, over how many subspaces it was in; 0
         where it was in none. Parameters and errors are those of
-        :meth:`srs_ooc.networks.forests.Forests.weights`.
+        :meth:`srs_ooc.networks.genie3.Forests.weights`.
         """
         block.tiled = False
         self.bench.source.gather(regulators, block)

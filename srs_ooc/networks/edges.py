@@ -1,0 +1,570 @@
+"""Edges: the genes that they join, their weights on disk, their order, and their files."""
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.files import published_file
+from srs_ooc.base.frames import arrow_numbers, arrow_texts
+from srs_ooc.base.records import State, Stateful
+from srs_ooc.base.text import MB, no_formula
+from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.inputs import N_TARGETS, NETWORK, SideFile
+from srs_ooc.runs.ledger import Ledger, Progress
+from srs_ooc.store.arrays import Names
+from srs_ooc.store.manifest import CATEGORICAL, CONSTANT
+from srs_ooc.store.store import Store
+from srs_ooc.trees.block import Block
+
+# What is on disk of a network: its identity, and the weights of the targets that are done.
+
+SHARD_NBYTES = 2 * MB
+"""Weights of so many targets are written together as about so many bytes take."""
+COPIES = 5
+"""Copies of a shard that are there at once while it is written or read."""
+UNUSED = frozenset({"grid", "smoothness"})
+"""Options that earlier versions took, wrote down, and did nothing with."""
+EARLIER = {"thresholds": "rank"}
+"""What networks of earlier versions were made with where they do not say."""
+JOINT = "joint"
+"""Under which the ledger keeps where the work on all targets together stands."""
+
+
+class EdgeBook:
+    """The weights of a network's edges, target by target, in a ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open; for writing if weights are to be added.
+    n_targets, n_regulators : int
+        Its shape.
+
+    Attributes
+    ----------
+    n_regulators : int
+        As given.
+    n_done : int
+        Targets, in their order, whose weights were added.
+    """
+
+    def __init__(self, ledger: Ledger, n_targets: int, n_regulators: int) -> None:
+        self._ledger, self.n_regulators = ledger, n_regulators
+        self._shard_targets = shard_targets(n_targets, n_regulators)
+        self.committed = ledger.progress()
+        self.n_done = self.committed.iteration
+        self._shard = np.zeros((self._shard_targets, n_regulators))
+        if n_here := self.n_done % self._shard_targets:
+            self._shard[:n_here] = self._read(self.n_done // self._shard_targets, n_here)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what was added since the last shard must be committed before more is."""
+        at_end = self.n_done % self._shard_targets == 0
+        return at_end and self.n_done > self.committed.iteration
+
+    def add(self, weights: NDArray[np.float64]) -> None:
+        """Take the weights of the next target, float64 (n_regulators,)."""
+        self._shard[self.n_done % self._shard_targets] = weights
+        self.n_done += 1
+
+    @property
+    def n_epochs(self) -> int:
+        """Epochs of all targets together, as committed; 0 where targets are worked on alone."""
+        return int(self._ledger.meta(JOINT)["epoch"]) if self._ledger.has_meta(JOINT) else 0
+
+    def load(self, parts: Mapping[str, Stateful]) -> None:
+        """Restore what was committed beside the weights, by name."""
+        self._ledger.load(parts)
+
+    def commit(
+        self,
+        seconds: float,
+        resident_nbytes: int,
+        peak_nbytes: int,
+        states: Mapping[str, State] = MappingProxyType({}),
+    ) -> float:
+        """Write what was added, and states beside it, in one transaction; return its seconds."""
+        parts = dict(states)
+        if self.n_done > self.committed.iteration:
+            number = (self.n_done - 1) // self._shard_targets
+            n_here = self.n_done - number * self._shard_targets
+            parts[_name(number)] = State(arrays={"weights": self._shard[:n_here]})
+        progress = Progress(self.n_done, 0, seconds, peak_nbytes)
+        taken = self._ledger.commit(progress, parts, resident_nbytes)
+        self.committed = progress
+        return taken
+
+    def shards(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """Yield (first target, weights of some, float64 (n, n_regulators)) of all that are done."""
+        for first in range(0, self.committed.iteration, self._shard_targets):
+            n_here = min(self._shard_targets, self.committed.iteration - first)
+            yield first, self._read(first // self._shard_targets, n_here)
+
+    def _read(self, number: int, n_here: int) -> NDArray[np.float64]:
+        arrays = self._ledger.read_arrays(_name(number))
+        if arrays is None or arrays["weights"].shape != (n_here, self.n_regulators):
+            found = "none" if arrays is None else f"some of shape {arrays['weights'].shape}"
+            raise RunError(
+                f"{self._ledger.run}: expected the weights of {n_here} targets from "
+                f"{number * self._shard_targets} on, found {found}. The ledger is damaged; restore "
+                "it from a copy. Nothing was started afresh."
+            )
+        return np.asarray(arrays["weights"], np.float64)
+
+
+def _name(number: int) -> str:
+    return f"edges.{number}"
+
+
+def shard_targets(n_targets: int, n_regulators: int) -> int:
+    """Return how many targets' weights are written together."""
+    return max(1, min(n_targets, SHARD_NBYTES // (8 * n_regulators)))
+
+
+def shard_nbytes(n_targets: int, n_regulators: int) -> int:
+    """Return the bytes of writing or reading a shard, all copies included."""
+    return COPIES * 8 * n_regulators * shard_targets(n_targets, n_regulators)
+
+
+def open_book(folder: Path, identity: dict[str, Any], n_targets: int) -> Ledger:
+    """Open the ledger of a network for writing, creating it if there is none.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is, or is to be.
+    identity : dict
+        What the weights depend on, JSON-ready.
+    n_targets : int
+        Targets to be worked on, for those who look at it meanwhile.
+
+    Raises
+    ------
+    RunError
+        If what is there is a run, or a network of another identity: the differences are named.
+    """
+    if not folder.exists():
+        Ledger.create(folder, {NETWORK: identity, N_TARGETS: n_targets}, {})
+        return Ledger(folder, writable=True)
+    ledger = Ledger(folder, writable=True)
+    try:
+        _check_same(ledger, identity)
+    except BaseException:
+        ledger.close()
+        raise
+    return ledger
+
+
+def _check_same(ledger: Ledger, identity: dict[str, Any]) -> None:
+    if not ledger.has_meta(NETWORK):
+        raise RunError(
+            f"{ledger.run}: expected the folder of a network, found a run of `srs-ooc run`. Name "
+            "another folder with --run."
+        )
+    kept = {name: EARLIER[name] for name in EARLIER.keys() & identity.keys()}
+    kept |= ledger.meta(NETWORK)
+    names = sorted((kept | identity).keys() - UNUSED)
+    differ = [name for name in names if kept.get(name) != identity.get(name)]
+    if differ:
+        said = ", ".join(
+            f"{name.replace('_', '-')} {kept.get(name)} (asked for: {identity.get(name)})"
+            for name in differ
+        )
+        raise RunError(
+            f"{ledger.run}: a network was begun there with {said}. Ask for the same to go on with "
+            "it, or name another folder with --run."
+        )
+
+
+# Which features of a store are regulators and which are targets.
+
+HASH_COLUMNS = 256
+"""Columns that are read together to be compared."""
+GENE_NBYTES = 64
+"""Bytes kept of a feature while regulators and targets are found and compared."""
+DUPLICATE_NBYTES = 300
+"""Bytes of a pair of equal columns, of which at most :data:`MOST_DUPLICATES` are kept."""
+MOST_DUPLICATES = 1000
+
+
+@dataclass(frozen=True)
+class Genes:
+    """Regulators and targets of a network.
+
+    Attributes
+    ----------
+    regulators, targets : uint32
+        Stored positions, ascending.
+    """
+
+    regulators: NDArray[np.uint32]
+    targets: NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class GeneFiles:
+    """The files that name regulators and targets, not read yet; None for all features."""
+
+    regulators: SideFile | None
+    targets: SideFile | None
+
+    @classmethod
+    def of(cls, store: Store, regulators: Path | None, targets: Path | None) -> "GeneFiles":
+        """Count the lines of the files that are given.
+
+        Raises
+        ------
+        UsageError
+            If one cannot be read, or has no lines or far too many.
+        """
+        sides = [
+            None if file is None else SideFile.of(file, "feature", store.n_features)
+            for file in (regulators, targets)
+        ]
+        return cls(sides[0], sides[1])
+
+    def n_regulators(self, store: Store) -> int:
+        """Return how many regulators the files name at most."""
+        return store.n_features if self.regulators is None else self.regulators.n_found
+
+    def n_targets(self, store: Store) -> int:
+        """Return how many targets the files name at most."""
+        return store.n_features if self.targets is None else self.targets.n_found
+
+    def leases(self) -> list[tuple[str, int]]:
+        """Return what reading them needs besides the process: (purpose, bytes)."""
+        files = [file for file in (self.regulators, self.targets) if file is not None]
+        return [(f"{file.n_lines} lines of {file.what}s", file.n_bytes) for file in files]
+
+
+def find_genes(store: Store, files: GeneFiles, spare_nbytes: int = 0) -> Genes:
+    """Find the features that files name, one a line; all of them where there is no file.
+
+    Raises
+    ------
+    UsageError
+        If a name is none of the store's, a named target is categorical, or a side has nothing.
+    """
+    named = [_stored(store, file, spare_nbytes) for file in (files.regulators, files.targets)]
+    kinds = store.kinds()
+    categorical = kinds[named[1]] == CATEGORICAL
+    if files.targets is not None and categorical.any():
+        first = _gene_name(store, int(named[1][categorical.argmax()]))
+        raise UsageError(
+            f"{files.targets.file}: expected targets of numbers, found "
+            f"{int(categorical.sum())} categorical "
+            f"(first: {first!r}). Leave them out; they may be regulators."
+        )
+    genes = Genes(named[0], named[1][~categorical])
+    if not len(genes.targets):
+        raise UsageError("--targets: expected features of numbers, found only categories.")
+    if len(genes.regulators) == 1 and np.array_equal(genes.regulators, genes.targets):
+        raise UsageError("--regulators: expected one besides the only target, found none.")
+    return genes
+
+
+def _stored(store: Store, file: SideFile | None, spare_nbytes: int) -> NDArray[np.uint32]:
+    if file is None:
+        return np.arange(store.n_features, dtype=np.uint32)
+    named = file.find_all(store.names, spare_nbytes)
+    pieces = [
+        start + np.flatnonzero(named[positions]) for start, positions in store.pieces("positions")
+    ]
+    return np.concatenate(pieces).astype(np.uint32)
+
+
+def _gene_name(store: Store, stored: int) -> str:
+    return store.names[int(names_of(store, np.array([stored]))[0])]
+
+
+def names_of(store: Store, stored: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return the places, among the names of a store, of stored features."""
+    out = np.empty(len(stored), np.int64)
+    for start, positions in store.pieces("positions"):
+        here = (stored >= start) & (stored < start + len(positions))
+        out[here] = positions[stored[here].astype(np.int64) - start]
+    return out
+
+
+def equal_columns(
+    source: ItemSource, genes: Genes, kinds: NDArray[np.uint8], n_rows: int
+) -> tuple[int, list[tuple[int, int]]]:
+    """Find regulators whose codes equal a target's: to a tree they are the target itself.
+
+    Parameters
+    ----------
+    source : ItemSource
+        The columns, with the rows trained on.
+    genes : Genes
+        Regulators and targets; constant ones are not compared.
+    kinds : uint8 (n_features,)
+        Of the store.
+    n_rows : int
+        Rows trained on.
+
+    Returns
+    -------
+    n, pairs : int, list of (int, int)
+        How many there are, and the first of them: (target, regulator), stored.
+    """
+    varying = kinds != CONSTANT
+    regulators = genes.regulators[varying[genes.regulators]]
+    targets = genes.targets[varying[genes.targets]]
+    by_hash: dict[bytes, list[int]] = {}
+    for feature, digest in _digests(source, regulators, n_rows):
+        by_hash.setdefault(digest, []).append(feature)
+    pairs = (
+        (target, regulator)
+        for target, digest in _digests(source, targets, n_rows)
+        for regulator in by_hash.get(digest, ())
+        if regulator != target
+    )
+    first = list(islice(pairs, MOST_DUPLICATES))
+    return len(first) + sum(1 for _ in pairs), first
+
+
+def _digests(
+    source: ItemSource, features: NDArray[np.uint32], n_rows: int
+) -> Iterable[tuple[int, bytes]]:
+    code_nbytes = source.columns.manifest.code_nbytes
+    block = Block(HASH_COLUMNS, n_rows, code_nbytes, tiled=False)
+    for start in range(0, len(features), HASH_COLUMNS):
+        some = features[start : start + HASH_COLUMNS]
+        source.columns.gather(some, block, source.rows)
+        for feature, column in zip(some.tolist(), block.as_columns(len(some)), strict=True):
+            yield feature, blake2b(column.tobytes(), digest_size=16).digest()
+
+
+# Writing edges to a file: CSV, or Parquet where pyarrow is installed.
+
+COLUMNS = ("regulator", "target", "weight")
+PARQUET = ".parquet"
+_OTHERS = (".feather", ".arrow", ".npy", ".npz", ".xlsx", ".xls", ".json", ".gz", ".xz", ".zst")
+_ROWS_TOGETHER = 1 << 14
+Edge = tuple[str, str, float]
+
+
+class _Writer(Protocol):
+    def __call__(self, edges: list[Edge]) -> None:
+        """Write some edges."""
+
+
+def check_edge_file(out: Path) -> None:
+    """Refuse a name that promises a format which is not written, or Parquet without pyarrow.
+
+    Raises
+    ------
+    UsageError
+        Saying what to do.
+    """
+    suffix = out.suffix.lower()
+    if str(out) == "-" or suffix in _OTHERS:
+        raise UsageError(
+            f"--out: expected the name of a CSV or Parquet file, such as edges.csv or "
+            f"edges.parquet, found {out}. Choose another name."
+        )
+    if suffix == PARQUET:
+        _arrow(out)
+
+
+def write_edges(
+    out: Path, edges: Iterable[list[Edge]], *, replaces: bool, safe: bool = False
+) -> int:
+    """Write edges, the heaviest first; the file appears complete or not at all.
+
+    Parameters
+    ----------
+    out : Path
+        Its suffix says the format.
+    edges : iterable of lists of (regulator, target, weight)
+        Some at a time.
+    replaces : bool
+        Replace a file that is there.
+    safe : bool
+        In CSV: no name is a formula to a spreadsheet.
+
+    Returns
+    -------
+    int
+        How many there were.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file, and it is not to be replaced.
+    UsageError
+        If the format needs a library that is not installed.
+    """
+    opened = _parquet if out.suffix.lower() == PARQUET else _csv
+    n_edges = 0
+    with published_file(out, replaces=replaces) as scratch, opened(scratch, safe) as write:
+        for some in edges:
+            write(some)
+            n_edges += len(some)
+    return n_edges
+
+
+@contextmanager
+def _csv(file: Path, safe: bool) -> Iterator[_Writer]:
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(COLUMNS)
+
+        def write(edges: list[Edge]) -> None:
+            shown = ((no_formula(r), no_formula(t), w) for r, t, w in edges)
+            writer.writerows(shown if safe else edges)
+
+        yield write
+
+
+@contextmanager
+def _parquet(file: Path, _: bool) -> Iterator[_Writer]:
+    arrow, parquet = _arrow(file)
+    kinds = (arrow.string(), arrow.string(), arrow.float64())
+    schema = arrow.schema(list(zip(COLUMNS, kinds, strict=True)))
+    with parquet.ParquetWriter(str(file), schema) as writer:
+
+        def write(edges: list[Edge]) -> None:
+            for start in range(0, len(edges), _ROWS_TOGETHER):
+                some = edges[start : start + _ROWS_TOGETHER]
+                regulators, targets, weights = zip(*some, strict=True)
+                arrays = [arrow_texts(regulators), arrow_texts(targets)]
+                arrays.append(arrow_numbers(np.array(weights)))
+                writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+
+        yield write
+
+
+def _arrow(file: Path) -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UsageError(
+            f"{file}: expected pyarrow for a Parquet file, found that it is not installed. "
+            "Install it with `pip install 'srs-ooc[arrow]'`, or write a CSV file."
+        ) from error
+    return pyarrow, pyarrow.parquet
+
+
+# Edges by weight, in memory that does not grow with their number.
+
+FEWEST_EDGES = 1 << 16
+"""Edges that are put in order together at least."""
+EDGE_NBYTES = 120
+"""Bytes of an edge that is put in order: those held, those read, and their order."""
+Shards = Callable[[], Iterator[tuple[int, NDArray[np.float64]]]]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Some edges, the heaviest first.
+
+    Attributes
+    ----------
+    weights : float64 (n,)
+        Above 0.
+    places : int64 (n,)
+        ``target * n_regulators + regulator``, both as places among those of the network.
+    """
+
+    weights: NDArray[np.float64]
+    places: NDArray[np.int64]
+
+    def best(self, count: int) -> "Edges":
+        """Return the ``count`` first: by weight, equal ones by place."""
+        order = np.lexsort((self.places, -self.weights))[:count]
+        return Edges(self.weights[order], self.places[order])
+
+    def also(self, more: "Edges") -> "Edges":
+        """Return these and more, in no order."""
+        return Edges(
+            np.concatenate([self.weights, more.weights]), np.concatenate([self.places, more.places])
+        )
+
+
+NO_EDGES = Edges(np.zeros(0), np.zeros(0, np.int64))
+
+
+def ranked(shards: Shards, n_together: int, top: int | None = None) -> Iterator[Edges]:
+    """Yield all edges of a weight above 0, the heaviest first, some at a time.
+
+    The weights are read once for every ``n_together`` edges: what is yielded is the same.
+
+    Parameters
+    ----------
+    shards : callable
+        Yields (first target, weights (n, n_regulators)) of all targets.
+    n_together : int
+        Edges that are put in order together, at most.
+    top : int, optional
+        Stop after so many.
+    """
+    last: tuple[float, int] = (np.inf, -1)
+    n_left = top
+    while n_left is None or n_left > 0:
+        count = n_together if n_left is None else min(n_together, n_left)
+        found = _next(shards, count, last)
+        if not len(found.weights):
+            return
+        yield found
+        if len(found.weights) < count:
+            return
+        last = float(found.weights[-1]), int(found.places[-1])
+        n_left = None if n_left is None else n_left - count
+
+
+def _next(shards: Shards, count: int, last: tuple[float, int]) -> Edges:
+    """Return the ``count`` edges that follow ``last``; what is held is twice as many at most."""
+    held, least = NO_EDGES, 0.0
+    for first, weights in shards():
+        n_regulators = weights.shape[1]
+        for start in range(0, weights.size, FEWEST_EDGES):
+            flat = weights.reshape(-1)[start : start + FEWEST_EDGES]
+            chosen = np.flatnonzero((flat > 0) & (flat >= least) & (flat <= last[0]))
+            places = chosen + (first * n_regulators + start)
+            after = (flat[chosen] < last[0]) | (places > last[1])
+            held = held.also(Edges(flat[chosen[after]], places[after]))
+            if len(held.weights) >= 2 * count:
+                held = held.best(count)
+                least = float(held.weights[-1])
+    return held.best(count)
+
+
+# Names of genes as edges are written: few are looked up twice.
+
+MOST_KNOWN = 1 << 14
+"""Names that are kept, unless more are asked for at once."""
+
+
+class KnownNames:
+    """Names of features, the last ones that were looked up kept.
+
+    Parameters
+    ----------
+    names : Names
+        Of all features of a store.
+    """
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._known: dict[int, str] = {}
+
+    def of(self, places: set[int]) -> dict[int, str]:
+        """Return the names of at least those features, by their places in source order."""
+        missing = places - self._known.keys()
+        if len(self._known) + len(missing) > MOST_KNOWN:
+            self._known, missing = {}, places
+        self._known.update(self._names.several(missing))
+        return self._known
