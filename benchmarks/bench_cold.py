@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
-from srs_ooc.planning.subject import Subject, subject_of_store
+from srs_ooc.planning.iterations import Subject, subject_of_store
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options

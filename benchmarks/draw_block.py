@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.planning.subject import subject_of_store
+from srs_ooc.planning.iterations import subject_of_store
 from srs_ooc.runs.engine import Search
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.settling import Request

@@ -18,7 +18,7 @@ FLOORS = {
     0: ["base"],
     1: ["native"],
     2: ["trees"],
-    3: ["evidence", "paper_theory"],
+    3: ["evidence"],
     4: ["samplers", "store"],
     5: ["learners", "ingestion"],
     6: ["runs", "synthetic"],

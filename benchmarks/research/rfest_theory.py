@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import srs_ooc
-from srs_ooc.paper_theory.rfest import margin, sample_size
+from srs_ooc.planning.paper_theory import margin, sample_size
 
 DELTA = 0.05
 N_FEATURES = 1000

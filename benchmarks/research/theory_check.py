@@ -2,9 +2,10 @@
 
 The engine itself (`--judge positive`, K = q, one thread) on exact stores of `srs-ooc synth`, from
 the first iteration until every relevant feature is in F, over many seeds; RS is alpha = 0 and SRS
-alpha = 1. Beside its mean: the theory of Section 4 (simplified trees, `srs_ooc.paper_theory.times`)
-and the exact mean for real trees (`theory_parts.real_trees`). A 99% interval is 2.58 standard
-errors either side of the engine's mean. Prints a markdown table; three to four minutes on one core.
+alpha = 1. Beside its mean: the theory of Section 4 (simplified trees,
+`srs_ooc.planning.paper_theory`) and the exact mean for real trees (`theory_parts.real_trees`). A
+99% interval is 2.58 standard errors either side of the engine's mean. Prints a markdown table; three
+to four minutes on one core.
 
     python benchmarks/research/theory_check.py [--runs 3000]
 """
@@ -23,8 +24,7 @@ from theory_parts.real_trees import real_tree_time
 
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.paper_theory.settings import Setting
-from srs_ooc.paper_theory.times import expected_time
+from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import resources_of

@@ -20,8 +20,8 @@ from srs_ooc.compaction.compact import compact as compacted
 from srs_ooc.compaction.fold_runs import Site
 from srs_ooc.ensemble.altered import AUTO
 from srs_ooc.ensemble.sensitivity import REPEATS
-from srs_ooc.planning.plan import make_plan, plan_values
-from srs_ooc.planning.subject import Numbers, subject_asked
+from srs_ooc.planning.iterations import Numbers, subject_asked
+from srs_ooc.planning.run_plan import make_plan, plan_values
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.result import READING_MB, Result
 from srs_ooc.results.sensitivity import Sensitivity

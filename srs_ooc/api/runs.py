@@ -15,7 +15,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import frame_of_columns
 from srs_ooc.base.options import flag_given, path_given, place_given, python_spelling
 from srs_ooc.base.urls import Url
-from srs_ooc.planning.expect import planned_run
+from srs_ooc.planning.speed import planned_run
 from srs_ooc.report.result import Result
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.values import values_of

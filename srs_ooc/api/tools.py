@@ -13,8 +13,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of
 from srs_ooc.base.options import Whole, python_spelling
 from srs_ooc.base.text import MB
-from srs_ooc.paper_theory.settings import SCENARIOS, Setting
-from srs_ooc.paper_theory.summary import Extras, compare
+from srs_ooc.planning.paper_theory import SCENARIOS, Extras, Setting, compare
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.scores_table import ScoreRecord, ScoreRequest, score_table
 from srs_ooc.runs.settling import NamesOrFile, names_file

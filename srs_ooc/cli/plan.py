@@ -12,11 +12,9 @@ from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
 from srs_ooc.cli.output import echo_json, say
 from srs_ooc.cli.store_option import only_store
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.planning.degrees import DegreeTime
-from srs_ooc.planning.draws import DrawTimes
-from srs_ooc.planning.plan import Plan, make_plan, plan_values
+from srs_ooc.planning.iterations import DrawTimes, Numbers, subject_asked
+from srs_ooc.planning.run_plan import DegreeTime, Plan, make_plan, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND
-from srs_ooc.planning.subject import Numbers, subject_asked
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import open_store

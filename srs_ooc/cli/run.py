@@ -19,7 +19,7 @@ from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.shows import progress_option
 from srs_ooc.cli.store_option import only_store, with_cache
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.planning.expect import planned_run
+from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.ranking import Reading
 from srs_ooc.results.status import Status, status_of
 from srs_ooc.results.verdict import VerdictReading

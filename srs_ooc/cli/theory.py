@@ -8,9 +8,7 @@ import click
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.cli.output import say
-from srs_ooc.paper_theory.settings import SCENARIOS, Setting
-from srs_ooc.paper_theory.summary import Extras, compare
-from srs_ooc.paper_theory.table1 import Cell, Row, rows
+from srs_ooc.planning.paper_theory import SCENARIOS, Cell, Extras, Row, Setting, compare, rows
 
 
 @click.command("theory")
@@ -78,7 +76,7 @@ def theory_command(
             else "\n".join(table_lines(found))
         )
     if plot is not None:
-        from srs_ooc.paper_theory.figure1 import draw
+        from srs_ooc.planning.paper_theory import draw
 
         draw(plot)
         if not as_json:

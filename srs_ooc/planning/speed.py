@@ -1,19 +1,193 @@
-"""Seconds per iteration: measured on the store, or estimated from trees on made-up codes."""
+"""What a run would take: memory, and seconds per iteration.
+
+Speed is measured on the store, or estimated from trees on made-up codes.
+"""
 
 import gc
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import log
 
-from srs_ooc.base.text import ceil_div
+import numpy as np
+
+from srs_ooc.base.budget import PROCESS_NBYTES
+from srs_ooc.base.options import Params
+from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
+from srs_ooc.base.seeds import derive_array, scale_below
+from srs_ooc.base.text import MB, ceil_div, describe_seconds
 from srs_ooc.learners.models import DEFAULT_FOLDS
-from srs_ooc.planning.made_up import fits, seconds_of_a_tree, seconds_of_candidates
-from srs_ooc.planning.memory import MemoryPlan
-from srs_ooc.planning.subject import Subject
+from srs_ooc.learners.tree_learner import Columns, TreeLearner
+from srs_ooc.planning.iterations import Subject, class_counts_of, recommended_iterations
+from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
-from srs_ooc.runs.run_memory import trial_of
-from srs_ooc.runs.spec import LONG_READ_NBYTES, RunSpec
+from srs_ooc.runs.run_memory import grant_workers, plan_memory, trial_of, worker_nbytes
+from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, Planned, Request
+from srs_ooc.runs.spec import (
+    LONG_READ_NBYTES,
+    RunSpec,
+    TrainingShape,
+    fits_of,
+    largest_subspace,
+    work_nbytes,
+)
+from srs_ooc.samplers.base import Fits, method_of
+from srs_ooc.samplers.held_out import ScreenParams
+from srs_ooc.store.store import Store
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import Response, TrainingRows
+
+# Trees on made-up codes, timed: what growing takes on a table of some shape.
+
+JUDGED_CANDIDATES, JUDGED_SPLITS = 32, 5
+"""Made-up candidates that are judged together, and the folds of each."""
+_PIECE = 1 << 13
+
+
+def fits(subject: Subject) -> Fits:
+    """Return the models of an iteration of a run."""
+    return fits_of(subject.spec, subject.shape.n_candidates)
+
+
+def seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
+    """Return the mean seconds of a tree on random codes and labels."""
+    spec = subject.spec
+    learner = TreeLearner(_made_up_rows(subject, n_rows), spec.limits, spec.subspace_size)
+    block = _made_up_block(subject, n_rows, n_columns, tiled=learner.tiled)
+    features = np.arange(n_columns, dtype=np.uint32)
+    return _mean_seconds(lambda number: learner.grow(block, features, number), seconds)
+
+
+def seconds_of_candidates(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
+    """Return the seconds of the models of an iteration that judges candidates.
+
+    They are of all sizes up to the largest. How many are given up early depends on the table:
+    hardly any of these few are.
+    """
+    spec, asked = subject.spec, fits(subject)
+    rows = _made_up_rows(subject, n_rows)
+    learner = TreeLearner(rows, spec.limits, spec.subspace_size, candidates=True)
+    most = min(asked.n_columns, n_columns)
+    n_columns = min(n_columns, JUDGED_CANDIDATES * most)  # about as many for each as there are
+    block = _made_up_block(subject, n_rows, n_columns, tiled=learner.tiled)
+    sizes = 1 + np.arange(JUDGED_CANDIDATES) * most // JUDGED_CANDIDATES
+    places = [i * (n_columns - size) // JUDGED_CANDIDATES + np.arange(size)
+              for i, size in enumerate(sizes.tolist())]  # fmt: skip
+    every = np.arange(n_rows, dtype=np.int32)
+    splits = tuple(
+        RowSplit(every[every % JUDGED_SPLITS != fold], every[every % JUDGED_SPLITS == fold])
+        for fold in range(JUDGED_SPLITS)
+    )
+    bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    candidates = Candidates(np.concatenate(places).astype(np.int32), bounds, splits)
+    features = np.arange(n_columns, dtype=np.uint32)
+    subspace, columns = Subspace(features, candidates), Columns(features, features)
+    each = _mean_seconds(
+        lambda number: learner.fit(block, columns, Iteration(number, subspace, number)), seconds
+    )
+    return each * asked.n_models / (JUDGED_CANDIDATES * JUDGED_SPLITS)
+
+
+def _made_up_rows(subject: Subject, n_rows: int) -> TrainingRows:
+    response = _made_up_response(subject, n_rows)
+    return TrainingRows.of(response, subject.spec.learner.impurity)
+
+
+def _made_up_block(subject: Subject, n_rows: int, n_columns: int, *, tiled: bool) -> Block:
+    """Return a block of random codes."""
+    block = Block(n_columns, n_rows, subject.shape.code_nbytes, tiled=tiled)
+    for start in range(0, len(block.codes), _PIECE):
+        codes = block.codes[start : start + _PIECE]
+        hashes = derive_array(start, np.arange(len(codes), dtype=np.uint32))
+        codes[:] = scale_below(hashes, min(n_rows, 254))
+    return block
+
+
+def _mean_seconds(work: Callable[[int], object], seconds: float) -> float:
+    """Return the mean seconds of pieces of work, numbered from 0, done for about so long."""
+    started, n_done = time.monotonic(), 0
+    while n_done == 0 or time.monotonic() - started < seconds:
+        work(n_done)
+        n_done += 1
+    return (time.monotonic() - started) / n_done
+
+
+def _made_up_response(subject: Subject, n_rows: int) -> Response:
+    """Return classes in the proportions of the subject's, or targets all different."""
+    shape = subject.shape
+    places = np.arange(n_rows) * (shape.n_rows / n_rows)
+    weights = np.ones(n_rows)
+    if shape.is_regression:
+        return Response.targets(places, weights if shape.n_channels > 1 else None)
+    labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
+    return Response.classes(labels, shape.n_classes, weights if shape.n_channels else None)
+
+
+# Where the memory under a cap goes: the run's own leases, and what is done with the rest.
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """What a run would lease.
+
+    Attributes
+    ----------
+    leases : tuple of (str, int)
+        Purpose and bytes, as the run grants them; a mapped store's bytes count as they are touched.
+    free_nbytes : int
+        What is left of the cap.
+    n_workers : int
+        Trees grown at once.
+    mapped : bool
+        Whether the whole store stays in memory.
+    largest_subspace : int
+        The largest q the cap holds (with one worker).
+    """
+
+    leases: tuple[tuple[str, int], ...]
+    free_nbytes: int
+    n_workers: int
+    mapped: bool
+    largest_subspace: int
+
+
+def memory_plan(subject: Subject) -> MemoryPlan:
+    """Return the memory plan of a run, from the formulas that the run itself uses.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold the work.
+    """
+    spec, shape = subject.spec, subject.shape
+    # As published: the process that plans is not the one that runs.
+    budget = plan_memory(
+        spec, shape, subject.cap_nbytes, PROCESS_NBYTES, beside_nbytes=subject.reading_nbytes
+    )
+    n_columns = spec.n_columns
+    one = work_nbytes(shape, n_columns)
+    if not spec.model.is_tree:
+        one = worker_nbytes(spec, shape, saves=False)
+    n_workers = grant_workers(budget, one, subject.threads)
+    mapped = not subject.is_remote and budget.fits(subject.codes_nbytes)
+    if mapped:
+        budget.grant("the store, mapped", subject.codes_nbytes)
+    return MemoryPlan(
+        tuple((lease.purpose, lease.n_bytes) for lease in budget.leases),
+        budget.free_nbytes,
+        n_workers,
+        mapped,
+        largest_subspace(
+            shape,
+            subject.cap_nbytes,
+            spec.learner.impurity,
+            n_families=spec.decoys,
+            concludes=spec.concludes,
+            state=spec.state_nbytes(shape.n_rows, shape.n_features),
+        ),
+    )
+
 
 PROBE_SECONDS = 0.3
 LONGEST_SECONDS = 1.0
@@ -219,3 +393,106 @@ def _trees_on(subject: Subject, n_rows: int, n_probed: int, n_looked_at: int) ->
     scaled = f", scaled to {all_rows:,} of {n_looked_at:,}"
     is_scaled = n_looked_at > n_probed or n_rows < all_rows
     return f"trees on {n_rows:,} rows of {n_probed:,} made-up columns{scaled if is_scaled else ''}"
+
+
+# The two parts of a run whose method learns behind a screen, and their speed together.
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A run in two parts.
+
+    Attributes
+    ----------
+    n_trees : int
+        Iterations of the screen.
+    screen : Subject
+        A run like it: Random Subspace.
+    rest : Subject
+        The method on as many features as it learns on, without a screen.
+    """
+
+    n_trees: int
+    screen: Subject
+    rest: Subject
+
+
+def parts_of(subject: Subject) -> Parts | None:
+    """Return the parts of a run; None where there is no screen."""
+    spec, shape = subject.spec, subject.shape
+    params, p = spec.sampler, shape.n_candidates
+    if not isinstance(params, ScreenParams) or not params.screens(p):
+        return None
+    count, size = params.n_learnt(p), min(spec.subspace_size, params.screen_size(p))
+    looks_at_all = spec.learner.max_features == spec.subspace_size
+
+    def part(n_features: int, subspace_size: int, method: str, sampler: Params) -> Subject:
+        most = subspace_size if looks_at_all else min(spec.learner.max_features, subspace_size)
+        learner = replace(spec.learner, max_features=most)
+        run = replace(spec.run, subspace_size=subspace_size, method=method)
+        own = replace(spec, run=run, learner=learner, sampler=sampler)
+        sizes = replace(shape, n_candidates=n_features, n_features=n_features)
+        return replace(subject, spec=own, shape=sizes, store=None)
+
+    return Parts(
+        params.n_screen_trees(p, spec.subspace_size),
+        part(p, size, "rs", method_of("rs").params.settle({}, shape)),
+        part(count, min(spec.subspace_size, count), spec.run.method, replace(params, screen=None)),
+    )
+
+
+def speed_of(
+    subject: Subject,
+    memory: MemoryPlan,
+    seconds: float = PROBE_SECONDS,
+    n_cells: int = PROBE_CELLS,
+    *,
+    may_measure: bool = True,
+) -> Speed:
+    """Return the seconds of an iteration, as a mean of all where a run has two parts.
+
+    Measured on the store where there is one, ``may_measure`` says so, and the run has one part; the
+    other parameters are those of :func:`srs_ooc.planning.speed.estimated_speed`.
+    """
+    parts, tried = parts_of(subject), (memory, seconds, n_cells)
+    measures = may_measure and subject.store is not None and is_measurable(subject)
+    if parts is None:
+        return measured_speed(subject) if measures else estimated_speed(subject, *tried)
+    first = measured_speed(subject) if measures else estimated_speed(parts.screen, *tried)
+    rest = estimated_speed(parts.rest, *tried)
+    spec, n_candidates = subject.spec, subject.shape.n_candidates
+    ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)
+    assert ends is not None, "a method behind a screen ends by itself"
+    share = parts.n_trees / ends[0]
+    return Speed(
+        share * first.seconds + (1 - share) * rest.seconds,
+        False,
+        f"{parts.n_trees:,} trees of the screen of {describe_seconds(first.seconds)} each, by "
+        f"{first.how}; then {rest.how}",
+    )
+
+
+# What is expected of a run as it is made: T, and a quick estimate of its speed.
+#
+# Imports little and allocates little: it works in the process of the run, under its cap.
+
+QUICK_SECONDS = 0.05
+QUICK_CELLS = 250_000
+"""For the estimate that a new run keeps: a quarter of a megabyte, and no time to speak of."""
+
+
+def planned_run(
+    store: Store, spec: RunSpec, shape: TrainingShape, inputs: Inputs, request: Request
+) -> Planned:
+    """Return what is expected of a run about to be made.
+
+    The speed is a quick estimate: measuring would fill the run's memory once before it starts.
+    """
+    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
+    subject = Subject(
+        spec, shape, class_counts_of(store, inputs), memory_mb * MB, request.threads, store, inputs
+    )
+    iterations, reason = recommended_iterations(subject)
+    quick = QUICK_SECONDS, QUICK_CELLS
+    speed = speed_of(subject, memory_plan(subject), *quick, may_measure=False)
+    return Planned(iterations, speed.seconds, reason)

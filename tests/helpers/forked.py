@@ -29,7 +29,7 @@ LOADED = (
     "srs_ooc.cli.synth",
     "srs_ooc.ensemble.predict",
     "srs_ooc.ingestion.pipeline",
-    "srs_ooc.planning.expect",
+    "srs_ooc.planning.speed",
     "srs_ooc.results.ranking",
     "srs_ooc.runs.session",
 )

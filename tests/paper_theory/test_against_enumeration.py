@@ -9,13 +9,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from srs_ooc.paper_theory.rounds import round_cost
-from srs_ooc.paper_theory.settings import SCENARIOS, Setting
-from srs_ooc.paper_theory.times import (
+from srs_ooc.planning.paper_theory import (
+    SCENARIOS,
+    Setting,
     expected_found,
     expected_time,
     found_distribution,
     markov_time,
+    round_cost,
     time_quantile,
 )
 

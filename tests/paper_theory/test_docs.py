@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from srs_ooc.cli import main
-from srs_ooc.paper_theory.settings import Setting
-from srs_ooc.paper_theory.times import expected_time, time_quantile
+from srs_ooc.planning.paper_theory import Setting, expected_time, time_quantile
 
 pytestmark = pytest.mark.documents
 

@@ -13,9 +13,7 @@ from theory_parts.importances import (
 )
 from theory_parts.trees import children, decrease
 
-from srs_ooc.paper_theory.moves import gains
-from srs_ooc.paper_theory.settings import Setting
-from srs_ooc.paper_theory.times import expected_time
+from srs_ooc.planning.paper_theory import Setting, expected_time, gains
 
 P, Q, R = 8, 4, 4
 

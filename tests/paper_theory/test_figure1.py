@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.paper_theory.figure1 import PANELS, draw, panel_curves
+from srs_ooc.planning.paper_theory import PANELS, draw, panel_curves
 
 
 @pytest.mark.parametrize("panel", PANELS)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.paper_theory.ratios import Magnitude, ratio_product
+from srs_ooc.planning.paper_theory import Magnitude, ratio_product
 
 
 @given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))

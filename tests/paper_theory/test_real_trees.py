@@ -9,8 +9,7 @@ from theory_parts.real_trees import TreeLaws, real_tree_time
 from theory_parts.relevance import subsets
 from theory_parts.trees import tree_outcomes
 
-from srs_ooc.paper_theory.settings import Setting
-from srs_ooc.paper_theory.times import expected_time
+from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.synthetic.problem import rows
 from srs_ooc.synthetic.scenarios import Clique
 from srs_ooc.trees.reference import grow_tree

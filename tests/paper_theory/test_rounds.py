@@ -1,8 +1,7 @@
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.paper_theory.rounds import round_cost
-from srs_ooc.paper_theory.settings import SCENARIOS, Setting
+from srs_ooc.planning.paper_theory import SCENARIOS, Setting, round_cost
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.paper_theory.settings import Setting, exact_alpha
+from srs_ooc.planning.paper_theory import Setting, exact_alpha
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from srs_ooc.paper_theory.table1 import PRINTED, consistent, rows
+from srs_ooc.planning.paper_theory import PRINTED, consistent, rows
 
 
 def test_two_printed_figures_disagree_and_only_those():

@@ -7,13 +7,15 @@ from fractions import Fraction
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.paper_theory.chains import Powers, mean_time
-from srs_ooc.paper_theory.settings import SCENARIOS, Setting
-from srs_ooc.paper_theory.times import (
+from srs_ooc.planning.paper_theory import (
+    SCENARIOS,
+    Powers,
+    Setting,
     expected_found,
     expected_time,
     found_distribution,
     markov_time,
+    mean_time,
     n_wanted_for,
     one_iteration,
     time_quantile,

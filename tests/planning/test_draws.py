@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.planning import draws
-from srs_ooc.planning.draws import draw_chance, draw_times, log_chance_below, trials_for
+from srs_ooc.planning import iterations
+from srs_ooc.planning.iterations import draw_chance, draw_times, log_chance_below, trials_for
 
 
 def exact_below(n, chance, count):
@@ -40,7 +40,7 @@ def test_no_fewer_trials_would_do(q, count):
 def test_very_many_draws_take_no_longer_to_plan(monkeypatch, chance):
     log_risk = math.log(0.01 / 10**6)
     exact = trials_for(chance, 5000, log_risk)
-    monkeypatch.setattr(draws, "LARGEST_EXACT", 4999)
+    monkeypatch.setattr(iterations, "LARGEST_EXACT", 4999)
     assert trials_for(chance, 5000, log_risk) == pytest.approx(exact, rel=2e-3)
     assert trials_for(chance, 2**31, log_risk) == pytest.approx(2**31 / chance, rel=1e-3)
 

@@ -2,11 +2,9 @@
 
 import pytest
 
-from srs_ooc.planning import parts
-from srs_ooc.planning.memory import memory_plan
-from srs_ooc.planning.parts import parts_of, speed_of
-from srs_ooc.planning.speed import Speed
-from srs_ooc.planning.subject import Numbers, subject_asked
+from srs_ooc.planning import speed
+from srs_ooc.planning.iterations import Numbers, subject_asked
+from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 
@@ -42,7 +40,7 @@ def test_the_seconds_are_those_of_both_parts(monkeypatch):
         is_screen = subject.spec.run.method == "rs"
         return Speed(5.0 if is_screen else 0.25, False, "a try")
 
-    monkeypatch.setattr(parts, "estimated_speed", estimated)
+    monkeypatch.setattr(speed, "estimated_speed", estimated)
     subject = planned("prs", screen=N_FIRST, epochs=50)
     spec = subject.spec
     n_all = spec.method.most_iterations(spec.sampler, P, spec.subspace_size)[0]

@@ -12,15 +12,17 @@ from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.cli import cli
-from srs_ooc.paper_theory.settings import Setting
-from srs_ooc.paper_theory.times import expected_time
-from srs_ooc.planning import made_up, speed
-from srs_ooc.planning.degrees import degree_times
-from srs_ooc.planning.iterations import MAX_ITERATIONS, MIN_ITERATIONS, recommended_iterations
-from srs_ooc.planning.memory import memory_plan
-from srs_ooc.planning.plan import make_plan, plan_values
-from srs_ooc.planning.speed import measured_speed
-from srs_ooc.planning.subject import subject_of_numbers, subject_of_store
+from srs_ooc.planning import speed
+from srs_ooc.planning.iterations import (
+    MAX_ITERATIONS,
+    MIN_ITERATIONS,
+    recommended_iterations,
+    subject_of_numbers,
+    subject_of_store,
+)
+from srs_ooc.planning.paper_theory import Setting, expected_time
+from srs_ooc.planning.run_plan import degree_times, make_plan, plan_values
+from srs_ooc.planning.speed import measured_speed, memory_plan
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options, fixed_nbytes, work_nbytes
 from srs_ooc.store.store import Store
@@ -236,12 +238,12 @@ def test_an_iteration_that_judges_candidates_is_timed_by_them(monkeypatch):
         judged.append(work(0))
         return 1.0
 
-    monkeypatch.setattr(made_up, "_mean_seconds", second)
+    monkeypatch.setattr(speed, "_mean_seconds", second)
     planned = subject(n_features=500, method="rase", judge="none", candidates=40, max_size=6)
     found = speed.estimated_speed(planned, memory_plan(planned))
-    assert len(judged[0].losses) == made_up.JUDGED_CANDIDATES
+    assert len(judged[0].losses) == speed.JUDGED_CANDIDATES
     n_models = planned.spec.method.fits(planned.spec.sampler, 500, planned.spec.subspace_size)
-    of_all = n_models.n_models / (made_up.JUDGED_CANDIDATES * made_up.JUDGED_SPLITS)
+    of_all = n_models.n_models / (speed.JUDGED_CANDIDATES * speed.JUDGED_SPLITS)
     assert found.seconds == pytest.approx(of_all, rel=0.05)
     assert "an iteration, the most there can be" in found.how
 

@@ -11,8 +11,8 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.learners.model_learner import Trial, tried
 from srs_ooc.learners.models import DEFAULT_FOLDS
-from srs_ooc.planning.plan import make_plan
-from srs_ooc.planning.subject import subject_of_store
+from srs_ooc.planning.iterations import subject_of_store
+from srs_ooc.planning.run_plan import make_plan
 from srs_ooc.runs import run_memory
 from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.ledger import Ledger

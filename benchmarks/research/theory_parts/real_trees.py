@@ -2,7 +2,7 @@
 
 For small distributions with K = q the law of what one tree finds is enumerated exactly, and the
 run is a Markov chain on the *set* of features found. Where a tree finds all that its subspace
-shows (chain, marginal-only, a clique of two) this is :mod:`srs_ooc.paper_theory.times`; on
+shows (chain, marginal-only, a clique of two) this is :mod:`srs_ooc.planning.paper_theory`; on
 larger cliques different branches end in different members and less time is needed.
 """
 
@@ -11,7 +11,7 @@ from itertools import combinations, product
 from math import comb
 
 from srs_ooc.base.options import floor_share
-from srs_ooc.paper_theory.settings import Alpha
+from srs_ooc.planning.paper_theory import Alpha
 from theory_parts.distributions import Distribution, Features
 from theory_parts.relevance import subsets
 from theory_parts.trees import Cells, children, decrease

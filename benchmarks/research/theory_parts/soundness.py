@@ -12,7 +12,7 @@ from functools import reduce
 from itertools import combinations
 
 from srs_ooc.base.options import floor_share
-from srs_ooc.paper_theory.settings import Alpha, exact_alpha
+from srs_ooc.planning.paper_theory import Alpha, exact_alpha
 from theory_parts.distributions import Distribution, Features
 from theory_parts.relevance import degree, relevant_features, strongly_relevant_features
 from theory_parts.trees import Outcomes, tree_outcomes
