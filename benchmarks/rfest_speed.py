@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.inspection import permutation_importance
 
 import srs_ooc
-from srs_ooc.ensemble.altered import permutation
+from srs_ooc.ensemble.feature_sensitivity import permutation
 from srs_ooc.ensemble.model import Model
 
 N_TRAIN, N_ASKED = 600, 400

@@ -22,7 +22,7 @@ FLOORS = {
     4: ["samplers", "store"],
     5: ["learners", "ingestion"],
     6: ["runs", "synthetic"],
-    7: ["planning", "compaction", "networks"],
+    7: ["planning", "networks"],
     8: ["ensemble"],
     9: ["results"],
     10: ["report"],

@@ -8,8 +8,8 @@ import numpy as np
 from measured import find_srs_ooc
 from numpy.typing import NDArray
 
-from srs_ooc.compaction.compact import compact
-from srs_ooc.compaction.fold_runs import Site, nest_run
+from srs_ooc.ensemble.compaction import compact
+from srs_ooc.ensemble.fold_runs import Site, nest_run
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.store.store import Store

@@ -15,17 +15,15 @@ from srs_ooc.base.options import (
     whole_given,
 )
 from srs_ooc.base.text import MB
-from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS
-from srs_ooc.compaction.compact import compact as compacted
-from srs_ooc.compaction.fold_runs import Site
-from srs_ooc.ensemble.altered import AUTO
-from srs_ooc.ensemble.sensitivity import REPEATS
+from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, small_set
+from srs_ooc.ensemble.compaction import compact as compacted
+from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
+from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.planning.iterations import Numbers, subject_asked
 from srs_ooc.planning.run_plan import make_plan, plan_values
 from srs_ooc.results.progress import Progress, interruptible
 from srs_ooc.results.result import READING_MB, Result
 from srs_ooc.results.sensitivity import Sensitivity
-from srs_ooc.results.small_set import SmallSet, small_set
 from srs_ooc.results.verification import Verification
 from srs_ooc.results.verification import verify as verified
 from srs_ooc.runs.inputs import find_store

@@ -11,9 +11,15 @@ from srs_ooc.cli.cluster import with_cluster
 from srs_ooc.cli.output import echo_json, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.compaction.compact import N_FOLDS, N_REPEATS, compact
-from srs_ooc.compaction.fold_runs import Site
-from srs_ooc.results.small_set import MemberRecord, SmallSet, small_set
+from srs_ooc.ensemble.compaction import (
+    N_FOLDS,
+    N_REPEATS,
+    MemberRecord,
+    SmallSet,
+    compact,
+    small_set,
+)
+from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Cluster

@@ -13,10 +13,16 @@ from srs_ooc.cli.options import FILE
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.ensemble.altered import AUTO, FLIPS
-from srs_ooc.ensemble.sensitivity import REPEATS, Asked, sensitivity
-from srs_ooc.ensemble.sensitivity_memory import MOST_REPEATS
-from srs_ooc.ensemble.sensitivity_scores import Sensitivities, SensitivityRecord
+from srs_ooc.ensemble.feature_sensitivity import (
+    AUTO,
+    FLIPS,
+    MOST_REPEATS,
+    REPEATS,
+    Asked,
+    Sensitivities,
+    SensitivityRecord,
+    sensitivity,
+)
 
 TABLE_ROWS = 50
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 10}

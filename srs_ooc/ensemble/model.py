@@ -1,5 +1,6 @@
 """The ensemble of a run in memory: it predicts when run and store are gone."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,22 +8,191 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.errors import InputError
+from srs_ooc.base.budget import Budget, cap_to_name
+from srs_ooc.base.errors import BudgetError, InputError
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
-from srs_ooc.ensemble.csv_panels import CsvPanels
-from srs_ooc.ensemble.ensemble import probabilities
-from srs_ooc.ensemble.memory_panels import MemoryPanels
-from srs_ooc.ensemble.model_memory import room_for
-from srs_ooc.ensemble.panels import Panels
-from srs_ooc.ensemble.predict import looked_up
-from srs_ooc.ensemble.store_panels import StorePanels, TrainingPanels
+from srs_ooc.ensemble.panels import (
+    CATEGORY_NBYTES,
+    TEXT_NBYTES,
+    CsvPanels,
+    Panel,
+    Panels,
+    StorePanels,
+    TrainingPanels,
+    translate,
+    translation,
+)
+from srs_ooc.ensemble.prediction import looked_up
+from srs_ooc.ingestion.formats import TextCoder
+from srs_ooc.ingestion.formats.detection import open_object
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_trees import HeldTrees
 from srs_ooc.runs.task import Task, training_response
-from srs_ooc.runs.tree_splits import SplitTable, load_splits, make_splits
+from srs_ooc.runs.tree_splits import (
+    SplitTable,
+    ensemble_nbytes,
+    load_splits,
+    make_splits,
+    probabilities,
+)
 from srs_ooc.store.store import Store
+
+# The rows of a table in memory, in panels of the columns that trees use.
+
+
+class MemoryPanels:
+    """An array, frame or sparse matrix whose columns are known by their positions.
+
+    Parameters
+    ----------
+    thing : ndarray, DataFrame, pyarrow.Table or sparse matrix, (n_rows, n_columns)
+        What :func:`srs_ooc.ingest` takes.
+    splits : SplitTable
+        Says which columns are needed, and what categories were in training.
+    positions : int (n_used,)
+        Column of the table for each feature of ``splits``.
+    """
+
+    def __init__(self, thing: Any, splits: SplitTable, positions: NDArray[np.integer[Any]]) -> None:
+        is_sparse = type(thing).__module__.startswith("scipy.sparse")
+        self._thing = thing.tocsr() if is_sparse else thing
+        self._splits, self._positions = splits, np.asarray(positions, np.intp)
+        self.most_rows = int(thing.shape[0])
+        self._categories: list[list[str] | None] = splits.facts["categories"]
+
+    @property
+    def fixed_nbytes(self) -> int:
+        """Bytes it needs whatever the size of its panels."""
+        is_any = any(known is not None for known in self._categories)
+        return 2 * CATEGORY_NBYTES * is_any + TEXT_NBYTES * len(self._positions)
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes it needs for each row of a panel."""
+        return 3 * 8 * len(self._positions) + 2 * TEXT_NBYTES
+
+    def panels(self, n_rows: int) -> Iterator[Panel]:
+        """Yield all rows, ``n_rows`` at a time, without labels.
+
+        Raises
+        ------
+        InputError
+            If a column does not hold what it held in training.
+        """
+        for start in range(0, self.most_rows, n_rows):
+            stop = min(start + n_rows, self.most_rows)
+            values = self._values(_rows_of(self._thing, start, stop))
+            yield Panel(values, [str(i + 1) for i in range(start, stop)], None)
+
+    def _values(self, rows: Any) -> NDArray[np.float64]:
+        names = self._splits.names
+        if not names:
+            return np.empty((0, rows.shape[0]))
+        as_texts = {
+            name for name, known in zip(names, self._categories, strict=True) if known is not None
+        }
+        opened, pool = open_object(rows, as_texts), TextCoder(CATEGORY_NBYTES)
+        is_text = opened.text_columns
+        for name, position, known in zip(names, self._positions, self._categories, strict=True):
+            if (is_text is not None and bool(is_text[position])) != (known is not None):
+                kinds = ("numbers", "categories") if known is None else ("categories", "numbers")
+                raise InputError(
+                    f"column {name!r}: expected {kinds[0]}, as in training, found {kinds[1]}. "
+                    "Convert the column."
+                )
+        values = np.ascontiguousarray(opened.read(self._positions, pool), np.float64)
+        texts = [text.decode("utf-8", "replace") for text in pool.texts()]
+        for column, known in zip(values, self._categories, strict=True):
+            if known is not None:
+                translate(column, translation(texts, known))
+        return values
+
+
+def _rows_of(thing: Any, start: int, stop: int) -> Any:
+    library = frame_library(thing)
+    if library is None:
+        return thing[start:stop]
+    return thing.iloc[start:stop] if library == "pandas" else thing.slice(start, stop - start)
+
+
+# The memory of predictions that stay in memory, under a cap.
+
+PANEL_NBYTES = 32 * MB
+"""Memory of a panel of rows: more would not make it faster."""
+_OUTPUT_NBYTES = 64
+"""Memory of a number of a prediction: as an array, twice while joined, and in a frame."""
+
+
+@dataclass
+class PredictionRoom:
+    """What a cap leaves for panels of rows, and for the predictions themselves.
+
+    Attributes
+    ----------
+    panel_nbytes : int
+        For a panel.
+    row_nbytes : int
+        Memory of a predicted row.
+    rest_nbytes : int or None
+        For predicted rows, where it is not known how many there are; None without a cap, or where
+        they were counted.
+    cap_nbytes : int or None
+        The cap.
+    """
+
+    panel_nbytes: int
+    row_nbytes: int = 0
+    rest_nbytes: int | None = None
+    cap_nbytes: int | None = None
+
+    def check(self, n_rows: int) -> None:
+        """Refuse more predictions than there is room for.
+
+        Raises
+        ------
+        BudgetError
+            With what to do.
+        """
+        if self.rest_nbytes is None or self.cap_nbytes is None:
+            return
+        over = n_rows * self.row_nbytes - self.rest_nbytes
+        if over > 0:
+            raise BudgetError(
+                f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the predictions of "
+                f"{n_rows} rows and more. Try --memory-mb {cap_to_name(self.cap_nbytes + 2 * over)}"
+                ", or write them to a file with `srs-ooc predict`, which holds no more than some "
+                "rows at a time."
+            )
+
+
+def room_for(
+    trees: HeldTrees, splits: SplitTable, panels: Panels, cap_nbytes: int | None
+) -> PredictionRoom:
+    """Share out what a cap leaves beside the trees.
+
+    Raises
+    ------
+    BudgetError
+        If it cannot hold a row, or the predictions of all rows, where their number is known.
+    """
+    if cap_nbytes is None:
+        return PredictionRoom(PANEL_NBYTES)
+    n_outputs = max(1, len(splits.facts["classes"]))
+    row_nbytes = TEXT_NBYTES + _OUTPUT_NBYTES * (n_outputs + 1)
+    budget = Budget(cap_nbytes)
+    budget.grant("trees and thresholds", trees.nbytes + ensemble_nbytes(splits))
+    budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)
+    budget.grant("a row", panels.row_nbytes + 24 * n_outputs + row_nbytes)
+    if panels.most_rows is not None:
+        budget.grant(f"predictions of {panels.most_rows} rows", row_nbytes * panels.most_rows)
+    budget.check()
+    panel = min(PANEL_NBYTES, budget.free_nbytes // 2) + panels.row_nbytes
+    rest = budget.free_nbytes - panel if panels.most_rows is None else None
+    return PredictionRoom(panel, row_nbytes, rest, cap_nbytes)
+
 
 MOST_ROWS = 8192
 """Rows of a panel at most: more would not make it faster."""

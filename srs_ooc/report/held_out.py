@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.compaction.curve import Curve
-from srs_ooc.compaction.records import VERSION, FoldRecord, Records
+from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.report.source import Source
+from srs_ooc.runs.verification import VERSION, FoldRecord, Records
 
 
 @dataclass(frozen=True)

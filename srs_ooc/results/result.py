@@ -12,9 +12,8 @@ from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.base.options import python_spelling
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.ensemble.altered import AUTO
+from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
 from srs_ooc.ensemble.model import Model
-from srs_ooc.ensemble.sensitivity import REPEATS
 from srs_ooc.results.comparison import Comparison, compare, side_of
 from srs_ooc.results.export import export_columns
 from srs_ooc.results.export_formats import check_name

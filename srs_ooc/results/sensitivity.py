@@ -11,8 +11,12 @@ from srs_ooc.base.frames import check_kind, frame_of
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
-from srs_ooc.ensemble.sensitivity import Asked, sensitivity
-from srs_ooc.ensemble.sensitivity_scores import Sensitivities, SensitivityRecord
+from srs_ooc.ensemble.feature_sensitivity import (
+    Asked,
+    Sensitivities,
+    SensitivityRecord,
+    sensitivity,
+)
 from srs_ooc.results.progress import Progress, Shown
 from srs_ooc.runs.settling import NamesOrFile, names_file
 

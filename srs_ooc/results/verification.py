@@ -6,9 +6,8 @@ from pathlib import Path
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
-from srs_ooc.compaction.records import verify_compactions
 from srs_ooc.runs.ledger_pages import FILE
-from srs_ooc.runs.ledger_verify import verify_run
+from srs_ooc.runs.verification import verify_compactions, verify_run
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store, Verified, verifying_nbytes
 

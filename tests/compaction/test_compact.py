@@ -11,17 +11,22 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import RunError
-from srs_ooc.compaction import scoring
-from srs_ooc.compaction.compact import compact
-from srs_ooc.compaction.fold_runs import Site, nest_run, small_parts
-from srs_ooc.compaction.nested import pooled_order
-from srs_ooc.compaction.records import verify_compactions
-from srs_ooc.compaction.scoring import HeldOut, share_explained
+from srs_ooc.ensemble import fold_runs
+from srs_ooc.ensemble.compaction import compact
+from srs_ooc.ensemble.fold_runs import (
+    HeldOut,
+    Site,
+    nest_run,
+    pooled_order,
+    share_explained,
+    small_parts,
+)
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs, inputs_of, spec_of
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verification import verify_compactions
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.forest_reference import add_shares, decode_tree
@@ -33,7 +38,7 @@ N_TREES = 25
 @pytest.fixture(autouse=True, scope="module")
 def _few_trees():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scoring, "N_TREES", N_TREES)
+        patch.setattr(fold_runs, "N_TREES", N_TREES)
         closing_trees(patch, FEW)
         yield
 
@@ -205,13 +210,13 @@ def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
 def test_scores_are_those_of_the_trees_walked_one_by_one(table, monkeypatch):
     ledger, site = table
     trees = []
-    decoded = scoring._decoded
+    decoded = fold_runs._decoded
 
     def noted(outcome, **kind):
         trees.append(decode_tree(outcome.trees[0]))
         return decoded(outcome, **kind)
 
-    monkeypatch.setattr(scoring, "_decoded", noted)
+    monkeypatch.setattr(fold_runs, "_decoded", noted)
     rows = np.arange(0, N_ROWS, 3, dtype=np.int32)
     train = np.setdiff1d(np.arange(N_ROWS, dtype=np.int32), rows)
     target = np.asarray(site.store.target(), np.int32)[rows]

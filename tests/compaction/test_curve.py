@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.compaction.curve import SIZES, Curve, sizes_up_to
+from srs_ooc.ensemble.compaction import SIZES, Curve, sizes_up_to
 
 tables = st.integers(1, 6).flatmap(
     lambda n: st.lists(st.lists(st.floats(0, 1), min_size=n, max_size=n), min_size=1, max_size=6)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from srs_ooc.ensemble.scores import Scores, TargetScores
+from srs_ooc.ensemble.prediction import Scores, TargetScores
 
 
 def test_missing_labels_are_left_out_and_unknown_ones_count_as_wrong():

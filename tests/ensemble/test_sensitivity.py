@@ -8,9 +8,8 @@ from stores import make_store, noise_table
 import srs_ooc as package
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
-from srs_ooc.ensemble import sensitivity as module
-from srs_ooc.ensemble.altered import permutation
-from srs_ooc.ensemble.sensitivity import Asked, sensitivity
+from srs_ooc.ensemble import feature_sensitivity as module
+from srs_ooc.ensemble.feature_sensitivity import Asked, permutation, sensitivity
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.inputs import inputs_of, spec_of

@@ -27,7 +27,7 @@ LOADED = (
     "srs_ooc.cli.run",
     "srs_ooc.cli.status",
     "srs_ooc.cli.synth",
-    "srs_ooc.ensemble.predict",
+    "srs_ooc.ensemble.prediction",
     "srs_ooc.ingestion.pipeline",
     "srs_ooc.planning.speed",
     "srs_ooc.results.ranking",

@@ -179,7 +179,7 @@ def test_the_command_to_repeat_a_run_repeats_it(kind, tmp_path, monkeypatch):
 
 
 def test_accuracy_on_rows_held_out_is_that_of_compact(tmp_path):
-    from srs_ooc.compaction.records import FoldRecord, Records
+    from srs_ooc.runs.verification import FoldRecord, Records
 
     with source_of("classes") as source:
         assert held_out_of(source) is None

@@ -9,14 +9,14 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.ensemble.predict import predict
-from srs_ooc.ensemble.sensitivity import Asked, sensitivity
+from srs_ooc.ensemble.feature_sensitivity import Asked, sensitivity
+from srs_ooc.ensemble.prediction import predict
 from srs_ooc.runs.inputs import trees_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger_verify import verify_run
 from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verification import verify_run
 from srs_ooc.samplers.prs import FINAL, ParametricRandomSubspace
 from srs_ooc.samplers.rase import RandomSubspaceEnsemble, Votes
 

@@ -9,8 +9,8 @@ from in_process import work_on_run
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError, StoreError, UsageError
-from srs_ooc.ensemble import store_panels
-from srs_ooc.ensemble.predict import predict
+from srs_ooc.ensemble import panels
+from srs_ooc.ensemble.prediction import predict
 from srs_ooc.results import export, export_store, gathered
 from srs_ooc.results.export import export_columns
 from srs_ooc.runs import run_verdict as conclusion
@@ -254,13 +254,13 @@ def test_nothing_is_predicted_of_a_store_replaced_meanwhile(
     data = store if is_training else shifted_store(tmp_path / "new.zarr", 2)
     other = shifted_store(tmp_path / "other.zarr", 5)
     srs_ooc("predict", run, data, tmp_path / "first.csv")
-    facts = store_panels.row_facts
+    facts = panels.row_facts
 
     def swap_and_facts(*arguments):
         Swap(data, other).swap()
         return facts(*arguments)
 
-    monkeypatch.setattr(store_panels, "row_facts", swap_and_facts)
+    monkeypatch.setattr(panels, "row_facts", swap_and_facts)
     with pytest.raises(StoreError, match=r"was replaced|damaged"):
         predict(run, data, tmp_path / "o.csv", memory_nbytes=10**10)
     assert not list(tmp_path.glob("*o.csv*"))

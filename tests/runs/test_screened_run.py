@@ -8,7 +8,7 @@ from command import error_of, json_of, srs_ooc
 from in_process import state_of_part, work_on_run
 from stores import make_store, noise_table
 
-from srs_ooc.ensemble.predict import predict
+from srs_ooc.ensemble.prediction import predict
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 

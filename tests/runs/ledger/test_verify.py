@@ -16,10 +16,10 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
 from srs_ooc.runs import survey
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger_verify import verify_run
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verification import verify_run
 from srs_ooc.store.store import Store
 
 N_FEATURES = PAGE_ITEMS + 700

@@ -3,31 +3,106 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from shlex import quote
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError, UsageError
+from srs_ooc.base.frames import frame_of
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.compaction.curve import Curve, sizes_up_to
-from srs_ooc.compaction.fold_runs import (
+from srs_ooc.ensemble.fold_runs import (
     Fold,
     HeldRows,
     Site,
     Subject,
+    folds_from_workers,
     nest_fold,
     nest_run,
     room_for,
     score_sizes,
 )
-from srs_ooc.compaction.fold_workers import folds_from_workers
-from srs_ooc.compaction.records import FoldRecord, Records, WholeRecord
 from srs_ooc.evidence.decoys import deal_folds
 from srs_ooc.runs.inputs import Inputs, check_store, inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import noting
 from srs_ooc.runs.session import is_done
 from srs_ooc.runs.task import Task, check_cluster
+from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
+from srs_ooc.store.store import Store
+
+# Accuracy on rows held out against the number of features, and the size that is enough.
+
+SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 140, 200)
+"""Numbers of features that are tried."""
+
+
+def sizes_up_to(most: int, *others: int) -> list[int]:
+    """Return the sizes to try among ``most`` features; ``others`` are tried as well."""
+    return sorted({min(size, most) for size in (*SIZES, *others)} - {0})
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What sets of growing size are worth.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Ascending.
+    scores : float64 (n_folds, n_sizes)
+        On the rows held out of each fold, of each repeat: the share of rows predicted right, or
+        the share of the variance of numbers.
+    """
+
+    sizes: list[int]
+    scores: NDArray[np.float64]
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """Mean over folds; float64 (n_sizes,)."""
+        means: NDArray[np.float64] = self.scores.mean(axis=0)
+        return means
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """Standard error of each mean, folds taken as independent; 0 of a single fold."""
+        return standard_error(self.scores)
+
+    @property
+    def best(self) -> int:
+        """Place of the best size, the smallest of equal ones."""
+        return int(np.argmax(self.means))
+
+    def smallest(self, most: int | None = None) -> int:
+        """Return the smallest size whose mean is within one standard error of the best.
+
+        Parameters
+        ----------
+        most : int, optional
+            Larger sizes are not looked at.
+
+        Raises
+        ------
+        ValueError
+            If no size is that small.
+        """
+        n = len([size for size in self.sizes if most is None or size <= most])
+        if n == 0:
+            raise ValueError(f"expected a size of at most {most}, found {self.sizes[0]} and more")
+        means, errors = self.means[:n], self.errors[:n]
+        best = int(np.argmax(means))
+        return self.sizes[int(np.argmax(means >= means[best] - errors[best]))]
+
+
+def standard_error(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the standard error of the mean of each column; 0 of a single row."""
+    n = len(scores)
+    if n < 2:
+        return np.zeros(scores.shape[1])
+    spread: NDArray[np.float64] = scores.std(axis=0, ddof=1) / np.sqrt(n)
+    return spread
+
 
 N_FOLDS, N_REPEATS = 5, 2
 
@@ -84,7 +159,7 @@ def compact(
     n_folds, n_repeats : int
         Rows are held out in so many parts, so many times.
     max_features : int, optional
-        A size to try besides those of :data:`srs_ooc.compaction.curve.SIZES`.
+        A size to try besides those of :data:`srs_ooc.ensemble.compaction.SIZES`.
 
     Raises
     ------
@@ -198,4 +273,104 @@ def _compacted(whole: WholeRecord, done: list[FoldRecord]) -> Compacted:
         whole.n_selected,
         [record.n_selected for record in done],
         Curve(sizes, scores),
+    )
+
+
+# A compacted run as people and programs read it.
+
+
+@dataclass(frozen=True)
+class Size:
+    """One size: mean score on rows held out, its standard error, and whether it is chosen."""
+
+    features: int
+    score: float
+    error: float
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Member:
+    """One feature of the chosen set, and those that can stand in for it."""
+
+    rank: int
+    name: str
+    stand_ins: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MemberRecord:
+    """A member as a line of a table; names of stand-ins are separated by blanks."""
+
+    rank: int
+    name: str
+    n_stand_ins: int
+    stand_ins: str
+
+
+@dataclass(frozen=True)
+class SmallSet:
+    """A small set of features that predicts about as well as any of a run.
+
+    Attributes
+    ----------
+    n_selected : int
+        Features that the run selected from all rows.
+    n_selected_within : list of int
+        Features selected without the rows of each fold.
+    sizes : list of Size
+        Score of the nested set of each size, on rows held out.
+    best : int
+        The size with the best mean score.
+    members : list of Member
+        The chosen set, best first.
+    """
+
+    n_selected: int
+    n_selected_within: list[int]
+    sizes: list[Size]
+    best: int
+    members: list[Member]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the chosen features, best first."""
+        return [member.name for member in self.members]
+
+    @property
+    def records(self) -> list[MemberRecord]:
+        """The chosen features as lines of a table."""
+        return [
+            MemberRecord(one.rank, one.name, len(one.stand_ins), " ".join(one.stand_ins))
+            for one in self.members
+        ]
+
+    def features(self, kind: str = "pandas") -> Any:
+        """Return the chosen features as a frame (``pandas``, ``polars``) or ``records``."""
+        return frame_of(kind, MemberRecord, self.records)
+
+    def curve(self, kind: str = "pandas") -> Any:
+        """Return the score of each size as a frame (``pandas``, ``polars``) or ``records``."""
+        return frame_of(kind, Size, self.sizes)
+
+
+def small_set(found: Compacted, store: Store, max_features: int | None = None) -> SmallSet:
+    """Return the set that is chosen of a compacted run, by name."""
+    positions, names = store.array("positions"), store.names
+    chosen, curve = found.chosen(max_features), found.curve
+
+    def name(stored: int) -> str:
+        return names[int(positions[stored])]
+
+    points = zip(curve.sizes, curve.means.tolist(), curve.errors.tolist(), strict=True)
+    pairs = zip(found.order[:chosen], found.stand_ins, strict=False)
+    return SmallSet(
+        found.n_selected,
+        found.n_selected_within,
+        [Size(size, mean, error, size == chosen) for size, mean, error in points],
+        curve.sizes[curve.best],
+        [
+            Member(rank, name(feature), tuple(map(name, others)))
+            for rank, (feature, others) in enumerate(pairs, 1)
+        ],
     )

@@ -1,0 +1,826 @@
+"""Sensitivity of a run's trees to each feature they use (RFEST), in one pass over rows and trees.
+
+Of a feature j, R(j) = accuracy on some rows less the accuracy with j altered in each of them
+(supplement of RFEST, proof of Theorem I.1). The rows are such that training did not see: out of
+bag, each asked of the trees that were not grown on it, or held out.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import frexp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Budget, Lease, process_nbytes
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.records import Step
+from srs_ooc.base.seeds import Purpose, derive, derive_array, key_of
+from srs_ooc.base.text import MB, counted
+from srs_ooc.base.urls import Place
+from srs_ooc.evidence.decoys import Exchangeability
+from srs_ooc.learners.tree_learner import tree_key
+from srs_ooc.runs.inputs import InputFiles, find_store, inputs_of, resolve, spec_of
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import decoy_families
+from srs_ooc.runs.run_memory import n_cores
+from srs_ooc.runs.run_trees import TreeReader
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.task import Task, training_response
+from srs_ooc.runs.tree_splits import NODE_NBYTES, SPLIT_NBYTES, most_ensemble_nbytes
+from srs_ooc.store.manifest import CATEGORICAL
+from srs_ooc.store.store import ColumnStore, Store
+from srs_ooc.trees.block import Block, block_nbytes
+from srs_ooc.trees.response import Response, TrainingRows, times_drawn
+from srs_ooc.trees.saved import (
+    CHANGE_BITS,
+    NO_VOTES,
+    PROBE_SPLIT,
+    TARGET_BITS,
+    Effects,
+    Trees,
+    add_effects,
+    row_nbytes,
+    tally_classes,
+    tally_targets,
+)
+
+# Rows that trees are asked about and did not see: out of bag, or never trained on.
+
+DRAW_NBYTES = 64
+"""Memory of a training row while it is found which rows a tree was grown on."""
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Rows that trees are asked about.
+
+    Attributes
+    ----------
+    rows : int32 (n,)
+        Rows of the store, ascending.
+    places : int64 (n,)
+        Their places among the training rows; -1 for a row no tree was grown on.
+    """
+
+    rows: NDArray[np.int32]
+    places: NDArray[np.int64]
+
+    @property
+    def are_out_of_bag(self) -> bool:
+        """Whether all are training rows, each asked of the trees that did not draw it."""
+        return bool((self.places >= 0).all())
+
+
+def unseen_rows(
+    run: Path, spec: RunSpec, store: Store, task: Task, asked: NDArray[np.int32] | None
+) -> Unseen:
+    """Return the rows to ask about: those ``asked`` for, or the training rows out of bag.
+
+    Raises
+    ------
+    UsageError
+        If all trees were grown on one of them.
+    """
+    trained = np.arange(store.n_rows, dtype=np.int32) if task.rows is None else task.rows
+    bootstrap = spec.learner.bootstrap
+    if asked is None and not bootstrap:
+        some = "all rows of the store" if task.rows is None else f"{task.n_rows} rows"
+        raise UsageError(
+            f"{run}: expected rows that training did not see, found trees all grown on {some}. "
+            + (
+                "Name other rows with --rows."
+                if task.rows is not None and task.n_rows < store.n_rows
+                else "Begin a run with --bootstrap, or with --rows to hold rows out, and ask that."
+            )
+        )
+    rows = trained if asked is None else asked
+    places = np.searchsorted(trained, rows)
+    is_there = trained[np.minimum(places, len(trained) - 1)] == rows
+    places = np.where(is_there, places, -1).astype(np.int64)
+    if not bootstrap and is_there.any():
+        first = store.row_ids[int(rows[is_there.argmax()])]
+        n_seen = int(np.count_nonzero(is_there))
+        raise UsageError(
+            f"--rows: expected rows that training did not see, found {n_seen} of {len(rows)} that "
+            f"all trees were grown on (first: {first!r}). Name other rows; or begin a run with "
+            "--bootstrap, whose trees each leave rows out."
+        )
+    return Unseen(rows, places)
+
+
+class Votes:
+    """Which trees vote on which rows: those that were not grown on them."""
+
+    def __init__(self, spec: RunSpec, training: TrainingRows, unseen: Unseen) -> None:
+        self._spec, self._order = spec, training.order
+        self._places = unseen.places
+
+    def of(self, trees: range, rows: slice) -> NDArray[np.uint8]:
+        """Return 1 where a tree votes on a row, uint8 (n_trees, n_rows); (0, 0) where all do.
+
+        Parameters
+        ----------
+        trees : range
+            Numbers of the trees, in the order of iterations.
+        rows : slice
+            Of the rows that are asked about.
+        """
+        if not self._spec.learner.bootstrap:
+            return NO_VOTES
+        places, n = self._places[rows], len(self._order)
+        votes = np.ones((len(trees), len(places)), np.uint8)
+        drawn = np.empty(n + 1, np.uint8)
+        for i, number in enumerate(trees):
+            drawn[self._order] = times_drawn(self._key(number), n) == 0
+            drawn[n] = 1  # where a place is -1
+            votes[i] = drawn[places]
+        return votes
+
+    def _key(self, number: int) -> int:
+        """Return the key of a tree, as the loop and the learner make it."""
+        iteration, among = divmod(number, self._spec.learner.trees_per_subspace)
+        round_, slot = divmod(iteration, self._spec.round_size)
+        first = derive(key_of(self._spec.seed, round_, slot), Purpose.TREE)
+        return tree_key(first, among)
+
+
+# What altering a feature means: its two values swapped, its codes mirrored, or its rows permuted.
+#
+# A feature of two values is flipped, as in Theorem I.1 of the supplement of RFEST. Of more values
+# the supplement says nothing: mirrored, code c becomes ``n_codes - 1 - c``, which misses effects
+# that are symmetric about the middle; permuted, a row takes the code of another row. What is
+# missing stays so when a feature is flipped or mirrored.
+
+AUTO, MIRROR, PERMUTE = FLIPS = ("auto", "mirror", "permute")
+"""Ways to alter: of ``auto``, features of two values are flipped and all others permuted."""
+FLIPPED, MIRRORED, PERMUTED = "flipped", "mirrored", "permuted"
+"""What was done to a feature."""
+
+
+def codes_mirrored(store: Store, features: NDArray[np.integer], flip: str) -> NDArray[np.uint16]:
+    """Return of each feature the codes that are mirrored; 0 where it is permuted.
+
+    Parameters
+    ----------
+    store : Store
+        The run's store.
+    features : int (n,)
+        Stored positions.
+    flip : {'auto', 'mirror', 'permute'}
+        The way to alter.
+
+    Raises
+    ------
+    UsageError
+        If a feature of more than two categories is to be mirrored: they have no order.
+    """
+    n_codes: NDArray[np.uint16] = np.asarray(store.array("n_codes"), np.uint16)[features]
+    if flip == PERMUTE:
+        return np.zeros_like(n_codes)
+    if flip == AUTO:
+        return np.where(n_codes == 2, n_codes, 0).astype(np.uint16)
+    if store.manifest.kind_counts.get("categorical"):
+        unordered = np.flatnonzero((store.kinds()[features] == CATEGORICAL) & (n_codes > 2))
+        if len(unordered):
+            first = int(features[unordered[0]])
+            name = store.names[int(np.asarray(store.array("positions"))[first])]
+            raise UsageError(
+                "--flip mirror: expected features whose values have an order, found "
+                f"{len(unordered)} of categories (first: {name!r}). Take --flip auto, which "
+                "permutes them."
+            )
+    return n_codes
+
+
+def done_to(mirrored: NDArray[np.uint16]) -> list[str]:
+    """Return the word for what is done to each feature."""
+    words = np.where(mirrored == 0, PERMUTED, np.where(mirrored == 2, FLIPPED, MIRRORED))
+    return [str(word) for word in words]
+
+
+def mirror(
+    codes: NDArray[np.unsignedinteger], mirrored: NDArray[np.uint16]
+) -> NDArray[np.unsignedinteger]:
+    """Return columns of codes (n, n_rows) mirrored; ``mirrored`` (n,) is above 0."""
+    missing = np.iinfo(codes.dtype).max
+    last = (mirrored - 1).astype(codes.dtype)[:, None]
+    return np.where(codes == missing, codes, last - codes)
+
+
+def permutation(seed: int, repeat: int, n_rows: int) -> NDArray[np.int64]:
+    """Return the row whose code each row takes in a repeat: the same of all features.
+
+    Features are altered one at a time, so one permutation does for all; that they share it makes
+    their scores easier to compare, features and decoys alike.
+    """
+    hashes = derive_array(key_of(seed, Purpose.ALTERED, repeat), np.arange(n_rows, dtype=np.uint64))
+    return np.argsort(hashes, kind="stable")
+
+
+# From what altering features did to rows to scores, best first.
+
+_UNIT = 2.0**-CHANGE_BITS
+
+
+class Tally:
+    """Sums over rows and repeats, of whole numbers; what the rows say, and what trees said of them.
+
+    Attributes
+    ----------
+    sums : int64 (n_items, 3)
+        As :func:`srs_ooc.trees.saved.tally_classes` has them.
+    n_rows : int
+        Rows that some tree votes on.
+    n_right : int
+        Of these, voted right.
+    loss : int
+        Of a regression: their squared error, in units of ``2**-36``.
+    """
+
+    def __init__(self, truth: NDArray[Any], n_items: int, exponent: int | None) -> None:
+        self._truth, self._exponent = truth, exponent
+        self.sums = np.zeros((n_items, 3), np.int64)
+        self.n_rows = self.n_right = self.loss = 0
+        self._voted: list[NDArray[np.float64]] = []
+
+    @classmethod
+    def of(
+        cls, store: Store, task: Task, response: Response, unseen: Unseen, n_items: int
+    ) -> "Tally":
+        """Return that of no rows yet, of a store's target."""
+        target = store.target()[unseen.rows]
+        if not response.is_regression:
+            return cls(target.astype(np.int64), n_items, None)
+        assert response.center is not None
+        assert response.scale is not None
+        largest = float(np.abs(task.target - response.center).max() * response.scale)
+        whole = (target - response.center) * response.scale
+        exponent = frexp(max(largest, float(np.abs(whole).max())))[1]
+        if not np.isfinite(whole).all():
+            raise UsageError(
+                "expected targets of the size of those trained on, found some too large to be "
+                "compared with them. Name other rows with --rows."
+            )
+        return cls(np.ldexp(whole, -exponent), n_items, exponent)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether targets are numbers."""
+        return self._exponent is not None
+
+    def add(self, found: Effects, rows: slice, threads: int, *, counts_rows: bool) -> None:
+        """Add what was found of some rows."""
+        truth = self._truth[rows]
+        if self._exponent is None:
+            tally_classes(found, truth, self.sums, threads)
+        else:
+            tally_targets(found, truth, self._exponent, self.sums, threads)
+        if counts_rows:
+            self._count(found, truth)
+
+    def _count(self, found: Effects, truth: NDArray[Any]) -> None:
+        voted = found.n_votes > 0
+        self.n_rows += int(np.count_nonzero(voted))
+        if self._exponent is None:
+            self.n_right += int(np.count_nonzero(found.base.argmax(axis=1)[voted] == truth[voted]))
+            return
+        unit = 2.0 ** -(TARGET_BITS + self._exponent)
+        said = found.base[voted, 0] / found.n_votes[voted] * unit
+        self.loss += int(np.rint((said - truth[voted]) ** 2 / _UNIT).astype(np.int64).sum())
+        self._voted.append(truth[voted])
+
+    def spread(self) -> float:
+        """Return the sum of squares of the targets about their mean, in the units of the loss."""
+        truth = np.concatenate([np.zeros(0), *self._voted])
+        return float(((truth - truth.mean()) ** 2).sum()) / _UNIT if len(truth) else 0.0
+
+
+@dataclass(frozen=True)
+class SensitivityRecord:
+    """A feature's sensitivity; see :class:`Sensitivities`."""
+
+    rank: int
+    name: str
+    score: float
+    accuracy_lost: float | None
+    n_worse: int | None
+    n_better: int | None
+    altered: str
+
+
+@dataclass(frozen=True)
+class Sensitivities:
+    """What altering each feature that trees use does, the largest loss first.
+
+    Attributes
+    ----------
+    positions : int64 (n,)
+        Features by rank, by their columns in the source; equal scores in the order of the source.
+    scores : float64 (n,)
+        Mean loss: of the probability of the true class, or of R2.
+    changes : int64 (n, 2)
+        Of classes: rows, counted once a repeat, that were voted right and are wrong when the
+        feature is altered, and the other way round.
+    altered : tuple of str
+        What was done to each: ``flipped``, ``mirrored`` or ``permuted``.
+    facts : dict
+        Keys of ``srs-ooc sensitivity --json``.
+    store : Store
+        The run's, for names.
+    """
+
+    positions: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    changes: NDArray[np.int64]
+    altered: tuple[str, ...]
+    facts: dict[str, Any]
+    store: Store
+
+    def records(self) -> Iterator[SensitivityRecord]:
+        """Yield the features, the largest loss first."""
+        names, n = self.store.names, self.facts["n_rows"] * self.facts["repeats"]
+        is_of_classes = self.facts["r2"] is None
+        for i, position in enumerate(self.positions.tolist()):
+            worse, better = self.changes[i].tolist()
+            yield SensitivityRecord(
+                i + 1,
+                names[position],
+                float(self.scores[i]),
+                (worse - better) / n if is_of_classes else None,
+                worse if is_of_classes else None,
+                better if is_of_classes else None,
+                self.altered[i],
+            )
+
+
+def scores_of(
+    tally: Tally,
+    store: Store,
+    items: NDArray[np.int64],
+    mirrored: NDArray[np.uint16],
+    n_repeats: int,
+    facts: dict[str, Any],
+) -> Sensitivities:
+    """Return the scores of features; of decoys only what the largest is.
+
+    Raises
+    ------
+    UsageError
+        If no tree votes on any row, or targets are all equal.
+    """
+    n = tally.n_rows
+    if n == 0:
+        raise UsageError(
+            "expected rows that some tree did not see, found that each was drawn for every tree. "
+            "Take the run further, or name rows with --rows."
+        )
+    divisor = n_repeats * (tally.spread() if tally.is_regression else n / _UNIT)
+    if divisor == 0:
+        raise UsageError(
+            f"expected rows whose targets differ, found {n} of one target: R2 is not defined. Name "
+            "more rows with --rows."
+        )
+    scores = tally.sums[:, 2] / divisor
+    is_decoy = items >= store.n_features
+    positions = np.asarray(store.array("positions"), np.int64)[items[~is_decoy]]
+    order = np.lexsort((positions, -scores[~is_decoy]))
+    own = np.flatnonzero(~is_decoy)[order]
+    said = done_to(mirrored[own])
+    best = float(scores[is_decoy].max()) if is_decoy.any() else None
+    facts = {
+        "n_rows": n,
+        **facts,
+        "n_features": len(own),
+        "repeats": n_repeats,
+        "accuracy": None if tally.is_regression else tally.n_right / n,
+        "r2": 1 - tally.loss / tally.spread() if tally.is_regression else None,
+        "n_flipped": said.count(FLIPPED),
+        "n_decoys": int(np.count_nonzero(is_decoy)),
+        "best_decoy": best,
+        "theorem": theorem_of(said),
+    }
+    return Sensitivities(
+        positions[order], scores[own], tally.sums[own, :2], tuple(said), facts, store
+    )
+
+
+def theorem_of(altered: list[str]) -> str:
+    """Return what Theorem I.1 says of features altered so."""
+    n = altered.count(FLIPPED)
+    if n == 0:
+        return "Theorem I.1 is about flipping features of two values: none was flipped here"
+    others = f", not about the {len(altered) - n} others" if n < len(altered) else ""
+    return f"Theorem I.1 is about flipping, here {counted(n, 'feature')}{others}"
+
+
+# The codes of the items that trees use, as they are and altered, some rows at a time.
+
+PIECE = 512
+"""Columns that are read together."""
+
+Codes = NDArray[np.unsignedinteger]
+
+
+def piece_nbytes(code_nbytes: int, n_repeats: int) -> int:
+    """Return the bytes of a row in the columns that are read together."""
+    return PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
+
+
+@dataclass(frozen=True)
+class ItemCodes:
+    """Reads the codes of items: features, and decoys at the rows they were trained on.
+
+    Attributes
+    ----------
+    columns : ColumnStore
+        The store's, open.
+    items : int64 (n_items,)
+        Ascending; item m p + f is the decoy of feature f in family m.
+    mirrored : uint16 (n_items,)
+        Codes of those that are mirrored; 0 of those that are permuted.
+    unseen : Unseen
+        The rows.
+    trained : int32 (n_trained,)
+        Rows of the store trained on.
+    families : int32 (n_families, n_trained) or None
+        The training row whose code a decoy of each family has; None where there are only features.
+    n_repeats : int
+        Permutations.
+    seed : int
+        They follow from it.
+    """
+
+    columns: ColumnStore
+    items: NDArray[np.int64]
+    mirrored: NDArray[np.uint16]
+    unseen: Unseen
+    trained: NDArray[np.int32]
+    families: NDArray[np.int32] | None
+    n_repeats: int
+    seed: int
+
+    def read(self, rows: slice) -> tuple[Codes, list[Codes]]:
+        """Return the codes of some of the rows: as they are, and altered once a repeat.
+
+        Returns
+        -------
+        codes : uint8 or uint16 (n_items, n_rows)
+            As they are.
+        altered : list of the same
+            One for each repeat.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read.
+        """
+        n = len(self.unseen.rows)
+        wanted = [np.arange(n)[rows]]
+        if (self.mirrored == 0).any():
+            wanted += [permutation(self.seed, k, n)[rows] for k in range(self.n_repeats)]
+        n_each, code_nbytes = len(wanted[0]), self.columns.manifest.code_nbytes
+        found = [np.empty((len(self.items), n_each), f"u{code_nbytes}") for _ in wanted]
+        places = np.concatenate(wanted)
+        block = Block(PIECE, len(places), code_nbytes, tiled=False)
+        memory = block.codes.view(f"u{code_nbytes}")
+        for family, low, high in self._pieces():
+            features = self.items[low:high] - family * self.columns.manifest.n_features
+            self.columns.gather(features.astype(np.uint32), block, self._rows(family, places))
+            read = memory[: (high - low) * len(places)].reshape(high - low, len(places))
+            for k, out in enumerate(found):
+                out[low:high] = read[:, k * n_each : (k + 1) * n_each]
+        return found[0], self._altered(found)
+
+    def _altered(self, found: list[Codes]) -> list[Codes]:
+        at = np.flatnonzero(self.mirrored)
+        if len(found) == 1:
+            found.append(np.empty_like(found[0]))
+        for altered in found[1:]:
+            for low in range(0, len(at), PIECE):
+                some = at[low : low + PIECE]
+                altered[some] = mirror(found[0][some], self.mirrored[some])
+        return found[1:]
+
+    def _pieces(self) -> Iterator[tuple[int, int, int]]:
+        """Yield (family, first, stop) of items of one family, read together."""
+        n_features = self.columns.manifest.n_features
+        n_families = 0 if self.families is None else len(self.families)
+        for family in range(1 + n_families):
+            bounds = np.searchsorted(self.items, [family * n_features, (family + 1) * n_features])
+            first, stop = map(int, bounds)
+            for low in range(first, stop, PIECE):
+                yield family, low, min(low + PIECE, stop)
+
+    def _rows(self, family: int, places: NDArray[np.intp]) -> NDArray[np.int32]:
+        """Return the rows of the store whose codes items of a family have at some of the rows."""
+        if family == 0 or self.families is None:
+            return self.unseen.rows[places]
+        of_decoys = self.families[family - 1][self.unseen.places[places]]
+        rows: NDArray[np.int32] = self.trained[of_decoys]
+        return rows
+
+
+# What sensitivity needs of memory: before it is known what trees use, and after.
+
+MOST_REPEATS = 100
+"""Permutations at most."""
+VOTES_NBYTES = 4 * MB
+"""Memory for which trees vote on which rows."""
+ITEM_NBYTES = 160
+"""Memory of an item that trees use, whatever the rows."""
+ROW_NBYTES = 160
+"""Memory of a row of the store: its target, and what is drawn for it."""
+WORK_NBYTES = 8 * MB
+"""Allowance for what is read of the store beside rows."""
+
+
+def check_reading(
+    trees: TreeReader, store: Store, spec: RunSpec, files: InputFiles, cap_nbytes: int
+) -> None:
+    """Check that the cap holds what comes before it is known how many features trees use.
+
+    A cap that is named holds the rest too, with the most features that trees may use.
+    """
+    n_used = min(trees.nbytes // SPLIT_NBYTES, (1 + spec.decoys) * store.n_features)
+    nodes = most_ensemble_nbytes(trees, 0, 0, store.n_rows)
+    rest = walking_leases(spec, store, n_used, MOST_REPEATS, nodes)
+    leases = [
+        ("trees", nodes + 32 * n_used),
+        (f"labels of {store.n_rows} rows", ROW_NBYTES * store.n_rows + WORK_NBYTES),
+        *files.leases(store.n_features),
+    ]
+    budget = Budget(cap_nbytes, other_nbytes=sum(lease.n_bytes for lease in rest))
+    budget.leases += [Lease(*lease) for lease in leases]
+    budget.check()
+
+
+def walking_leases(
+    spec: RunSpec, store: Store, n_items: int, n_repeats: int, trees_nbytes: int
+) -> list[Lease]:
+    """Return what walking the trees needs besides the process; last of all, a row."""
+    manifest = store.manifest
+    code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
+    of_rows = (ROW_NBYTES + DRAW_NBYTES) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
+    decoys = Exchangeability.nbytes(n_rows, spec.decoys) if spec.decoys else 0
+    row = row_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
+    row += n_items * code_nbytes * (n_repeats - 1) + piece_nbytes(code_nbytes, n_repeats)
+    return [
+        Lease("trees", trees_nbytes),
+        Lease(f"{n_items} features that trees use", ITEM_NBYTES * n_items),
+        Lease(f"{n_rows} rows", of_rows),
+        Lease("a column", 2 * block_nbytes(1, n_rows, code_nbytes)),
+        Lease("names and places", 12 * store.n_features),
+        *([Lease("decoys", decoys)] if decoys else []),
+        Lease("a row of all features that trees use", row),
+    ]
+
+
+REPEATS = 5
+"""Permutations by default."""
+Watch = Callable[[Step], object]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a run's trees.
+
+    Attributes
+    ----------
+    rows : Path or None
+        File of row ids; None for those out of bag.
+    flip : {'auto', 'mirror', 'permute'}
+        How features are altered.
+    repeats : int
+        Permutations.
+    """
+
+    rows: Path | None = None
+    flip: str = AUTO
+    repeats: int = REPEATS
+
+
+@dataclass(frozen=True)
+class _Used:
+    """What trees use: items, ascending; how many trees there are, and the most nodes at a time."""
+
+    items: NDArray[np.int64]
+    n_trees: int
+    largest: int
+
+
+def sensitivity(
+    run: Path,
+    asked: Asked,
+    *,
+    memory_nbytes: int = 512 * MB,
+    threads: int | None = None,
+    store: Place | None = None,
+    watch: Watch = lambda _: None,
+) -> Sensitivities:
+    """Return what altering each feature does to what a run's trees say, as of its last commit.
+
+    Parameters
+    ----------
+    run : Path
+        A run with saved trees; it may be going on.
+    asked : Asked
+        Rows, and how features are altered.
+    memory_nbytes : int
+        Cap on the resident memory of the whole process.
+    threads : int, optional
+        Threads that share the rows; the cores of this machine if not given.
+    store : path or URL, optional
+        The store of the run, if it was moved.
+    watch : callable, optional
+        Told where the work stands after each part of the trees.
+
+    Raises
+    ------
+    SrsOocError
+        If the run keeps no trees, the store is another, rows are unknown or were trained on, a
+        feature cannot be altered so, or the cap is too small.
+    """
+    if not 1 <= asked.repeats <= MOST_REPEATS:
+        raise UsageError(f"--repeats: expected 1 to {MOST_REPEATS}, found {asked.repeats}.")
+    if asked.flip not in FLIPS:
+        raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {asked.flip!r}.")
+    process_nbytes()  # of the program alone, before there is work
+    ledger = Ledger(run, writable=False)
+    try:
+        spec, trees, opened = spec_of(ledger), TreeReader(ledger), find_store(ledger, store)
+        _check_averages(run, spec)
+        with opened.unchanged():
+            files = InputFiles.of(opened, None, asked.rows)
+            check_reading(trees, opened, spec, files, memory_nbytes)
+            named = resolve(opened, files).rows
+            inputs = inputs_of(ledger)
+            used = _used_by(trees)
+            task = Task.of_run(spec, opened, inputs)
+            unseen = unseen_rows(run, spec, opened, task, named)
+            measuring = _Measuring.of(spec, opened, task, unseen, used, asked)
+            threads = threads or n_cores()
+            return measuring.run(trees, memory_nbytes, threads, watch)
+    finally:
+        ledger.close()
+
+
+def _check_averages(run: Path, spec: RunSpec) -> None:
+    if spec.method.splits_rows:
+        raise UsageError(
+            f"{run}: expected a run whose trees were all grown on the same rows and are averaged, "
+            f"found --method {spec.run.method}, which holds rows out and has trees vote. Its own "
+            "scores say what features are worth: `srs-ooc features RUN`."
+        )
+
+
+def _used_by(trees: TreeReader) -> _Used:
+    items, n_trees, largest = np.zeros(0, np.int64), 0, 0
+    for batch in trees.batches():
+        items = np.union1d(items, batch.feature[batch.feature >= 0])
+        n_trees += len(batch.root)
+        largest = max(largest, len(batch.feature))
+    return _Used(items, n_trees, largest)
+
+
+@dataclass(frozen=True)
+class _Measuring:
+    """All that is needed to measure, besides trees and memory."""
+
+    spec: RunSpec
+    store: Store
+    task: Task
+    response: Response
+    unseen: Unseen
+    used: _Used
+    items: NDArray[np.int64]
+    mirrored: NDArray[np.uint16]
+    n_repeats: int
+    flip: str
+
+    @classmethod
+    def of(
+        cls,
+        spec: RunSpec,
+        store: Store,
+        task: Task,
+        unseen: Unseen,
+        used: _Used,
+        asked: Asked,
+    ) -> "_Measuring":
+        """Settle what is altered: decoys too, where they have values at all of the rows."""
+        items = used.items
+        if not unseen.are_out_of_bag:
+            items = items[items < store.n_features]
+        mirrored = codes_mirrored(store, items % store.n_features, asked.flip)
+        n_repeats = asked.repeats if (mirrored == 0).any() else 1
+        response = training_response(task)
+        return cls(
+            spec, store, task, response, unseen, used, items, mirrored, n_repeats, asked.flip
+        )
+
+    def _rows_at_a_time(self, cap_nbytes: int) -> int:
+        """Return how many rows the cap holds together."""
+        nodes = NODE_NBYTES * self.used.largest
+        budget = Budget(cap_nbytes)
+        budget.leases += walking_leases(
+            self.spec, self.store, len(self.items), self.n_repeats, nodes
+        )
+        budget.check()
+        row = budget.leases[-1].n_bytes
+        return int(min(len(self.unseen.rows), budget.free_nbytes // row + 1))
+
+    def run(self, trees: TreeReader, cap_nbytes: int, threads: int, watch: Watch) -> Sensitivities:
+        """Walk all trees by all rows, some rows at a time."""
+        n_rows = self._rows_at_a_time(cap_nbytes)
+        training = TrainingRows.of(self.response, self.spec.learner.impurity)
+        votes = Votes(self.spec, training, self.unseen)
+        tally = Tally.of(self.store, self.task, self.response, self.unseen, len(self.items))
+        with self.store.columns(mapped=False) as columns:
+            codes = self._codes(columns)
+            starts = range(0, len(self.unseen.rows), n_rows)
+            done, total = 0, len(starts) * self.n_repeats * self.used.n_trees
+            for first in starts:
+                rows = slice(first, min(first + n_rows, len(self.unseen.rows)))
+                plain, altered = codes.read(rows)
+                for repeat, other in enumerate(altered):
+                    found = Effects.none(plain.shape[1], len(self.items), self.response.n_classes)
+                    for n_more in self._walk(trees, plain, other, votes, rows, found, threads):
+                        done += n_more
+                        watch(Step("sensitivity", done, total, unit="trees"))
+                    tally.add(found, rows, threads, counts_rows=repeat == 0)
+                    del found
+        return scores_of(
+            tally, self.store, self.items, self.mirrored, self.n_repeats, self._facts()
+        )
+
+    def _codes(self, columns: Any) -> ItemCodes:
+        families = decoy_families(self.spec, self.task) if self.unseen.are_out_of_bag else None
+        rows = self.task.rows
+        trained = np.arange(self.store.n_rows, dtype=np.int32) if rows is None else rows
+        return ItemCodes(
+            columns,
+            self.items,
+            self.mirrored,
+            self.unseen,
+            trained,
+            families,
+            self.n_repeats,
+            self.spec.seed,
+        )
+
+    def _walk(
+        self,
+        trees: TreeReader,
+        codes: Codes,
+        altered: Codes,
+        votes: Votes,
+        rows: slice,
+        out: Effects,
+        threads: int,
+    ) -> Iterator[int]:
+        """Add what all trees say of some rows; yield how many were walked, part by part."""
+        first, together = 0, max(1, VOTES_NBYTES // max(1, codes.shape[1]))
+        for batch in trees.batches():
+            slot = self._slots(batch)
+            for some in range(0, len(batch.root), together):
+                part = _some_of(batch, slice(some, some + together))
+                numbers = range(first + some, first + some + len(part.root))
+                add_effects(
+                    part,
+                    slot,
+                    codes,
+                    altered,
+                    out,
+                    votes.of(numbers, rows),
+                    regression=self.response.is_regression,
+                    n_threads=threads,
+                )
+                yield len(numbers)
+            first += len(batch.root)
+
+    def _slots(self, batch: Trees) -> NDArray[np.int64]:
+        """Return the slot of each split; decoys without values count as a probe does."""
+        slot = batch.feature.copy()
+        at_split = np.flatnonzero(slot >= 0)
+        items = slot[at_split]
+        places = np.searchsorted(self.items, items)
+        is_there = self.items[np.minimum(places, len(self.items) - 1)] == items
+        slot[at_split] = np.where(is_there, places, PROBE_SPLIT)
+        return slot
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "n_rows_asked": len(self.unseen.rows),
+            "out_of_bag": self.unseen.are_out_of_bag,
+            "n_trees": self.used.n_trees,
+            "flip": self.flip,
+        }
+
+
+def _some_of(trees: Trees, some: slice) -> Trees:
+    """Return some of the trees; their nodes stay where they are."""
+    values = dict(vars(trees))
+    return Trees(**values | {"root": trees.root[some]})

@@ -1,0 +1,572 @@
+"""The steps of the whole procedure on some rows: a run of its own, nested sets, their scores.
+
+Nothing of the rows held out reaches the first two but codes of values, made without the target.
+"""
+
+import math
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.errors import RunError
+from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
+from srs_ooc.base.seeds import Purpose, derive, key_of
+from srs_ooc.base.text import MB
+from srs_ooc.evidence.correlation import HEAD, MOST_ROWS, RankColumns, lead, sampled_rows
+from srs_ooc.evidence.judges import PositiveParams
+from srs_ooc.learners.tree_learner import TreeLearner
+from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
+from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
+from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
+from srs_ooc.runs.ledger import Ledger, TransientLedger
+from srs_ooc.runs.resources import Cluster, Resources, item_columns, resources_of
+from srs_ooc.runs.run_memory import shape_of
+from srs_ooc.runs.run_trees import VALID
+from srs_ooc.runs.run_verdict import Candidates
+from srs_ooc.runs.session import is_done, work_on
+from srs_ooc.runs.settling import UNTIL_STABLE, Request
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.survey import Slots, done_in_turn, from_workers, needed_nbytes, watch_of
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.verification import FoldRecord, Records
+from srs_ooc.samplers.elimination import TREES, Elimination, Manner
+from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import ReadAhead, Store
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.saved import Trees, add_shares, decode_trees
+
+# How well a few features predict rows held out: a forest of the run's own kind of trees.
+
+N_TREES = 300
+MOST_HELD_OUT = 1 << 14
+"""Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
+
+
+class HeldOut:
+    """Rows held out, predicted by forests on a few features each.
+
+    Parameters
+    ----------
+    parts : Resources
+        Of the training rows; made with ``saves``, so that there is room for a tree's record.
+    rows : int32 (n,)
+        Rows of the store that are held out.
+    target : (n,)
+        Their class codes, or numbers.
+    """
+
+    def __init__(
+        self,
+        parts: Resources,
+        rows: NDArray[np.int32],
+        target: NDArray[np.integer] | NDArray[np.floating],
+    ) -> None:
+        chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
+        self._parts, self._manifest = parts, parts.manifest
+        self._rows, self._target = rows[chosen], target[chosen]
+
+    @staticmethod
+    def nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+        """Return the bytes that predicting takes, besides the forest's block and a tree."""
+        n_rows = min(n_rows, MOST_HELD_OUT)
+        return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
+
+    def score(self, features: NDArray[np.uint32], key: int) -> float:
+        """Return the share of rows predicted right, or of the variance of numbers.
+
+        Parameters
+        ----------
+        features : uint32 (k,)
+            Stored positions, in any order.
+        key : int
+            64-bit key of the forest.
+        """
+        response = self._parts.response
+        features = np.sort(features)
+        shares = np.zeros((len(self._rows), response.n_classes))
+        panel = self._panel(features)
+        for trees in self._forest(features, key):
+            slot = trees.feature.copy()
+            at_split = slot >= 0
+            slot[at_split] = np.searchsorted(features, slot[at_split])
+            codes = trees.code.astype(np.float64)
+            add_shares(trees, slot, codes, panel, shares, self._manifest.code_nbytes)
+        if response.center is None or response.scale is None:
+            return float(np.mean(np.argmax(shares, axis=1) == self._target))
+        predicted = response.center + shares[:, 0] / N_TREES / response.scale
+        return share_explained(self._target.astype(np.float64), predicted)
+
+    def _panel(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
+        block = Block(len(features), len(self._rows), self._manifest.code_nbytes, tiled=False)
+        self._parts.source.columns.gather(features, block, self._rows)
+        codes = block.as_columns(len(features))
+        panel = codes.astype(np.float64)
+        panel[codes == self._manifest.missing_code] = np.nan
+        return panel
+
+    def _forest(self, features: NDArray[np.uint32], key: int) -> Iterator[Trees]:
+        """Yield the trees one by one, in order."""
+        parts = self._parts
+        limits = replace(parts.spec.limits, max_features=math.isqrt(len(features) - 1) + 1)
+        learner = TreeLearner(
+            parts.trees.rows,
+            limits,
+            limits.max_features + 1,  # so that max_features is taken as it is
+            records=True,
+            categorical=parts.trees.categorical,
+        )
+        for block in parts.blocks:
+            block.use_tiles()
+        with ReadAhead(parts.source.columns) as ahead:
+            fit = partial(fit_iteration, parts.source, learner)
+            executor = ThreadExecutor(fit, parts.blocks, ahead)
+            try:
+                for outcome in _in_order(executor, features, key):
+                    yield _decoded(outcome, regression=parts.response.is_regression)
+            finally:
+                executor.close()
+
+
+def share_explained(target: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
+    """Return the coefficient of determination; 0 where the target is constant."""
+    spread = float(((target - target.mean()) ** 2).sum())
+    return 1.0 - float(((target - predicted) ** 2).sum()) / spread if spread > 0 else 0.0
+
+
+def _in_order(executor: Executor, features: NDArray[np.uint32], key: int) -> Iterator[Outcome]:
+    pending: deque[Future[Outcome]] = deque()
+    for number in range(N_TREES):
+        tree_key = derive(derive(key, number), Purpose.TREE)
+        pending.append(executor.submit(Iteration(number, Subspace(features), tree_key)))
+        if len(pending) >= executor.max_ahead:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
+
+
+def _decoded(outcome: Outcome, *, regression: bool) -> Trees:
+    data = outcome.trees[0]
+    ends = np.array([0]), np.array([len(data)])
+    return decode_trees(data, *ends, regression=regression)
+
+
+# The stage that nests small sets: clusters of candidates, and the order of their representatives.
+#
+# Of features that can stand in for one another the most important one is kept. What is left is
+# ordered twice: by importance in the screen, where a feature has mostly irrelevant features beside
+# it, and by elimination, halving after halving down to single features, where it has its rivals
+# beside it. The order is by the product of the two ranks; the first k of it are the set of k
+# features. What is not selected comes last: after the representatives of the selected, and those
+# they stand for.
+
+NESTING = Manner(((0.3, 0.7),), 0.0)
+"""How the rounds of the elimination are grown."""
+CODES_NBYTES = 1 << 25
+"""Bytes of codes that correlations are computed from, at most."""
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Nested sets of features.
+
+    Attributes
+    ----------
+    order : uint32 (m,)
+        Stored positions, representatives of the selected first; the set of k is the first k.
+    features, leaders : uint32 (n,)
+        All candidates, the most important first, and the representative of each.
+    """
+
+    order: NDArray[np.uint32]
+    features: NDArray[np.uint32]
+    leaders: NDArray[np.uint32]
+
+    def stand_ins(self, feature: int) -> list[int]:
+        """Return the other members of a representative's cluster, the most important first."""
+        members = self.features[self.leaders == feature]
+        return [int(member) for member in members if member != feature]
+
+
+def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
+    """Return the bytes that clustering ``n`` candidates takes."""
+    n_sampled = _n_sampled(n, n_rows, code_nbytes)
+    return 2 * n * n_sampled * code_nbytes + RankColumns.nbytes(n, n_sampled, code_nbytes)
+
+
+def _n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
+    return min(n_rows, MOST_ROWS, max(1, CODES_NBYTES // (n * code_nbytes)))
+
+
+def nest(
+    parts: Resources,
+    candidates: Candidates,
+    key: int,
+    keep_going: Callable[[int, int], bool],
+) -> Nested | None:
+    """Return nested sets of candidates; None if ``keep_going(done, total)`` says no.
+
+    Parameters
+    ----------
+    parts : Resources
+        With room for ``HEAD`` columns, and as many rows as are trained on.
+    candidates : Candidates
+        Of the run.
+    key : int
+        64-bit key of the stage.
+    keep_going : callable
+        Told how many trees are done, of how many.
+    """
+    features = candidates.features
+    leader = lead(columns_of(parts, features), np.arange(len(features)))
+    first = features[leader == np.arange(len(features))][:HEAD]
+    most = min(parts.spec.subspace_size, len(first))
+    stage = Elimination(first, key, NESTING, most, fewest=2)
+    with parts.closing_executor(0, most) as executor:
+        engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
+        engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
+    if not stage.is_over:
+        return None
+    order = selected_first(pooled_order(first, stage.items), candidates)
+    return Nested(order, features, features[leader])
+
+
+def selected_first(
+    representatives: NDArray[np.uint32], candidates: Candidates
+) -> NDArray[np.uint32]:
+    """Return selected representatives, other selected ones by importance, the rest; HEAD of all."""
+    selected = candidates.features[candidates.is_selected]
+    is_selected = np.isin(representatives, selected)
+    others = selected[~np.isin(selected, representatives)]
+    last = representatives[~is_selected]
+    return np.concatenate([representatives[is_selected], others, last])[:HEAD]
+
+
+def pooled_order(first: NDArray[np.uint32], second: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Order the same features by the product of their ranks in two orders, ties by the first."""
+    rank = {feature: i for i, feature in enumerate(second.tolist(), 1)}
+    products = [i * rank[feature] for i, feature in enumerate(first.tolist(), 1)]
+    return first[np.argsort(products, kind="stable")]
+
+
+def columns_of(parts: Resources, features: NDArray[np.uint32]) -> RankColumns:
+    """Return the codes of features, of rows few enough to be held."""
+    n_rows, manifest = parts.n_rows, parts.manifest
+    rows = sampled_rows(n_rows, _n_sampled(len(features), n_rows, manifest.code_nbytes))
+    pieces = [columns[:, rows] for columns in item_columns(parts, features)]
+    return RankColumns(np.concatenate(pieces), manifest.missing_code)
+
+
+BLOCK_NBYTES = 1 << 25
+"""Bytes of codes that are held together, whatever the run's subspace size."""
+
+Watch = Callable[[Step], bool]
+"""Told where the work stands; says whether to go on."""
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """Rows of the store that are held out, int32 (n,), and their target."""
+
+    rows: NDArray[np.int32]
+    target: NDArray[np.int32] | NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the work is done, and with what.
+
+    Attributes
+    ----------
+    store : Store
+        The run's store.
+    memory_mb : int
+        Cap on the whole process, in MB of 10**6 bytes.
+    threads : int or None
+        Workers; None for the cores of this machine.
+    watch : callable
+        Told where the work stands.
+    cluster : Cluster or None
+        Workers elsewhere that folds are spread over; None for this process alone.
+    """
+
+    store: Store
+    memory_mb: int
+    threads: int | None
+    watch: Watch
+    cluster: Cluster | None = None
+
+    def named(self, what: str) -> "Site":
+        """Return the same, where the steps that are watched begin with ``what``."""
+        return replace(
+            self, watch=lambda step: self.watch(replace(step, stage=f"{what}, {step.stage}"))
+        )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What of a run is repeated on some of its rows.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        Its identity, as judged today.
+    excluded : uint32 (n_excluded,) or None
+        Features left out.
+    n_iterations : int
+        That it had.
+    """
+
+    spec: RunSpec
+    excluded: NDArray[np.uint32] | None
+    n_iterations: int
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> "Subject":
+        """Return what is repeated of the run of a ledger."""
+        spec = spec_of(ledger).judged_now(str(ledger.run))
+        return cls(spec, ledger.input("excluded", "<u4"), ledger.progress().iteration)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Some rows held out: which of how many times, the rows trained on, and those held out."""
+
+    repeat: int
+    fold: int
+    train: Inputs
+    held: HeldRows
+
+
+def select_within(subject: Subject, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:
+    """Repeat a run on some of its rows, in ``folder``; return whether it is done.
+
+    What is there of it already is gone on with.
+    """
+    if not folder.exists():
+        spec = replace(subject.spec, rows=str(digest(rows, "rows")))
+        meta = {
+            "spec": spec.to_json(),
+            PLACES: places_of(site.store.place, folder),
+            "memory_mb": site.memory_mb,
+            "iterations": subject.n_iterations,
+            UNTIL_STABLE: False,
+            VALID: None,
+        }
+        arrays = {"excluded": subject.excluded, "rows": rows}
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        Ledger.create(folder, meta, {name: a for name, a in arrays.items() if a is not None})
+    within = Ledger(folder, writable=True)
+    try:
+        request = Request(memory_mb=site.memory_mb, threads=site.threads)
+        work_on(within, site.store, request, site.watch)
+        return is_done(within, subject.n_iterations)
+    finally:
+        within.close()
+
+
+def nest_fold(subject: Subject, fold: Fold, folder: Path, site: Site) -> FoldRecord | None:
+    """Repeat a run without the rows of a fold; return the sets it comes to, None if stopped.
+
+    They have no scores yet. ``folder`` is where it is done; it is removed once it is.
+    """
+    assert fold.train.rows is not None
+    if not select_within(subject, fold.train.rows, folder, site):
+        return None
+    within = Ledger(folder, writable=False)
+    try:
+        nested = nest_run(within, site)
+    finally:
+        within.close()
+    if nested is None:
+        return None
+    candidates, sets = nested
+    shutil.rmtree(folder, ignore_errors=True)
+    order = [int(feature) for feature in sets.order]
+    return FoldRecord(fold.repeat, fold.fold, candidates.n_selected, order)
+
+
+def nest_run(ledger: Ledger, site: Site) -> tuple[Candidates, Nested] | None:
+    """Return the candidates and the nested sets of a run that is done; None if stopped."""
+    manifest, inputs = site.store.manifest, inputs_of(ledger)
+    candidates = Candidates.of_run(ledger, manifest.n_features)
+    if not len(candidates.features):
+        raise RunError(
+            f"{ledger.run}: expected a run with features to choose from, found none of any "
+            f"importance. Go on to more iterations with `srs-ooc resume {ledger.run} --iterations "
+            "N`, or begin a run of other options."
+        )
+    n_rows = manifest.n_rows if inputs.rows is None else len(inputs.rows)
+    extra = sampled_nbytes(len(candidates.features), n_rows, manifest.code_nbytes)
+    spec = spec_of(ledger)
+    key = key_of(spec.seed, Purpose.COMPACT)
+    with small_parts(spec, inputs, site, extra) as parts:
+
+        def keep_going(done: int, total: int) -> bool:
+            return site.watch(Step("nesting", done, total, unit="trees"))
+
+        nested = nest(parts, candidates, key, keep_going)
+    return None if nested is None else (candidates, nested)
+
+
+def score_sizes(
+    spec: RunSpec, record: FoldRecord, fold: Fold, sizes: list[int], site: Site
+) -> bool:
+    """Score those of the sizes that a record lacks; return whether it lacks none now."""
+    train, held = fold.train, fold.held
+    sizes = [size for size in sizes if size <= len(record.order)]
+    missing = missing_of(record, sizes)
+    if not missing:
+        return True
+    manifest = site.store.manifest
+    n_classes = max(1, len(manifest.classes))
+    most = max(missing)
+    extra = HeldOut.nbytes(len(held.rows), most, n_classes, manifest.code_nbytes)
+    with small_parts(spec, train, site, extra, saves=True) as parts:
+        held_out = HeldOut(parts, held.rows, held.target)
+        for size in missing:
+            features = np.array(record.order[:size], np.uint32)
+            key = key_of(spec.seed, Purpose.COMPACT, record.repeat, record.fold, size)
+            record.scores[str(size)] = held_out.score(features, key)
+            if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
+                return False
+    return True
+
+
+def missing_of(record: FoldRecord, sizes: list[int]) -> list[int]:
+    """Return those of the sizes that a record has sets for, and no scores."""
+    fitting = [size for size in sizes if size <= len(record.order)]
+    return [size for size in fitting if str(size) not in record.scores]
+
+
+def room_for(spec: RunSpec, inputs: Inputs, manifest: Manifest) -> int:
+    """Return how many features are held together, at most ``HEAD``: q, or a block's worth."""
+    shape = shape_of(manifest, inputs)
+    block = BLOCK_NBYTES // (shape.n_rows * shape.code_nbytes)
+    return min(HEAD, max(spec.subspace_size, block), shape.n_candidates)
+
+
+@contextmanager
+def small_parts(
+    spec: RunSpec, inputs: Inputs, site: Site, extra_nbytes: int, *, saves: bool = False
+) -> Iterator[Resources]:
+    """Yield the resources of a run with room for :func:`room_for` features, none for decoys."""
+    q = room_for(spec, inputs, site.store.manifest)
+    small = replace(
+        spec,
+        run=replace(spec.run, subspace_size=q, judge="positive"),
+        learner=replace(spec.learner, max_features=q, trees_per_subspace=1),
+        judging=PositiveParams(),
+    )
+    task = Task.of_run(small, site.store, inputs)
+    where = (site.store, task, site.memory_mb * MB, site.threads)
+    with resources_of(small, *where, saves=saves, beside_nbytes=extra_nbytes) as parts:
+        yield parts
+
+
+# Folds done by workers, each whole at one of them.
+
+
+@dataclass(frozen=True)
+class FoldJob:
+    """What a worker needs to do any fold of a compaction, besides the store.
+
+    Attributes
+    ----------
+    token : str
+        Unlike that of any other job.
+    store : WorkerStore
+        As of :class:`srs_ooc.runs.resources.Job`.
+    subject : Subject
+        What is repeated without the rows of each fold.
+    sizes : list of int
+        Sizes of sets that are scored.
+    """
+
+    token: str
+    store: WorkerStore
+    subject: Subject
+    sizes: list[int]
+    label = "fold"
+    tells = True
+
+    @property
+    def run(self) -> str:
+        """Folds of one run take each other's place in a worker."""
+        return digest_of(self.subject.spec.to_json() | {"folds": True})
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its arrays."""
+        excluded = self.subject.excluded
+        return 0 if excluded is None else excluded.nbytes
+
+    def desk(self, n_threads: int) -> "FoldDesk":
+        """Prepare for it in a worker."""
+        return FoldDesk(self, n_threads)
+
+
+class FoldDesk(Prepared[FoldJob]):
+    """Does any fold of a job; parameters and errors as of the base class."""
+
+    def _prepare(self, n_threads: int) -> None:
+        job = self.job
+        self._store = store = job.store.open()
+        needed = needed_nbytes(job.subject.spec, store, Inputs(job.subject.excluded))
+        self._slots = Slots(job.store.memory_mb, needed, n_threads)
+
+    def work(self, parts: list[Part], tell: Tell) -> Reply:
+        """Return the records of folds, with all their scores."""
+        job = self.job
+
+        def one(part: Part, cap_nbytes: int) -> FoldRecord | None:
+            fold: Fold = part.what[0]
+            record: FoldRecord | None = part.what[1]
+            watch = watch_of(part.number, tell, job.subject.n_iterations)
+            site = Site(self._store, cap_nbytes // MB, 1, watch)
+            if record is None:
+                with TemporaryDirectory(prefix="srs-ooc-") as folder:
+                    record = nest_fold(job.subject, fold, Path(folder) / "fold.run", site)
+            if record is None or not score_sizes(job.subject.spec, record, fold, job.sizes, site):
+                return None
+            return record
+
+        return done_in_turn(self._slots, parts, one)
+
+
+def folds_from_workers(
+    subject: Subject, site: Site, records: Records, folds: list[Fold], sizes: list[int]
+) -> list[FoldRecord] | None:
+    """Return the records of all folds, done by workers at once and kept here; None if stopped."""
+    held = [records.fold(fold.repeat, fold.fold) for fold in folds]
+    done = {n: record for n, record in enumerate(held) if _is_whole(record, sizes)}
+    parts = [Part(n, (folds[n], held[n])) for n in range(len(folds)) if n not in done]
+    for number, record in _from_workers(subject, site, parts, sizes):
+        records.keep_fold(record)
+        done[number] = record
+    ordered = [done.get(number) for number in range(len(folds))]
+    whole = [record for record in ordered if record is not None]
+    return whole if len(whole) == len(folds) else None
+
+
+def _is_whole(record: FoldRecord | None, sizes: list[int]) -> bool:
+    return record is not None and not missing_of(record, sizes)
+
+
+def _from_workers(
+    subject: Subject, site: Site, parts: list[Part], sizes: list[int]
+) -> Iterator[tuple[int, FoldRecord]]:
+    assert site.cluster is not None
+    if not parts:
+        return
+    store = WorkerStore.of(site.store, site.cluster.worker_memory_mb)
+    job = FoldJob(new_token(), store, subject, sizes)
+    yield from from_workers(site.cluster, job, parts, "folds", subject.n_iterations, site.watch)
