@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "compact": "srs_ooc.api.around",
     "ingest": "srs_ooc.ingestion.pipeline",
-    "list_runs": "srs_ooc.results.inventory",
+    "list_runs": "srs_ooc.results.standing",
     "network": "srs_ooc.api.networks",
     "open_run": "srs_ooc.api.runs",
     "open_store": "srs_ooc.api.runs",
@@ -28,7 +28,7 @@ _PUBLIC = {
     "synth": "srs_ooc.api.tools",
     "theory": "srs_ooc.api.tools",
     "verify": "srs_ooc.api.around",
-    "Result": "srs_ooc.report.result",
+    "Result": "srs_ooc.results.result",
     "SRSClassifier": "srs_ooc.estimators",
     "SRSRegressor": "srs_ooc.estimators",
     "SRSSelector": "srs_ooc.estimators",

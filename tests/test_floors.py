@@ -25,7 +25,6 @@ FLOORS = {
     7: ["planning", "networks"],
     8: ["ensemble"],
     9: ["results"],
-    10: ["report"],
     11: ["api", "cli", "testing"],
     12: ["estimators"],
     13: ["__main__"],

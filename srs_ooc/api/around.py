@@ -21,16 +21,15 @@ from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
 from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.planning.iterations import Numbers, subject_asked
 from srs_ooc.planning.run_plan import make_plan, plan_values
-from srs_ooc.results.progress import Progress, interruptible
-from srs_ooc.results.result import READING_MB, Result
-from srs_ooc.results.sensitivity import Sensitivity
-from srs_ooc.results.verification import Verification
-from srs_ooc.results.verification import verify as verified
+from srs_ooc.results.live import Progress, interruptible
+from srs_ooc.results.result import READING_MB, RunResult, Sensitivity
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import NamesOrFile, Request, cluster_given, named_options, names_file
 from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verification import Verification
+from srs_ooc.runs.verification import verify as verified
 
 
 def plan(
@@ -109,7 +108,7 @@ def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
 
 
 def compact(
-    run: Result | str | Path,
+    run: RunResult | str | Path,
     *,
     store: StoreOrPath | None = None,
     max_features: int | None = None,
@@ -164,7 +163,7 @@ def compact(
 
 
 def sensitivity(
-    run: Result | str | Path,
+    run: RunResult | str | Path,
     *,
     rows: NamesOrFile = None,
     flip: str = AUTO,
@@ -212,7 +211,7 @@ def sensitivity(
         If the cap is too small.
     """
     place = None if store is None else store_of(store).path
-    result = run if isinstance(run, Result) and place is None else Result(_folder(run), place)
+    result = run if isinstance(run, RunResult) and place is None else RunResult(_folder(run), place)
     return result.sensitivity(
         rows=rows,
         flip=flip,
@@ -223,5 +222,5 @@ def sensitivity(
     )
 
 
-def _folder(run: Result | str | Path) -> Path:
-    return run.run if isinstance(run, Result) else path_given(run, "run")
+def _folder(run: RunResult | str | Path) -> Path:
+    return run.run if isinstance(run, RunResult) else path_given(run, "run")

@@ -12,7 +12,7 @@ from srs_ooc.base.options import python_spelling
 from srs_ooc.networks.network_options import Network, NetworkParams, NetworkRequest
 from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
 from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.results.progress import Progress, interruptible
+from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, NamesOrFile, cluster_given, names_file
 from srs_ooc.store.store import Store

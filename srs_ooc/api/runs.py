@@ -16,9 +16,9 @@ from srs_ooc.base.frames import frame_of_columns
 from srs_ooc.base.options import flag_given, path_given, place_given, python_spelling
 from srs_ooc.base.urls import Url
 from srs_ooc.planning.speed import planned_run
-from srs_ooc.report.result import Result
-from srs_ooc.results.progress import Progress, interruptible
-from srs_ooc.results.values import values_of
+from srs_ooc.results.exporting import values_of
+from srs_ooc.results.live import Progress, interruptible
+from srs_ooc.results.result import Result
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB

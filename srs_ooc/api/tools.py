@@ -14,8 +14,8 @@ from srs_ooc.base.frames import check_kind, frame_of
 from srs_ooc.base.options import Whole, python_spelling
 from srs_ooc.base.text import MB
 from srs_ooc.planning.paper_theory import SCENARIOS, Extras, Setting, compare
-from srs_ooc.results.progress import Progress, interruptible
-from srs_ooc.results.scores_table import ScoreRecord, ScoreRequest, score_table
+from srs_ooc.results.live import Progress, interruptible
+from srs_ooc.runs.item_weights import ScoreRecord, ScoreRequest, score_table
 from srs_ooc.runs.settling import NamesOrFile, names_file
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.synthetic.output import write_table

@@ -7,7 +7,7 @@ import click
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.text import MB
 from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
-from srs_ooc.results.comparison import Comparison, Side, compare, side_of
+from srs_ooc.results.ranking import Comparison, Side, compare, side_of
 from srs_ooc.runs.ledger import Ledger
 
 

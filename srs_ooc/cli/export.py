@@ -12,11 +12,16 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place, place_of
 from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
-from srs_ooc.results.export import export_columns, export_nbytes
-from srs_ooc.results.export_formats import check_name
+from srs_ooc.results.exporting import (
+    check_name,
+    check_one,
+    export_columns,
+    export_nbytes,
+    named_positions,
+    ranked_positions,
+)
 from srs_ooc.results.ranking import Reading
-from srs_ooc.results.status import status_of
-from srs_ooc.results.wanted import check_one, named_positions, ranked_positions
+from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.store.store import Store

@@ -19,8 +19,7 @@ from srs_ooc.cli.output import (
 )
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
-from srs_ooc.results.kept_ranking import kept_records
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.ranking import Reading, kept_records
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 

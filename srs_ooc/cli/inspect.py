@@ -10,7 +10,7 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import MEMORY_OPTION, say
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.results.verification import check_cap, verified_store
+from srs_ooc.runs.verification import check_cap, verified_store
 from srs_ooc.store.manifest import NO_TARGET, describe_counts
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store

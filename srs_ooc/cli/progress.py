@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from srs_ooc.base.budget import resident_nbytes
-from srs_ooc.base.interrupts import Signals, noted
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
 from srs_ooc.cli.shows import NOTHING, is_live, log, seconds_between
+from srs_ooc.results.live import Signals, noted
 
 TERMINAL_SECONDS = 0.2
 

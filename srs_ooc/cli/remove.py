@@ -7,7 +7,7 @@ import click
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.cli.output import say
-from srs_ooc.results.inventory import remove_run
+from srs_ooc.results.standing import remove_run
 from srs_ooc.runs.ledger_pages import FILE
 
 

@@ -10,9 +10,9 @@ from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import say
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.report.drawing import FIGURES
-from srs_ooc.report.facts import facts_of
-from srs_ooc.report.writing import KINDS, default_path, opened, text_of, write_figure, write_report
+from srs_ooc.results.facts import facts_of
+from srs_ooc.results.figures import FIGURES
+from srs_ooc.results.page import KINDS, default_path, opened, text_of, write_figure, write_report
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 

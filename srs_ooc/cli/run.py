@@ -20,9 +20,9 @@ from srs_ooc.cli.shows import progress_option
 from srs_ooc.cli.store_option import only_store, with_cache
 from srs_ooc.cli.store_type import STORE
 from srs_ooc.planning.speed import planned_run
+from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.results.ranking import Reading
-from srs_ooc.results.status import Status, status_of
-from srs_ooc.results.verdict import VerdictReading
+from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.inputs import find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Cluster

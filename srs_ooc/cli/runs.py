@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from srs_ooc.cli.output import say, stream_json, stream_table
-from srs_ooc.results.inventory import list_runs
+from srs_ooc.results.standing import list_runs
 
 _COLUMNS = {
     "path": 32, "kind": 7, "state": 14, "done": 18, "n_selected": 10, "n_rows": 8, "n_features": 10,

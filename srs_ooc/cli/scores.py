@@ -22,7 +22,7 @@ from srs_ooc.cli.output import (
 )
 from srs_ooc.cli.progress import RunProgress
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.results.scores_table import ScoreRecord, ScoreRequest, score_table
+from srs_ooc.runs.item_weights import ScoreRecord, ScoreRequest, score_table
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.opening import open_store
 

@@ -10,9 +10,8 @@ import click
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
-from srs_ooc.results.network_status import NetworkStatus, network_status_of
-from srs_ooc.results.reading_memory import READING_NBYTES
-from srs_ooc.results.status import Status, status_of, values_of
+from srs_ooc.results.feature_record import READING_NBYTES
+from srs_ooc.results.standing import NetworkStatus, Status, network_status_of, status_of, values_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import ClusterNote
 

@@ -6,7 +6,7 @@ from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
 from srs_ooc.cli.store_type import STORE
-from srs_ooc.results.verification import Verification, verify
+from srs_ooc.runs.verification import Verification, verify
 
 
 @click.command("verify")

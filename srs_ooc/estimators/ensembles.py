@@ -16,7 +16,7 @@ from srs_ooc.estimators.selector import SRSSelector
 from srs_ooc.estimators.tables import checked_table, is_store
 from srs_ooc.estimators.workspace import python_errors
 from srs_ooc.learners.models import TREE
-from srs_ooc.results.result import Result
+from srs_ooc.results.result import RunResult
 from srs_ooc.store.store import Store
 
 
@@ -34,7 +34,7 @@ class _Ensemble(SRSSelector):
             )
         return super()._request(store)
 
-    def _take_result(self, result: Result) -> None:
+    def _take_result(self, result: RunResult) -> None:
         super()._take_result(result)
         self.ensemble_ = Model.of(result.run, result.store.place)
 

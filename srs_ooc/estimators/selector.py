@@ -15,9 +15,9 @@ from srs_ooc.estimators.tables import FitData, checked_fit, checked_table, colum
 from srs_ooc.estimators.workspace import disk_nbytes, python_errors, require_disk, workspace
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.pipeline import ingest
-from srs_ooc.results.arrays import arrays_of, best
-from srs_ooc.results.result import Result
-from srs_ooc.results.values import values_of
+from srs_ooc.results.exporting import values_of
+from srs_ooc.results.ranking import arrays_of, best
+from srs_ooc.results.result import RunResult
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB
 from srs_ooc.store.store import Store
 
@@ -183,7 +183,7 @@ trees_per_subspace : optional
         self.n_features_in_ = store.n_features
         self.feature_names_in_ = np.array(list(store.names), dtype=object)
 
-    def _take_result(self, result: Result) -> None:
+    def _take_result(self, result: RunResult) -> None:
         reading = result.reading
         found = arrays_of(reading)
         self.support_ = found.selected

@@ -1,41 +1,207 @@
 """A run as programs and notebooks read it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from html import escape
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.base.options import python_spelling
-from srs_ooc.base.text import MB
+from srs_ooc.base.records import Step
+from srs_ooc.base.text import MB, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
+from srs_ooc.ensemble.feature_sensitivity import (
+    AUTO,
+    REPEATS,
+    Asked,
+    Sensitivities,
+    SensitivityRecord,
+    sensitivity,
+)
 from srs_ooc.ensemble.model import Model
-from srs_ooc.results.comparison import Comparison, compare, side_of
-from srs_ooc.results.export import export_columns
-from srs_ooc.results.export_formats import check_name
-from srs_ooc.results.history import Point, history_of
-from srs_ooc.results.html import page_of
-from srs_ooc.results.inventory import remove_run
-from srs_ooc.results.progress import Progress
-from srs_ooc.results.ranking import Reading
-from srs_ooc.results.sensitivity import Sensitivity, measured
-from srs_ooc.results.status import Status, status_of
-from srs_ooc.results.wanted import check_one, named_positions, ranked_positions
+from srs_ooc.results import figures
+from srs_ooc.results.curves import (
+    Source,
+    correlations_of,
+    cut_of,
+    discoveries_of,
+    draws_of,
+    held_out_of,
+    profiles_of,
+    usage_of,
+)
+from srs_ooc.results.exporting import (
+    check_name,
+    check_one,
+    export_columns,
+    named_positions,
+    ranked_positions,
+)
+from srs_ooc.results.figures import missing
+from srs_ooc.results.live import Progress, Shown
+from srs_ooc.results.page import KINDS, default_path, opened, write_report
+from srs_ooc.results.ranking import Comparison, Point, Reading, compare, history_of, side_of
+from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.settling import NamesOrFile, names_file
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
+# How sensitive a run's trees are to each feature, as people and programs read it.
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """What altering each feature that a run's trees use does to what they say.
+
+    Attributes
+    ----------
+    found : Sensitivities
+        Scores, best first.
+    """
+
+    found: Sensitivities
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All keys of ``srs-ooc sensitivity --json`` but the features."""
+        return self.found.facts
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features, the largest loss first."""
+        return [record.name for record in self.found.records()]
+
+    def features(self, kind: str = "pandas", *, top: int | None = None) -> Any:
+        """Return the features by score, with the columns of ``srs-ooc sensitivity --csv``.
+
+        Parameters
+        ----------
+        kind : {'pandas', 'polars', 'records'}
+            A DataFrame, or a list of dicts.
+        top : int, optional
+            Only the first so many.
+
+        Raises
+        ------
+        UsageError
+            If ``kind`` is not known, or its library is not installed.
+        """
+        check_kind(kind)
+        return frame_of(kind, SensitivityRecord, islice(self.found.records(), top))
+
+    def __repr__(self) -> str:
+        facts = self.facts
+        return (
+            f"<Sensitivity of {facts['n_trees']} trees to {facts['n_features']} features, on "
+            f"{facts['n_rows']} rows>"
+        )
+
+
+def measured(
+    run: Path,
+    store: Place | None,
+    rows: NamesOrFile,
+    flip: str,
+    repeats: int,
+    memory_mb: int,
+    threads: int | None,
+    progress: Progress,
+) -> Sensitivity:
+    """Return the sensitivity of a run's trees; ``rows`` as a path or names."""
+    shown = Shown(progress)
+
+    def watch(step: Step) -> None:
+        shown.step(step)
+        if shown.error is not None:
+            raise shown.error
+
+    with closing(shown), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        file = names_file(rows, Path(scratch) / "rows", "rows")
+        found = sensitivity(
+            run,
+            Asked(file, flip, repeats),
+            memory_nbytes=memory_mb * MB,
+            threads=threads,
+            store=store,
+            watch=watch,
+        )
+    return Sensitivity(found)
+
+
+# What a notebook shows of a result: plain HTML, with every text escaped.
+
+SHOWN = 10
+_COLUMNS = ("rank", "name", "selected", "importance", "n_drawn")
+_VERDICT_COLUMNS = ("rank", "name", "selected", "q_value", "score", "importance", "p_value")
+
+
+def page_of(result: "RunResult") -> str:
+    """Return the head of a result and its first features; no script, no colours of its own."""
+    status, reading = result.status, result.reading
+    columns = _COLUMNS if reading.verdict is None else _VERDICT_COLUMNS
+    records = result.features("records", top=SHOWN)
+    more = len(reading.positions) - len(records)
+    rest = f"<p>and {counted(more, 'feature')} more: <code>.features()</code></p>" if more else ""
+    provisional = " (no verdict yet)" if reading.is_provisional else ""
+    head = f"<strong>{_text(result.run)}</strong>{provisional}"
+    return f"<div>{head}{_facts(status)}{_table(columns, records)}{rest}</div>"
+
+
+def _facts(status: Status) -> str:
+    run = status.parts["run"]
+    q = run["subspace_size"]
+    facts = {
+        "state": status.state,
+        "iterations": f"{status.iterations} of {status.iterations_asked}",
+        "selected": counted(status.n_selected, "feature"),
+        "run": f"method {run['method']}, judge {run['judge']}, q {q}, seed {run['seed']}",
+        "memory": status.memory,
+        "time": f"{status.seconds:.1f} s of work",
+        "store": status.store,
+    }
+    rows = "".join(
+        f'<tr><th scope="row">{_text(name)}</th><td>{_text(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    return f"<table>{rows}</table>"
+
+
+def _table(columns: tuple[str, ...], records: list[dict[str, Any]]) -> str:
+    head = "".join(f'<th scope="col">{_text(column)}</th>' for column in columns)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{_cell(record[column])}</td>" for column in columns) + "</tr>"
+        for record in records
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _text(f"{value:.4g}" if isinstance(value, float) else value)
+
+
+def _text(value: object) -> str:
+    return escape(visible(str(value)), quote=True)
+
+
 READING_MB = 512
 """Cap on what reading a result takes, in MB, unless another is given."""
 
 
-class Result:
+class RunResult:
     """What a run says, as of its last commit; also while it goes on, here or elsewhere.
 
     Nothing is kept open between calls. What was read is kept until the run is committed again.
@@ -133,7 +299,7 @@ class Result:
             return frame_of(kind, reading.record_type, islice(reading.records(among), top))
 
     def history(self, kind: str = "pandas") -> Any:
-        """Return the course of the run, a row a :class:`srs_ooc.results.history.Point`.
+        """Return the course of the run, a row a :class:`srs_ooc.results.ranking.Point`.
 
         ``kind`` and errors are those of :meth:`features`.
         """
@@ -199,7 +365,7 @@ class Result:
             export_columns(store, wanted, out, cap_nbytes=cap, safe=safe)
         return out
 
-    def compare(self, other: "Result") -> Comparison:
+    def compare(self, other: "RunResult") -> Comparison:
         """Compare this run with another one: selections, ranks and options, features by name."""
         with self._ledger() as first, other._ledger() as second:
             return compare(side_of(first, self._given), side_of(second, other._given))
@@ -287,3 +453,146 @@ def _table_of(data: Any) -> Any:
     path = place_of(data)
     is_store = isinstance(path, Url) or path.is_dir()
     return open_store(path) if is_store else path
+
+
+# A result that also draws itself, and writes its report.
+
+REPORT_MB = 512
+"""Cap on what a report takes, in MB, unless another is given."""
+
+
+class Result(RunResult):
+    """What a run says, as of its last commit; also while it goes on, here or elsewhere.
+
+    Nothing is kept open between calls. What was read is kept until the run is committed again. Each
+    ``plot_`` method draws on the axes of matplotlib it is given, or on new ones, and returns them.
+
+    Parameters
+    ----------
+    run : path
+        The run's folder.
+    store : path, optional
+        The run's store, if it was moved.
+
+    Raises
+    ------
+    RunError
+        If there is no run, or it is damaged.
+    """
+
+    def report(
+        self, path: str | Path | None = None, *, kind: str = "html", memory_mb: int = REPORT_MB
+    ) -> Path:
+        """Write the report of the run, as ``srs-ooc report`` does; return its path.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to make; beside the run, with its name, if not given.
+        kind : {'html', 'md', 'json'}
+            One page that needs no network, Markdown, or JSON.
+        memory_mb : int
+            Cap on growth of the process, in MB of 10^6 bytes.
+
+        Raises
+        ------
+        UsageError
+            If the file is there, or a library that draws is not.
+        RunError, StoreError, BudgetError
+            If the run or its store cannot be read, or not under the cap.
+        """
+        if kind not in KINDS:
+            raise UsageError(f"kind: expected one of {', '.join(KINDS)}, found {kind!r}.")
+        out = default_path(self.run, kind) if path is None else Path(path)
+        with self._source(memory_mb * MB, draws=kind == "html") as source:
+            write_report(source, out, kind)
+        return out
+
+    def plot_cut(self, ax: Any = None) -> Any:
+        """Plot scores by rank, features beside decoys; return the axes."""
+        return self._plot(ax, lambda ax, source: figures.draw_cut(ax, cut_of(source)))
+
+    def plot_levels(self, ax: Any = None) -> Any:
+        """Plot the q-value of each feature by its place, with the level; return the axes."""
+        return self._plot(ax, lambda ax, source: figures.draw_levels(ax, cut_of(source)))
+
+    def plot_discoveries(self, ax: Any = None) -> Any:
+        """Plot features found by so many iterations; return the axes."""
+        return self._plot(
+            ax, lambda ax, source: figures.draw_discoveries(ax, discoveries_of(source))
+        )
+
+    def plot_draws(self, ax: Any = None) -> Any:
+        """Plot how often features were drawn; return the axes."""
+        return self._plot(ax, lambda ax, source: figures.draw_draws(ax, draws_of(source)))
+
+    def plot_correlation(self, ax: Any = None) -> Any:
+        """Plot rank correlations among the first selected features; return the axes."""
+        return self._plot(
+            ax, lambda ax, source: figures.draw_correlations(ax, correlations_of(source))
+        )
+
+    def plot_accuracy(self, ax: Any = None) -> Any:
+        """Plot accuracy on rows held out, where ``compact`` measured it; return the axes."""
+        return self._plot(ax, lambda ax, source: figures.draw_held_out(ax, held_out_of(source)))
+
+    def plot_memory(self, ax: Any = None) -> Any:
+        """Plot memory against the cap over the run; return the axes."""
+        return self._plot(ax, lambda ax, source: figures.draw_memory(ax, usage_of(source)))
+
+    def plot_time(self, ax: Any = None) -> Any:
+        """Plot iterations done by seconds of work; return the axes."""
+        return self._plot(ax, lambda ax, source: figures.draw_time(ax, usage_of(source)))
+
+    def plot_feature(self, name: str, ax: Any = None) -> Any:
+        """Plot a feature against the target; return the axes.
+
+        Raises
+        ------
+        UsageError
+            If there is no such feature.
+        """
+
+        def draw(ax: Any, source: Source) -> None:
+            stored = _stored(source, name)
+            figures.draw_feature(ax, name, profiles_of(source, np.array([stored])))
+
+        return self._plot(ax, draw)
+
+    def _plot(self, ax: Any, draw: Callable[[Any, Source], None]) -> Any:
+        with self._source() as source:
+            if ax is None:
+                ax = _new_axes()
+            draw(ax, source)
+        return ax
+
+    @contextmanager
+    def _source(self, cap_nbytes: int | None = None, *, draws: bool = True) -> Iterator[Source]:
+        with python_spelling(), growth_counted():
+            ledger = Ledger(self.run, writable=False)
+            try:
+                yield opened(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
+            finally:
+                ledger.close()
+
+
+def _new_axes() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise missing("matplotlib", error) from error
+    return plt.subplots(layout="constrained")[1]
+
+
+def _stored(source: Source, name: str) -> int:
+    """Return the stored position of a feature.
+
+    Raises
+    ------
+    UsageError
+        If there is no such feature.
+    """
+    place = int(source.store.names.find([name])[0])
+    if place < 0:
+        raise UsageError(f"name: expected the name of a feature, found {name!r}.")
+    return int(np.flatnonzero(source.reading.positions == place)[0])

@@ -14,7 +14,7 @@ from command import command_line, environment, error_of, srs_ooc
 from stores import make_store, noise_table
 
 from srs_ooc import cli
-from srs_ooc.results import gathered
+from srs_ooc.results import exporting
 
 HANGS = 3600
 
@@ -149,9 +149,9 @@ def test_short_reads_are_read_on_and_a_scratch_file_that_ends_is_an_error(tmp_pa
     pread = os.pread
     monkeypatch.setattr(os, "pread", lambda handle, n, offset: pread(handle, min(n, 7), offset))
     with file.open("rb") as raw:
-        assert gathered.read_bytes(raw.fileno(), 50, 20) == bytes(range(20, 70))
+        assert exporting.read_bytes(raw.fileno(), 50, 20) == bytes(range(20, 70))
         with pytest.raises(OSError, match="ended early"):
-            gathered.read_bytes(raw.fileno(), 50, 80)
+            exporting.read_bytes(raw.fileno(), 50, 80)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from tempfile import mkdtemp
 import numpy as np
 
 import srs_ooc
-from srs_ooc.report.source import Source
+from srs_ooc.results.curves import Source
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 

@@ -14,7 +14,7 @@ from srs_ooc.ingestion.formats import Texts, hash_text
 from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions, SampleTable
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
-from srs_ooc.results.export import export_columns
+from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.arrays import (
     Categories,
     Names,

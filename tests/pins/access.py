@@ -32,8 +32,8 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.ingestion.formats.detection import GROUP as FORMATS_GROUP
 from srs_ooc.learners.model_learner import Trial
 from srs_ooc.networks.network_options import Network
-from srs_ooc.results.comparison import Comparison
-from srs_ooc.results.sensitivity import Sensitivity
+from srs_ooc.results.ranking import Comparison
+from srs_ooc.results.result import Sensitivity
 from srs_ooc.runs import run_memory, screening
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger

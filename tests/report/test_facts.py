@@ -10,14 +10,16 @@ from reports import KINDS, N_FEATURES, N_ROWS, run_of, source_of
 
 import srs_ooc
 from srs_ooc.cli import cli
-from srs_ooc.report.cautions import FEW_DRAWS, cautions_of
-from srs_ooc.report.course import draws_of, usage_of
-from srs_ooc.report.cut import cut_of
-from srs_ooc.report.ends import ends_of
-from srs_ooc.report.facts import facts_of
-from srs_ooc.report.held_out import held_out_of
-from srs_ooc.report.profiles import bins_of, profiles_of
-from srs_ooc.report.repeat import repeat_of
+from srs_ooc.results.curves import (
+    bins_of,
+    cut_of,
+    draws_of,
+    ends_of,
+    held_out_of,
+    profiles_of,
+    usage_of,
+)
+from srs_ooc.results.facts import FEW_DRAWS, cautions_of, facts_of, repeat_of
 
 
 @pytest.mark.few(1)

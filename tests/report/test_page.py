@@ -16,12 +16,10 @@ from reports import HOSTILE, N_FEATURES, folder, run_of, source_of
 import srs_ooc
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import visible
-from srs_ooc.report.drawing import inline_svg
-from srs_ooc.report.ends import ends_of
-from srs_ooc.report.facts import facts_of
-from srs_ooc.report.profiles import profiles_of
-from srs_ooc.report.texts import markdown_of
-from srs_ooc.report.writing import text_of, write_report
+from srs_ooc.results.curves import ends_of, profiles_of
+from srs_ooc.results.facts import facts_of, markdown_of
+from srs_ooc.results.figures import inline_svg
+from srs_ooc.results.page import text_of, write_report
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")

@@ -12,8 +12,8 @@ import pytest
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.results import export, gathered
-from srs_ooc.results.export import export_columns
+from srs_ooc.results import exporting
+from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.store import Store
 
 
@@ -48,7 +48,7 @@ def read_back(path):
 @pytest.mark.parametrize("integers", [False, True])
 @pytest.mark.parametrize("block_nbytes", [1, 500, 8_000_000])
 def test_real_values_in_the_order_asked_for(tmp_path, monkeypatch, integers, block_nbytes):
-    monkeypatch.setattr(export, "_BLOCK_NBYTES", block_nbytes)
+    monkeypatch.setattr(exporting, "_BLOCK_NBYTES", block_nbytes)
     store, values = make_store(tmp_path, integers=integers)
     positions = np.array([29, 3, 0, 17, 3])
     export_columns(Store.open(store), positions, tmp_path / "out.csv")
@@ -101,7 +101,7 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 from pathlib import Path
-from srs_ooc.results import export
+from srs_ooc.results import exporting as export
 from srs_ooc.store.store import Store
 export._row_blocks = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 export.export_columns(Store.open(Path(sys.argv[1])), np.array([0, 1]), Path(sys.argv[2]))
@@ -123,13 +123,13 @@ def test_what_a_killed_export_left_is_cleared_by_the_next(tmp_path):
 
 def test_a_file_made_while_columns_are_exported_is_not_written_over(tmp_path, monkeypatch):
     store, _ = make_store(tmp_path)
-    out, gather = tmp_path / "out.csv", gathered.gather_columns
+    out, gather = tmp_path / "out.csv", exporting.gather_columns
 
     def gather_and_make(*arguments):
         gather(*arguments)
         out.write_text("mine")
 
-    monkeypatch.setattr(export, "gather_columns", gather_and_make)
+    monkeypatch.setattr(exporting, "gather_columns", gather_and_make)
     with pytest.raises(UsageError, match="free"):
         export_columns(Store.open(store), np.array([5]), out)
     assert out.read_text() == "mine"

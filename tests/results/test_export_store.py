@@ -10,8 +10,8 @@ from stores import make_store, noise_table
 
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
-from srs_ooc.results import export_store as module
-from srs_ooc.results.export import export_columns
+from srs_ooc.results import exporting as module
+from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.store import Store
 
 WANTED = [7, 0, 3, 11, 9, 5]

@@ -12,8 +12,8 @@ import srs_ooc
 from srs_ooc.base.errors import RunError
 from srs_ooc.cli import cli
 from srs_ooc.networks.edges import open_book
-from srs_ooc.results.comparison import _spearman
-from srs_ooc.results.inventory import list_runs, remove_run
+from srs_ooc.results.ranking import _spearman
+from srs_ooc.results.standing import list_runs, remove_run
 from srs_ooc.runs.ledger import Ledger
 
 

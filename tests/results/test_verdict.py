@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from srs_ooc.results.verdict import VerdictReading, explain
+from srs_ooc.results.feature_record import VerdictReading, explain
 from srs_ooc.runs.run_verdict import VerdictRecord
 
 

@@ -11,8 +11,8 @@ from stores import make_store, noise_table
 from srs_ooc.base.errors import RunError, StoreError, UsageError
 from srs_ooc.ensemble import panels
 from srs_ooc.ensemble.prediction import predict
-from srs_ooc.results import export, export_store, gathered
-from srs_ooc.results.export import export_columns
+from srs_ooc.results import exporting
+from srs_ooc.results.exporting import export_columns
 from srs_ooc.runs import run_verdict as conclusion
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_verdict import VERDICT
@@ -232,13 +232,13 @@ def test_the_store_beside_a_run_is_found_though_another_lies_at_the_first_place(
 @pytest.mark.parametrize("name", ["o.csv", "o.zarr"])
 def test_no_columns_are_exported_of_a_store_replaced_meanwhile(stores, tmp_path, monkeypatch, name):
     store, other = stores
-    gather = gathered.gather_columns
+    gather = exporting.gather_columns
 
     def gather_and_swap(*arguments):
         Swap(store, other).swap()
         gather(*arguments)
 
-    for module in (export, export_store):
+    for module in (exporting, exporting):
         monkeypatch.setattr(module, "gather_columns", gather_and_swap)
     with pytest.raises((StoreError, UsageError), match="was replaced"):
         export_columns(Store.open(store), np.arange(3), tmp_path / name)

@@ -1,1 +1,0 @@
-"""A run to look at: one page that needs no network, single figures, and the same as text."""

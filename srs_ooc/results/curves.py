@@ -1,0 +1,751 @@
+"""What a report draws: the course of a run, where its ranking is cut, features against the target.
+
+A run and its store are read at one commit, in bounded memory.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.records import Saved, State
+from srs_ooc.ensemble.compaction import Curve
+from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
+from srs_ooc.evidence.judges import ProbeParams
+from srs_ooc.results.ranking import Point, Reading, history_of
+from srs_ooc.results.standing import status_of
+from srs_ooc.runs.inputs import inputs_of, spec_of
+from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.verification import VERSION, FoldRecord, Records
+from srs_ooc.samplers.elimination import Elimination
+from srs_ooc.store.store import Store
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import IMPORTANCE_BITS
+
+# What a report is made from: a run and its store, read at one commit, in bounded memory.
+
+LISTED = 10_000
+"""Features that a report lists at most."""
+LISTED_ANYWAY = 200
+"""Features that it lists, best first, where none is selected."""
+LOOKED_AT = 20_000
+"""Rows that plots of features count at most, evenly spaced."""
+_CELLS = 1 << 20
+_COLUMNS = 64
+
+
+class Source:
+    """A run that is open for a report.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open for reading.
+    store : Store
+        The run's store.
+    cap_nbytes : int, optional
+        Cap on the memory of the whole process.
+    beside_nbytes : int
+        What is made of the ranking takes besides.
+
+    Raises
+    ------
+    RunError
+        If the run was not made on this store, or is damaged.
+    BudgetError
+        If the cap cannot hold the ranking.
+
+    Attributes
+    ----------
+    reading : Reading
+        The ranking.
+    status : Status
+        Where the run stands.
+    spec : RunSpec
+        What identifies it.
+    """
+
+    def __init__(
+        self, ledger: Ledger, store: Store, cap_nbytes: int | None = None, beside_nbytes: int = 0
+    ) -> None:
+        self.ledger, self.store, self.manifest = ledger, store, store.manifest
+        self.spec, self.status = spec_of(ledger), status_of(ledger)
+        self.reading = Reading(ledger, store, cap_nbytes, beside_nbytes)
+        self.inputs = inputs_of(ledger)
+
+    @cached_property
+    def task(self) -> Task:
+        """The rows trained on and what each says."""
+        return Task.of(self.store, self.inputs)
+
+    @cached_property
+    def n_candidates(self) -> int:
+        """Features that could be drawn."""
+        excluded = self.inputs.excluded
+        return self.manifest.n_features - (0 if excluded is None else len(excluded))
+
+    @cached_property
+    def selected(self) -> NDArray[np.integer[Any]]:
+        """Stored positions of the selected features, best first."""
+        return self.reading.selected()
+
+    @cached_property
+    def listed(self) -> NDArray[np.integer[Any]]:
+        """Stored positions of the features to list: the selected ones, or else the first."""
+        if len(self.selected):
+            return self.selected[:LISTED]
+        return self.reading.top(min(LISTED_ANYWAY, len(self.reading.positions)))
+
+    def rows_looked_at(self, most: int = LOOKED_AT) -> NDArray[np.int32]:
+        """Return evenly spaced training rows, as rows of the store; all where there are few."""
+        n = self.task.n_rows
+        places = np.linspace(0, n - 1, min(n, most)).astype(np.int64)
+        rows = self.task.rows
+        return places.astype(np.int32) if rows is None else rows[places]
+
+    def targets_of(self, rows: NDArray[np.int32]) -> NDArray[Any]:
+        """Return the class code or number of some rows of the store."""
+        return np.asarray(self.store.target()[rows])
+
+    def columns(
+        self, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Yield places among ``features`` and their codes (m, n_rows), some at a time.
+
+        They are read in stored order.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read, or was replaced.
+        """
+        order = np.argsort(features, kind="stable")
+        size = max(1, min(_COLUMNS, _CELLS // len(rows)))
+        block = Block(size, len(rows), self.manifest.code_nbytes, tiled=False)
+        with self.store.unchanged(), self.store.columns(mapped=False) as columns:
+            for start in range(0, len(order), size):
+                places = order[start : start + size]
+                columns.gather(features[places].astype(np.uint32), block, rows)
+                yield places, block.as_columns(len(places))
+
+
+# Each listed feature against the target, in a few bytes: what its small plot is drawn from.
+#
+# Of a classification: rows of each class by value, in bins of the feature's codes, missing ones
+# last. Of a regression: the places of some rows, the same of every feature, and the mean target in
+# each bin. Codes are ranks (of values, or of 254 quantiles), so bins follow the order of values,
+# not their distances.
+
+CELLS = 160
+"""Bytes of a profile, about: 10,000 features of ten classes stay below 3 MB of text."""
+MOST_BINS, LEAST_BINS = 24, 6
+MOST_CLASSES = 12
+"""Classes told apart, the largest; the others are counted together."""
+SCATTERED = 160
+"""Rows of a regression that are drawn one by one."""
+TRENDS = 10
+NONE = 255
+"""Stands for a missing value, or for a bin without rows."""
+
+
+@dataclass(frozen=True)
+class Legend:
+    """How the profiles of a run are read.
+
+    Attributes
+    ----------
+    n_bins : int
+        Bins of a feature with that many codes or more; others have one a code.
+    classes : list of str
+        Classes of the lines of a profile; empty for a regression.
+    class_rows : list of int
+        Rows of each that were looked at.
+    targets : list of float
+        Of a regression: targets of the rows drawn one by one.
+    low, high : float
+        Of a regression: the target's range, from which trends are 0 .. 254.
+    """
+
+    n_bins: int
+    classes: list[str]
+    class_rows: list[int]
+    targets: list[float]
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The profiles of some features.
+
+    Attributes
+    ----------
+    legend : Legend
+        How they are read.
+    n_used : int64 (n,)
+        Bins in use of each.
+    cells : uint8 (n, width)
+        Of a classification: classes x (bins and missing), row by row: rows of the class, or, where
+        ``scale`` is not 1, so many of that. Of a regression: the place of each row drawn, 0 .. 254
+        by code, then the trend.
+    scale : float64 (n,)
+        Rows that a unit of ``cells`` stands for.
+    """
+
+    legend: Legend
+    n_used: NDArray[np.int64]
+    cells: NDArray[np.uint8]
+    scale: NDArray[np.float64]
+
+    def counts(self, i: int) -> NDArray[np.float64]:
+        """Return of a classification about how many rows there are, (classes, bins and missing)."""
+        shape = len(self.legend.classes), self.legend.n_bins + 1
+        return np.asarray(self.cells[i].reshape(shape) * self.scale[i], np.float64)
+
+    def scatter(self, i: int) -> NDArray[np.float64]:
+        """Return of a regression where each row drawn is, from 0 to 1; NaN where missing."""
+        places = self.cells[i, : len(self.legend.targets)].astype(np.float64)
+        return np.where(places == NONE, np.nan, places / (NONE - 1))
+
+    def trend(self, i: int) -> NDArray[np.float64]:
+        """Return of a regression the mean target of each bin, the missing rows' last; NaN: none."""
+        found = self.cells[i, len(self.legend.targets) :].astype(np.float64)
+        span = self.legend.high - self.legend.low
+        return np.where(found == NONE, np.nan, self.legend.low + span * found / (NONE - 1))
+
+
+def profiles_of(source: Source, features: NDArray[np.integer[Any]]) -> Profiles:
+    """Look at features of a run against its target; memory does not grow with the rows.
+
+    Parameters
+    ----------
+    source : Source
+        The run.
+    features : int (n,)
+        Stored positions.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be read.
+    """
+    rows = source.rows_looked_at()
+    target = source.targets_of(rows)
+    is_regression = source.task.is_regression
+    make = _Numbers(target) if is_regression else _Classes(target, source.manifest.classes)
+    all_codes = source.store.array("n_codes")
+    n_codes = np.array([int(all_codes[f]) for f in features], np.int64)
+    n_used = np.minimum(n_codes, make.legend.n_bins)
+    cells = np.zeros((len(features), make.width), np.uint8)
+    scale = np.ones(len(features))
+    missing = source.manifest.missing_code
+    for places, codes in source.columns(features, rows):
+        bins = bins_of(codes, n_codes[places], make.legend.n_bins, missing)
+        cells[places], scale[places] = make.look(codes, bins, n_codes[places], missing)
+    return Profiles(make.legend, n_used, cells, scale)
+
+
+def bins_of(
+    codes: NDArray[Any], n_codes: NDArray[np.int64], n_bins: int, missing: int
+) -> NDArray[np.int64]:
+    """Return the bin of each cell (m, n_rows): its code, or a range of codes; the last: missing."""
+    wide = codes.astype(np.int64)
+    many = n_codes[:, None]
+    bins = np.where(many > n_bins, wide * n_bins // np.maximum(many, 1), wide)
+    return np.where(codes == missing, n_bins, np.minimum(bins, n_bins - 1))
+
+
+class _Classes:
+    """Counts rows by class and bin."""
+
+    def __init__(self, target: NDArray[np.integer[Any]], classes: tuple[str, ...]) -> None:
+        counts = np.bincount(target, minlength=len(classes))
+        shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
+        line_of = np.full(len(classes), len(shown), np.int64)
+        line_of[shown] = np.arange(len(shown))
+        names = [classes[i] for i in shown.tolist()]
+        if len(classes) > len(shown):
+            names.append(f"{len(classes) - len(shown)} other classes")
+        self._lines = line_of[target]
+        rows = np.bincount(self._lines, minlength=len(names))
+        n_bins = min(max(CELLS // max(len(names), 1) - 1, LEAST_BINS), MOST_BINS)
+        self.legend = Legend(n_bins, names, rows.tolist(), [], 0.0, 0.0)
+        self.width = len(names) * (n_bins + 1)
+
+    def look(
+        self,
+        codes: NDArray[Any],
+        bins: NDArray[np.int64],
+        n_codes: NDArray[np.int64],
+        missing: int,
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """Return cells and scale of some features."""
+        m = len(bins)
+        flat = bins + (self.legend.n_bins + 1) * self._lines + self.width * np.arange(m)[:, None]
+        counts = np.bincount(flat.ravel(), minlength=m * self.width).reshape(m, self.width)
+        scale = np.maximum(counts.max(axis=1) / NONE, 1.0)
+        return np.rint(counts / scale[:, None]).astype(np.uint8), scale
+
+
+class _Numbers:
+    """Places some rows, and follows the mean of the target."""
+
+    def __init__(self, target: NDArray[np.floating[Any]]) -> None:
+        self._target = np.asarray(target, np.float64)
+        n = len(target)
+        self._drawn = np.linspace(0, n - 1, min(n, SCATTERED)).astype(np.int64)
+        low, high = float(self._target.min()), float(self._target.max())
+        drawn = [float(f"{value:.5g}") for value in self._target[self._drawn].tolist()]
+        self.legend = Legend(TRENDS, [], [], drawn, low, high)
+        self.width = len(drawn) + TRENDS + 1
+
+    def look(
+        self,
+        codes: NDArray[Any],
+        bins: NDArray[np.int64],
+        n_codes: NDArray[np.int64],
+        missing: int,
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """Return cells of some features, and a scale of 1."""
+        m, n_bins = len(bins), TRENDS + 1
+        drawn = codes[:, self._drawn]
+        top = np.maximum(n_codes[:, None] - 1, 1)
+        places = np.rint(drawn.astype(np.float64) * (NONE - 1) / top)
+        places = np.where(drawn == missing, NONE, places)
+        flat = (bins + n_bins * np.arange(m)[:, None]).ravel()
+        counts = np.bincount(flat, minlength=m * n_bins)
+        sums = np.bincount(flat, np.tile(self._target, m), minlength=m * n_bins)
+        span = (self.legend.high - self.legend.low) or 1.0
+        means = (sums / np.maximum(counts, 1) - self.legend.low) / span
+        trend = np.where(counts > 0, np.rint(np.clip(means, 0, 1) * (NONE - 1)), NONE)
+        return np.hstack([places, trend.reshape(m, n_bins)]).astype(np.uint8), np.ones(m)
+
+
+# Where the ranking is cut: scores by rank, features beside decoys, and the level.
+
+SHOWN = 1000
+"""Places drawn at most."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A ranking and where it is cut.
+
+    Attributes
+    ----------
+    measure : str
+        What ``scores`` are.
+    scores : list of float
+        By rank.
+    is_decoy, is_selected : list of bool
+        Of each; decoys only of a run with a verdict.
+    level : float or None
+        The bound that was asked for, in units of ``levels`` (or of ``scores``, of the probe).
+    places, levels : list
+        q-values of features by their place in the ranking the verdict cuts; empty without one.
+    n_selected : int
+        Features selected.
+    n_outstanding : int
+        Marginally significant features, which stand before the ones that scores order.
+    """
+
+    measure: str
+    scores: list[float]
+    is_decoy: list[bool]
+    is_selected: list[bool]
+    level: float | None
+    places: list[int]
+    levels: list[float]
+    n_selected: int
+    n_outstanding: int
+
+
+def cut_of(source: Source) -> Cut:
+    """Return the ranking of a run around its cut."""
+    return _of_verdict(source) if source.reading.verdict is not None else _of_ranking(source)
+
+
+def _of_verdict(source: Source) -> Cut:
+    verdict = source.reading.verdict
+    assert verdict is not None
+    closing = _Closing(source)
+    n_features = source.manifest.n_features
+    selected = verdict.features[verdict.is_selected]
+    # The places around the cut, thinned where thousands are selected.
+    upto = min(len(verdict.levels), max(2 * verdict.n_selected, 100))
+    places: list[int] = np.unique(np.linspace(0, upto - 1, min(upto, SHOWN)).astype(int)).tolist()
+    return Cut(
+        "closing importance",
+        [float(f"{s:.4g}") for s in (closing.scores / (1 << IMPORTANCE_BITS)).tolist()],
+        (closing.items >= n_features).tolist(),
+        np.isin(closing.items, selected).tolist(),
+        float(source.spec.fdr),
+        [int(p) + 1 for p in places],
+        [float(f"{verdict.levels[p]:.4g}") for p in places],
+        verdict.n_selected,
+        int(np.count_nonzero(verdict.is_outstanding)),
+    )
+
+
+class _Closing:
+    """Items and scores of a closing stage, by rank; none where the ledger holds another one."""
+
+    def __init__(self, source: Source) -> None:
+        self.items, self.scores = np.zeros(0, np.uint32), np.zeros(0)
+        book = StageBook(source.ledger, source.reading.n_iterations)
+        book.load({Elimination.name: self})
+
+    def state(self) -> State:
+        """Return nothing: it is only read."""
+        return State()
+
+    def restore(self, saved: Saved) -> None:
+        """Take items and scores."""
+        self.items, self.scores = saved.arrays["items"], saved.arrays["scores"]
+
+
+def _of_ranking(source: Source) -> Cut:
+    reading = source.reading
+    first = reading.top(min(SHOWN, len(reading.positions)))
+    scores, measure, level = reading.importances(first), _measure(source), None
+    if isinstance(source.spec.judging, ProbeParams):
+        drawn = np.maximum(reading.tally.n_drawn[first], 1)
+        scores = reading.tally.n_better[first] / drawn
+        level = float(source.spec.judging.probe_min_wins)
+    chosen: NDArray[np.bool_] = np.isin(first, source.selected)
+    return Cut(
+        measure,
+        [float(f"{max(s, 0.0):.4g}") for s in scores.tolist()],
+        [False] * len(first),
+        chosen.tolist(),
+        level,
+        [],
+        [],
+        0 if reading.is_provisional else len(source.selected),
+        0,
+    )
+
+
+def _measure(source: Source) -> str:
+    if isinstance(source.spec.judging, ProbeParams):
+        return "share of draws won"
+    spec = source.spec
+    if spec.model.scores_features:
+        return f"score by model {spec.model.model}"
+    return "importance" if not spec.method.ranks_by else f"score of method {spec.run.method}"
+
+
+# The course of a run: what was found when, how often features were drawn, time and memory.
+
+BARS = 40
+POINTS = 500
+"""Points of a line at most."""
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Discoveries:
+    """What was found, or led the ranking, by so many iterations.
+
+    Attributes
+    ----------
+    points : list of Point
+        By iterations.
+    comes_last : bool
+        Whether the judge decides once, after the last iteration: points count what led then.
+    n_selected : int
+        Features selected in the end; 0 before the verdict.
+    """
+
+    points: list[Point]
+    comes_last: bool
+    n_selected: int
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often features were drawn.
+
+    Attributes
+    ----------
+    edges : list of int
+        Of the bars: from one (included) to the next (not included).
+    features, selected : list of int
+        Features drawn so often, and selected ones among them.
+    median, least : int
+        Over the features that could be drawn.
+    n_never : int
+        Features never drawn.
+    """
+
+    edges: list[int]
+    features: list[int]
+    selected: list[int]
+    median: int
+    least: int
+    n_never: int
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Time and memory as committed with the iterations; sizes in MB of 10**6 bytes.
+
+    Attributes
+    ----------
+    iterations : list of int
+        When the state was committed.
+    seconds : list of float
+        Seconds of work until then.
+    resident_mb : list of float
+        Memory resident then.
+    cap_mb, peak_mb : float
+        The cap, and the largest size, the closing stage and the verdict included.
+    total_seconds : float
+        Seconds of work in all.
+    is_growth : bool
+        Whether sizes are by how much the process grew, as of a run made from Python.
+    """
+
+    iterations: list[int]
+    seconds: list[float]
+    resident_mb: list[float]
+    cap_mb: float
+    peak_mb: float
+    total_seconds: float
+    is_growth: bool
+
+
+def discoveries_of(source: Source) -> Discoveries:
+    """Return when features were found; of a judge that decides last, what led until then."""
+    reading = source.reading
+    n_selected = 0 if reading.is_provisional else reading.n_selected
+    return Discoveries(history_of(source.ledger, reading), source.spec.concludes, n_selected)
+
+
+def draws_of(source: Source) -> Draws:
+    """Return how often the features that could be drawn were, decoys not counted."""
+    n_features, drawn = source.manifest.n_features, source.reading.tally.n_drawn
+    largest = max(
+        (int(drawn[start : min(start + _PIECE, n_features)].max()) for start in _starts(source)),
+        default=0,
+    )
+    times = np.zeros(largest + 1, np.int64)
+    for start in _starts(source):
+        piece = drawn[start : min(start + _PIECE, n_features)]
+        times += np.bincount(piece, minlength=largest + 1)
+    excluded = source.inputs.excluded
+    times[0] -= 0 if excluded is None else len(excluded)
+    there = np.flatnonzero(times)
+    low = int(there[0]) if len(there) else 0
+    width = -(-(largest + 1 - low) // BARS)
+    edges = np.arange(low, largest + 1 + width, width)
+    of_selected = np.bincount(drawn[source.selected], minlength=largest + 1)
+    half = int(np.searchsorted(np.cumsum(times), source.n_candidates / 2))
+    bars = [times[a:b].sum() for a, b in pairwise(edges.tolist())]
+    selected = [of_selected[a:b].sum() for a, b in pairwise(edges.tolist())]
+    never = int(times[0])
+    return Draws(
+        edges.tolist(), [int(n) for n in bars], [int(n) for n in selected], half, low, never
+    )
+
+
+def _starts(source: Source) -> range:
+    return range(0, source.manifest.n_features, _PIECE)
+
+
+def usage_of(source: Source) -> Usage:
+    """Return what the ledger noted of time and memory at its commits."""
+    rows = np.array(list(source.ledger.history()), np.float64).reshape(-1, 4)
+    rows = rows[_thinned(len(rows))]
+    return Usage(
+        [int(i) for i in rows[:, 0]],
+        [round(s, 3) for s in rows[:, 2].tolist()],
+        [round(b / 1e6, 1) for b in rows[:, 3].tolist()],
+        float(source.status.memory_mb),
+        source.status.peak_rss_mb,
+        source.status.seconds,
+        source.status.memory_is_growth,
+    )
+
+
+def _thinned(n: int) -> list[int]:
+    """Return the places of at most ``POINTS`` of ``n``, the last one among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int)).tolist() if n else []
+
+
+# Accuracy on rows held out, where ``srs-ooc compact`` measured it.
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What nested small sets are worth on rows that nothing had seen.
+
+    Attributes
+    ----------
+    sizes : list of int
+        Features of the sets.
+    scores, errors : list of float
+        Mean score of each, and its standard error: the share of rows predicted right, or of the
+        target's variance.
+    chosen : int
+        The smallest size within one standard error of the best.
+    n_folds : int
+        Folds that were scored.
+    is_regression : bool
+        Which of the two the scores are.
+    """
+
+    sizes: list[int]
+    scores: list[float]
+    errors: list[float]
+    chosen: int
+    n_folds: int
+    is_regression: bool
+
+
+def held_out_of(source: Source) -> HeldOut | None:
+    """Return what a compaction of the run after these iterations found; None if there is none."""
+    best: list[FoldRecord] = []
+    parent = source.ledger.run / "compact"
+    for folder in sorted(parent.glob(f"v{VERSION}-{source.reading.n_iterations}-iterations-*")):
+        found = _scored(folder)
+        best = found if len(found) > len(best) else best
+    common = set.intersection(*(set(record.scores) for record in best)) if best else set()
+    if not common:
+        return None
+    sizes = sorted(int(size) for size in common)
+    curve = Curve(sizes, np.array([[record.scores[str(s)] for s in sizes] for record in best]))
+    return HeldOut(
+        sizes,
+        [round(float(s), 4) for s in curve.means],
+        [round(float(e), 4) for e in curve.errors],
+        curve.smallest(),
+        len(best),
+        source.task.is_regression,
+    )
+
+
+def _scored(folder: Path) -> list[FoldRecord]:
+    records, found = Records(folder), []
+    for file in sorted(folder.glob("repeat-*-fold-*.json")):
+        repeat, fold = (int(part) - 1 for part in file.stem.split("-")[1::2])
+        record = records.fold(repeat, fold)
+        if record is not None and record.scores:
+            found.append(record)
+    return found
+
+
+# How alike the selected features are: rank correlations of the first, and their clusters.
+#
+# With a verdict the first are those at the top of the ranking that it cuts: the list that is shown
+# puts near copies late, and a map of its head would hardly show any.
+
+MAPPED = 40
+"""Features of the map at most."""
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """The first listed features, in an order that puts clusters together.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the features.
+    ranks : list of int
+        Their places in the list, from 1.
+    absolute : list of list of float
+        Absolute rank correlations.
+    clusters : list of int
+        Cluster of each, from 1: features that can stand in for the best of it.
+    least : float
+        Absolute correlation with the best of a cluster from which a feature joins it.
+    """
+
+    names: list[str]
+    ranks: list[int]
+    absolute: list[list[float]]
+    clusters: list[int]
+    least: float
+
+
+def correlations_of(source: Source) -> Correlations:
+    """Return the map of correlation among the first listed features."""
+    features = _mapped(source)
+    rows = source.rows_looked_at(MOST_ROWS)
+    codes = np.zeros((len(features), len(rows)), source.manifest.code_dtype)
+    for places, some in source.columns(features, rows):
+        codes[places] = some
+    columns = RankColumns(codes, source.manifest.missing_code)
+    everyone = np.arange(len(features))
+    leaders = lead(columns, everyone)
+    order = np.lexsort((everyone, leaders))
+    among = source.selected if len(source.selected) else source.listed
+    absolute = np.sqrt(columns.squared(order, order))
+    clusters = np.unique(leaders[order], return_inverse=True)[1] + 1
+    return Correlations(
+        [source.reading.name(int(f)) for f in features[order]],
+        [int(np.flatnonzero(among == f)[0]) + 1 for f in features[order]],
+        [[round(float(r), 3) for r in row] for row in absolute],
+        [int(c) for c in clusters],
+        ALIKE,
+    )
+
+
+def _mapped(source: Source) -> NDArray[np.integer[Any]]:
+    verdict = source.reading.verdict
+    if verdict is None or not verdict.n_selected:
+        return source.listed[:MAPPED]
+    return verdict.features[verdict.is_selected][:MAPPED]
+
+
+# What the ends of a small plot's axis are: lowest and highest value, or categories.
+
+NAMED = 200
+"""Features whose values are looked up: each may take a chunk of the store to be unpacked."""
+_LONGEST = 40
+Ends = list[float] | list[str] | None
+
+
+def ends_of(source: Source, features: NDArray[np.integer[Any]]) -> list[Ends]:
+    """Return lowest and highest value of the first features, or the categories of their codes.
+
+    Parameters
+    ----------
+    source : Source
+        The run.
+    features : int (n,)
+        Stored positions.
+
+    Returns
+    -------
+    list
+        For each of the first ``NAMED``; None where there is no value.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged.
+    """
+    first = features[:NAMED]
+    found: list[Ends] = [None] * len(first)
+    categories = source.store.categories()
+    for place, feature in enumerate(first.tolist()):
+        texts = categories.of(feature)
+        if texts is not None:
+            found[place] = [text[:_LONGEST] for text in texts[:MOST_BINS]]
+    numbers = np.array([i for i, ends in enumerate(found) if ends is None], np.int64)
+    places = numbers[np.argsort(first[numbers], kind="stable")]
+    stored = first[places].astype(np.int64)
+    with source.store.unchanged():
+        for i, lows, highs in source.store.code_ranges(stored):
+            if np.isfinite(lows).any():
+                low, high = float(np.nanmin(lows)), float(np.nanmax(highs))
+                found[int(places[i])] = [float(f"{low:.4g}"), float(f"{high:.4g}")]
+    return found

@@ -1,0 +1,819 @@
+"""Columns of a store as a file, or as a smaller store, and which of them are meant."""
+
+import csv
+import errno
+import gzip
+import io
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from shlex import quote
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.budget import Budget, Lease, cap_to_name
+from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
+from srs_ooc.base.files import published_file, published_folder
+from srs_ooc.base.frames import arrow_numbers, arrow_texts
+from srs_ooc.base.text import MB, no_formula
+from srs_ooc.ingestion.columns import FeatureKinds
+from srs_ooc.ingestion.formats import TextCoder
+from srs_ooc.ingestion.ingest_memory import (
+    CATEGORY_NBYTES,
+    CATEGORY_WORK_NBYTES,
+    SLACK_NBYTES,
+    batch_nbytes,
+    check_disk,
+    disk_of,
+    fit_batch,
+    smallest_batch,
+)
+from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.rows import KeptRows
+from srs_ooc.ingestion.scratch import joined, text_blocks
+from srs_ooc.ingestion.writer import write_store
+from srs_ooc.results.ranking import Reading
+from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.store.arrays import Categories
+from srs_ooc.store.manifest import CATEGORICAL, Shape
+from srs_ooc.store.store import Store
+
+# Some columns of a store, one after another in a scratch file, as float64.
+
+
+def gather_columns(handle: int, store: Store, positions: NDArray[np.int64]) -> None:
+    """Write the columns one after another, as float64, to a scratch file."""
+    wanted = np.sort(positions)
+    stored, source = stored_of(store, wanted)
+    order = np.argsort(positions, kind="stable")
+    first = np.searchsorted(wanted, source)
+    last = np.searchsorted(wanted, source, side="right")
+    for i, row, part in store.column_parts(stored):
+        data = part.astype(np.float64).tobytes()
+        for column in order[first[i] : last[i]].tolist():
+            offset = (column * store.n_rows + row) * 8
+            written = 0
+            while written < len(data):
+                written += os.pwrite(handle, data[written:], offset + written)
+
+
+def stored_of(
+    store: Store, wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the stored positions of sources, ascending, and the source of each."""
+    is_wanted = np.zeros(store.n_features, np.bool_)
+    is_wanted[wanted] = True
+    parts = []
+    for start, piece in store.pieces("positions"):
+        sources = piece.astype(np.int64)
+        here = np.flatnonzero(is_wanted[sources])
+        parts.append(np.stack([start + here, sources[here]]))
+    stored, source = np.concatenate(parts, axis=1)
+    return stored, source
+
+
+def read_bytes(handle: int, n_bytes: int, offset: int) -> bytes:
+    """Read all the bytes asked for, however many a single call gives."""
+    parts: list[bytes] = []
+    while n_bytes:
+        part = os.pread(handle, n_bytes, offset)
+        if not part:
+            raise OSError(errno.EIO, "the scratch file ended early")
+        parts.append(part)
+        n_bytes, offset = n_bytes - len(part), offset + len(part)
+    return b"".join(parts)
+
+
+def places_of(store: Store, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the stored position of each source, in the order of the sources."""
+    stored, source = stored_of(store, positions)
+    order = np.argsort(source)
+    places: NDArray[np.int64] = stored[order[np.searchsorted(source, positions, sorter=order)]]
+    return places
+
+
+# Some columns of a store as a smaller store, with all that is known of its rows.
+
+COLUMN_NBYTES = 400
+"""Memory of a column: its name, its place, what is kept of it until the store is complete."""
+_ROW_NBYTES = 32
+_CATEGORY_PLACE_NBYTES = 24
+"""Memory of a feature of the larger store, where it has categories: where they lie."""
+
+
+def export_store(
+    store: Store, positions: NDArray[np.int64], out: Path, *, cap_nbytes: int | None = None
+) -> None:
+    """Write columns of a store to a store of their own, which appears complete or not at all.
+
+    It keeps values, codes, kinds and categories of the columns, and of the rows the target, ids,
+    weights, strata and groups: all as they are.
+
+    Parameters
+    ----------
+    store : Store
+        The store; it must keep values.
+    positions : int64 (k,)
+        Source positions of the wanted features, each once, in the order they are to have.
+    out : Path
+        The store to make.
+    cap_nbytes : int, optional
+        Cap on the memory of the whole process.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold a batch of columns and what it takes to read.
+    StoreError
+        If the store is damaged or keeps no values, or the disk has no room.
+    OSError
+        If ``out`` exists or cannot be written.
+    """
+    shape, form = _shape_and_form(store, len(positions))
+    memory = _Memory(store, len(positions), out, cap_nbytes)
+    with (
+        published_folder(out) as folder,
+        store.unchanged(),
+        tempfile.TemporaryFile(dir=out.parent) as scratch,
+    ):
+        check_disk(folder, *disk_of(shape, form, by_rows=True))
+        gather_columns(scratch.fileno(), store, positions)
+        columns = _Columns(scratch.fileno(), store, positions, memory.pool)
+        kinds = columns.kinds()
+        if not columns.all_coded:
+            raise memory.too_small()
+        write_store(
+            folder,
+            columns,
+            store.target(),
+            _facts(store),
+            text_blocks(store.names[i] for i in positions.tolist()),
+            row_ids=text_blocks(store.row_ids),
+            row_arrays=_row_arrays(store),
+            kinds=kinds,
+            form=form,
+            batch_features=memory.batch,
+            n_threads=memory.n_threads,
+        )
+
+
+def _shape_and_form(store: Store, n_columns: int) -> tuple[Shape, StoreForm]:
+    manifest = store.manifest
+    form = StoreForm(manifest.code_dtype, manifest.values_dtype)
+    return Shape(store.n_rows, n_columns), form
+
+
+def store_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+    """Return the least memory of an export to a store, besides the process.
+
+    Raises
+    ------
+    StoreError
+        If the store keeps no values.
+    """
+    has_categories = bool(store.manifest.kind_counts["categorical"])
+    return [
+        Lease(
+            "columns on their way", max(_least(store, n_columns), 3 * store.values().chunk_nbytes)
+        ),
+        Lease(f"{n_columns} columns of {out.name}", COLUMN_NBYTES * n_columns),
+        Lease(
+            f"places of {store.n_features} features",
+            (_CATEGORY_PLACE_NBYTES if has_categories else 1) * store.n_features,
+        ),
+        Lease(f"what is known of {store.n_rows} rows", _ROW_NBYTES * store.n_rows),
+        Lease("working room", SLACK_NBYTES + CATEGORY_WORK_NBYTES * has_categories),
+    ]
+
+
+def _least(store: Store, n_columns: int) -> int:
+    """Return the memory of the smallest batch of columns, in bytes."""
+    shape, form = _shape_and_form(store, n_columns)
+    return batch_nbytes(shape, form, smallest_batch(shape, form), 1)
+
+
+class _Memory:
+    """What the cap leaves for a batch of columns, and for the texts of categories."""
+
+    def __init__(self, store: Store, n_columns: int, out: Path, cap: int | None) -> None:
+        self.batch, self.n_threads, self._cap = None, 2, cap
+        n_texts_nbytes = CATEGORY_NBYTES
+        leases = store_leases(store, n_columns, out)
+        if cap is not None:
+            budget = Budget.of(cap, leases)
+            budget.check()
+            has_categories = bool(store.manifest.kind_counts["categorical"])
+            n_texts_nbytes = min(n_texts_nbytes, budget.free_nbytes // 2) * has_categories
+            room = _least(store, n_columns) + budget.free_nbytes - n_texts_nbytes
+            self.batch, self.n_threads = fit_batch(*_shape_and_form(store, n_columns), room)
+        self.pool = TextCoder(n_texts_nbytes)
+
+    def too_small(self) -> BudgetError:
+        """Return the error of texts of categories that do not fit."""
+        if self._cap is None:
+            return BudgetError("expected less text in the categories of these columns, found more.")
+        return BudgetError(
+            f"--memory-mb {self._cap // MB} cannot hold the texts of the categories of these "
+            f"columns, which may take half of what is left. Try --memory-mb "
+            f"{cap_to_name(2 * self._cap)}."
+        )
+
+
+class _Columns:
+    """Gathered columns in the order of the new store; categories as numbers of texts."""
+
+    def __init__(
+        self, handle: int, store: Store, positions: NDArray[np.int64], pool: TextCoder
+    ) -> None:
+        self._handle, self._pool, self._path = handle, pool, store.path
+        self.n_rows, self.n_features = store.n_rows, len(positions)
+        self._order = stored_positions(len(positions)).astype(np.int64)
+        self._places = places_of(store, positions)[self._order]
+        self._kinds = store.kinds()[self._places]
+        self._categories = store.categories()
+        self.all_coded = True
+
+    def kinds(self) -> FeatureKinds:
+        """Return the kinds, all of them known, once every text has its number."""
+        is_text = self._kinds == CATEGORICAL
+        for feature in np.flatnonzero(is_text).tolist():
+            self._numbers(feature)
+        path, rows = str(self._path), KeptRows(self.n_rows)
+        return FeatureKinds(self._kinds, is_text, self._pool, lambda *_: (path, None), rows)
+
+    def _numbers(self, feature: int) -> NDArray[np.float64]:
+        """Return the number of the text of each code of a categorical feature."""
+        texts = self._categories.of(int(self._places[feature])) or []
+        numbers = self._pool.code(*joined([text.encode() for text in texts]))
+        self.all_coded &= len(numbers) == len(texts)
+        return numbers.astype(np.float64)
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = np.empty((stop - start, self.n_rows))
+        n_bytes = 8 * self.n_rows
+        for line, feature in zip(out, range(start, stop), strict=True):
+            place = int(self._order[feature])
+            line[:] = np.frombuffer(read_bytes(self._handle, n_bytes, n_bytes * place))
+            if self._kinds[feature] == CATEGORICAL:
+                there = ~np.isnan(line)
+                line[there] = self._numbers(feature)[line[there].astype(np.int64)]
+        return out
+
+
+def _facts(store: Store) -> TableFacts:
+    manifest = store.manifest
+    source: dict[str, Any] = {
+        "format": "store",
+        "name": store.path.name,
+        "fingerprint": store.fingerprint,
+        "n_features": store.n_features,
+    }
+    return TableFacts(
+        manifest.target_name,
+        manifest.classes,
+        manifest.row_id_name,
+        manifest.n_dropped_rows,
+        manifest.row_columns,
+        manifest.inferred,
+        source,
+    )
+
+
+def _row_arrays(store: Store) -> dict[str, NDArray[Any]]:
+    given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
+    return {name: array for name, array in given.items() if array is not None}
+
+
+# The formats of exported columns; every one goes through memory in blocks of rows.
+
+Block = tuple[list[str], NDArray[np.float64], list[Any]]
+"""Row ids, values (m, k) with NaN where missing, and targets: class codes, or numbers."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What is exported.
+
+    Attributes
+    ----------
+    id_name, target_name : str
+        Titles of the row ids and of the target.
+    header : list of str
+        Names of the columns.
+    categories : list
+        Texts of the codes of each column; None where it holds numbers.
+    classes : tuple of str
+        Labels of the target's codes; empty for a regression.
+    n_rows : int
+        Rows of all blocks.
+    blocks : iterator of Block
+        The rows, in their order.
+    safe : bool
+        Whether texts that a spreadsheet would take for formulas are marked.
+    """
+
+    id_name: str
+    target_name: str
+    header: list[str]
+    categories: list[list[str] | None]
+    classes: tuple[str, ...]
+    n_rows: int
+    blocks: Iterator[Block]
+    safe: bool
+
+    def require_numbers(self, what: str) -> None:
+        """Refuse categories.
+
+        Raises
+        ------
+        UsageError
+            Naming the first column that has some.
+        """
+        for name, texts in zip(self.header, self.categories, strict=True):
+            if texts is not None:
+                raise UsageError(
+                    f"expected columns of numbers to export as {what}, found categories in "
+                    f"{name!r}. Export CSV or Parquet, which hold texts."
+                )
+
+
+def write_csv(file: BinaryIO, table: Exported) -> None:
+    """Write CSV; a value is the shortest decimal that reads back as the same float64."""
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    _write_csv(text, table)
+    text.flush()
+    text.detach()
+
+
+def write_csv_gz(file: BinaryIO, table: Exported) -> None:
+    """Write CSV, compressed."""
+    with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+        write_csv(packed, table)  # type: ignore[arg-type]
+
+
+def _write_csv(file: TextIO, table: Exported) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    show = no_formula if table.safe else str
+    writer.writerow(map(show, [table.id_name, *table.header, table.target_name]))
+    for ids, block, targets in table.blocks:
+        for name, row, item in zip(ids, block, targets, strict=True):
+            cells = [
+                number_text(value) if texts is None or value != value else show(texts[int(value)])  # noqa: PLR0124
+                for value, texts in zip(row.tolist(), table.categories, strict=True)
+            ]
+            label = show(table.classes[item]) if table.classes else number_text(item)
+            writer.writerow([show(name), *cells, label])
+
+
+def number_text(value: float) -> str:
+    """Return the shortest decimal of a number, without ``.0``; nothing for NaN."""
+    return "" if value != value else repr(value).removesuffix(".0")  # noqa: PLR0124 (NaN)
+
+
+def write_npy(file: BinaryIO, table: Exported) -> None:
+    """Write the values alone, float64 (n_rows, k), NaN where missing."""
+    table.require_numbers(".npy")
+    shape = (table.n_rows, len(table.header))
+    head = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, head)
+    for _, block, _ in table.blocks:
+        file.write(np.ascontiguousarray(block, "<f8").tobytes())
+
+
+def write_svmlight(file: BinaryIO, table: Exported) -> None:
+    """Write svmlight: columns from 1, zeros left out, ``nan`` where missing.
+
+    Classes are numbered in the order that the first line, a comment, says.
+    """
+    table.require_numbers("svmlight")
+    if table.classes:
+        numbered = ", ".join(f"{i} {label!r}" for i, label in enumerate(table.classes))
+        file.write(f"# classes: {numbered}\n".encode())
+    for _, block, targets in table.blocks:
+        for row, item in zip(block, targets, strict=True):
+            there = np.flatnonzero(row != 0)
+            cells = [f"{i + 1}:{float(row[i])!r}".removesuffix(".0") for i in there.tolist()]
+            file.write(" ".join([number_text(item), *cells]).encode() + b"\n")
+
+
+def write_names(file: BinaryIO, table: Exported) -> None:
+    """Write the names of the columns, one a line, as ``--exclude`` reads them."""
+    for name in table.header:
+        if "\n" in name or "\r" in name:
+            raise UsageError(f"expected names without line ends to list, found {name[:40]!r}.")
+    file.write("".join(f"{name}\n" for name in table.header).encode())
+
+
+def write_parquet(file: BinaryIO, table: Exported) -> None:
+    """Write Parquet, a row group a block: float64, texts of categories, null where missing."""
+    import pyarrow.parquet as pq
+
+    _write_arrow(table, lambda schema: pq.ParquetWriter(file, schema))
+
+
+def write_feather(file: BinaryIO, table: Exported) -> None:
+    """Write Feather (an Arrow file), a record batch a block; values as in Parquet."""
+    import pyarrow as pa
+
+    _write_arrow(table, lambda schema: pa.ipc.new_file(file, schema))
+
+
+def _write_arrow(table: Exported, opened: Callable[[Any], Any]) -> None:
+    import pyarrow as pa
+
+    kinds = [pa.float64() if texts is None else pa.string() for texts in table.categories]
+    target = pa.string() if table.classes else pa.float64()
+    titles = [table.id_name, *table.header, table.target_name]
+    types = [pa.string(), *kinds, target]
+    schema = pa.schema([pa.field(*pair) for pair in zip(titles, types, strict=True)])
+    with opened(schema) as writer:
+        for ids, block, targets in table.blocks:
+            labels = [table.classes[item] for item in targets] if table.classes else None
+            columns = [
+                _arrow_column(values, texts)
+                for values, texts in zip(block.T, table.categories, strict=True)
+            ]
+            last = (
+                arrow_numbers(np.array(targets, np.float64))
+                if labels is None
+                else arrow_texts(labels)
+            )
+            arrays = [arrow_texts(ids), *columns, last]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+
+def _arrow_column(values: NDArray[np.float64], texts: list[str] | None) -> Any:
+    if texts is None:
+        return arrow_numbers(values)
+    return arrow_texts([None if np.isnan(v) else texts[int(v)] for v in values])
+
+
+Writer = Callable[[BinaryIO, Exported], None]
+WRITERS: dict[str, Writer] = {
+    ".csv": write_csv,
+    ".csv.gz": write_csv_gz,
+    ".parquet": write_parquet,
+    ".feather": write_feather,
+    ".npy": write_npy,
+    ".svmlight": write_svmlight,
+    ".svm": write_svmlight,
+    ".txt": write_names,
+}
+"""What writes a file, by how its name ends."""
+_ARROW_NBYTES = 40_000_000
+"""Allowance for loading pyarrow, and for a batch of it."""
+_OTHERS = (".arrow", ".npz", ".xlsx", ".xls", ".json")
+STORE_ENDING = ".zarr"
+
+
+def is_store_name(out: Path) -> bool:
+    """Return whether a path says that it is to be a store."""
+    return out.name.lower().endswith(STORE_ENDING)
+
+
+def check_name(out: Path) -> None:
+    """Refuse a name that promises a format that is not written, before anything is read.
+
+    Raises
+    ------
+    UsageError
+        As :func:`writer_of`.
+    """
+    if not is_store_name(out):
+        writer_of(out)
+
+
+def writer_of(out: Path) -> Writer:
+    """Return what writes a file by its name; names that promise nothing else get CSV.
+
+    Raises
+    ------
+    UsageError
+        If the name promises a format that is not written, or pyarrow is not installed.
+    """
+    name = out.name.lower()
+    for ending, writer in WRITERS.items():
+        if name.endswith(ending):
+            if writer in (write_parquet, write_feather):
+                _require_arrow(out)
+            return writer
+    promised = Path(name.removesuffix(".gz")).suffix
+    if str(out) == "-" or promised in (*_OTHERS, *WRITERS):
+        known = ", ".join([*WRITERS, STORE_ENDING])
+        raise UsageError(
+            f"{out}: expected the name of a file that ends in {known}, found "
+            f"{'-' if str(out) == '-' else promised}. Choose another name."
+        )
+    return write_csv_gz if name.endswith(".gz") else write_csv
+
+
+def extra_nbytes(writer: Writer) -> int:
+    """Return what a format takes besides the rows on their way."""
+    return _ARROW_NBYTES if writer in (write_parquet, write_feather) else 0
+
+
+def _require_arrow(out: Path) -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise UsageError(
+            f"{out}: expected pyarrow to be installed, could not import it: {error}. Run `pip "
+            "install 'srs-ooc[arrow]'`, or export CSV."
+        ) from error
+
+
+# Columns of a store as a file, or as a smaller store.
+
+_BLOCK_NBYTES = MB
+
+
+def export_columns(
+    store: Store,
+    positions: NDArray[np.integer[Any]],
+    out: Path,
+    *,
+    cap_nbytes: int | None = None,
+    safe: bool = False,
+) -> None:
+    """Write columns of a store to a file, in the format that its name ends in.
+
+    A store of their own if that is ``.zarr`` (:mod:`srs_ooc.results.exporting`). CSV unless it
+    says otherwise (:mod:`srs_ooc.results.exporting`): the header is the name of the row ids
+    (``row_id`` where rows are numbered), the names of the columns, and the name of the target. A
+    value is the shortest decimal that reads back as the same float64; a category is its
+    text; a missing one is empty. Rows go through memory in bounded blocks.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    positions : int (k,)
+        Source positions of the wanted features, in the order wanted.
+    out : Path
+        The file or store to make; it appears complete or not at all.
+    cap_nbytes : int, optional
+        Cap on the memory of the whole process.
+    safe : bool
+        Texts that a spreadsheet would take for formulas are marked, see
+        :func:`srs_ooc.base.text.no_formula`.
+
+    Raises
+    ------
+    BudgetError
+        If the cap cannot hold a row and what it takes to read.
+    StoreError
+        If the store is damaged, replaced meanwhile, or keeps no values, or ``out`` cannot be
+        written.
+    UsageError
+        If ``out`` exists, or a position is outside the table.
+    """
+    if out.exists():
+        raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
+    wanted = np.asarray(positions, np.int64)
+    if len(wanted) and not 0 <= wanted.min() <= wanted.max() < store.n_features:
+        raise UsageError(
+            f"expected positions in 0 .. {store.n_features - 1}, found "
+            f"{int(wanted.min())} .. {int(wanted.max())}. Check that run and store belong "
+            "together."
+        )
+    with _disk_errors(out):
+        if is_store_name(out):
+            export_store(store, wanted, out, cap_nbytes=cap_nbytes)
+        else:
+            _export_file(store, wanted, out, cap_nbytes, safe=safe)
+
+
+@contextmanager
+def _disk_errors(out: Path) -> Iterator[None]:
+    """Turn errors of the disk into why ``out`` cannot be written."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise UsageError(
+            f"{out}: expected a path that is free: {error}. Choose another, or wait for it."
+        ) from None
+    except OSError as error:
+        raise StoreError(
+            f"{out}: cannot be written: {error.strerror or error}. "
+            "Choose a path in a folder that exists, can be written, and has room."
+        ) from error
+
+
+def export_nbytes(store: Store, n_columns: int, out: Path) -> int:
+    """Return the memory that an export of so many columns takes at least, in bytes."""
+    leases = (store_leases if is_store_name(out) else _file_leases)(store, n_columns, out)
+    return sum(lease.n_bytes for lease in leases)
+
+
+def _file_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+    return [
+        Lease("a chunk of values", 3 * store.values().chunk_nbytes),
+        Lease(f"a row of {n_columns} columns", COLUMN_NBYTES * n_columns),
+        Lease(f"{store.n_features} places", store.n_features),
+        Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
+        Lease("rows on their way", 3 * _BLOCK_NBYTES + extra_nbytes(writer_of(out))),
+    ]
+
+
+def _export_file(
+    store: Store, wanted: NDArray[np.int64], out: Path, cap_nbytes: int | None, *, safe: bool
+) -> None:
+    write = writer_of(out)
+    store.values()  # or say that it keeps none
+    if cap_nbytes is not None:
+        Budget.of(cap_nbytes, _file_leases(store, len(wanted), out)).check()
+    with (
+        published_file(out) as scratch,
+        store.unchanged(),
+        tempfile.TemporaryFile(dir=out.parent) as columns,
+    ):
+        gather_columns(columns.fileno(), store, wanted)
+        with scratch.open("wb") as file:
+            write(file, _rows_of(columns.fileno(), store, wanted, safe=safe))
+
+
+def _rows_of(handle: int, store: Store, positions: NDArray[np.int64], *, safe: bool) -> Exported:
+    """Return the gathered columns as rows, with what is known of them."""
+    names, manifest = store.names, store.manifest
+    header = [names[i] for i in positions.tolist()]
+    id_name = manifest.row_id_name
+    if id_name is None:
+        id_name = "row_id"
+        while id_name in header or id_name == manifest.target_name:
+            id_name = "_" + id_name
+    return Exported(
+        id_name,
+        manifest.target_name,
+        header,
+        _categories(store, positions),
+        manifest.classes,
+        manifest.n_rows,
+        _blocks(handle, store, len(positions)),
+        safe,
+    )
+
+
+def _blocks(handle: int, store: Store, n_columns: int) -> Iterator[Block]:
+    target, ids, start = store.target(), iter(store.row_ids), 0
+    for block in _row_blocks(handle, store.n_rows, n_columns):
+        targets = target[start : start + len(block)].tolist()
+        start += len(block)
+        yield list(islice(ids, len(block))), block, targets
+
+
+def _categories(store: Store, positions: NDArray[np.int64]) -> list[list[str] | None]:
+    """Return the categories of the columns at source positions; None where one has none."""
+    if not store.manifest.kind_counts.get("categorical"):
+        return [None] * len(positions)
+    places, categories = places_of(store, positions), store.categories()
+    return [categories.of(feature) for feature in places.tolist()]
+
+
+def _row_blocks(handle: int, n_rows: int, n_columns: int) -> Iterator[NDArray[np.float64]]:
+    step = max(1, _BLOCK_NBYTES // (8 * max(1, n_columns)))
+    for start in range(0, n_rows, step):
+        stop = min(start + step, n_rows)
+        block = np.empty((stop - start, n_columns))
+        for column in range(n_columns):
+            data = read_bytes(handle, 8 * (stop - start), 8 * (column * n_rows + start))
+            block[:, column] = np.frombuffer(data)
+        yield block
+
+
+# Which features are exported: the selected ones, the first by rank, or those that are named.
+
+
+def check_one(top: int | None, names: object) -> None:
+    """Refuse both ways of saying which features at once, and fewer than one.
+
+    Raises
+    ------
+    UsageError
+        If both are given, or ``top`` is below 1.
+    """
+    if top is not None and names is not None:
+        raise UsageError("expected --top or --names, found both. Leave one out.")
+    if top is not None and top < 1:
+        raise UsageError(f"--top: expected at least 1, found {top}.")
+
+
+def ranked_positions(ledger: Ledger, reading: Reading, top: int | None) -> NDArray[np.int64]:
+    """Return the source positions of the selected features, or of the ``top`` first, best first.
+
+    Raises
+    ------
+    RunError
+        If there are none.
+    """
+    stored = reading.selected() if top is None else reading.top(top)
+    if len(stored) == 0:
+        raise _none(ledger, reading)
+    return reading.positions[stored].astype(np.int64)
+
+
+def _none(ledger: Ledger, reading: Reading) -> RunError:
+    run, n = ledger.run, reading.n_iterations
+    if reading.ranks_only:
+        return RunError(
+            f"{run}: expected selected features to export, found a run that only ranks features. "
+            "Export the best of them with --top."
+        )
+    if reading.is_provisional:
+        return RunError(
+            f"{run}: expected a run with its verdict, found one after {n} iterations that has none "
+            f"yet. Wait for it, go on with `srs-ooc resume {quote(str(run))}`, or export the best "
+            "by rank so far with --top."
+        )
+    return RunError(
+        f"{run}: expected selected features to export, found none after {n} iterations. Export the "
+        "best by rank with --top."
+    )
+
+
+def named_positions(store: Store, file: Path, cap_nbytes: int) -> NDArray[np.int64]:
+    """Return the source positions of the features that a file names, in its order.
+
+    Raises
+    ------
+    UsageError
+        If a line is no feature, or a name comes twice.
+    BudgetError
+        If the cap cannot hold the names.
+    """
+    side = SideFile.of(file, "feature", store.n_features)
+    budget = Budget(cap_nbytes)
+    budget.grant(f"{side.n_lines} names", COLUMN_NBYTES * side.n_lines + LOOKING_NBYTES)
+    budget.check()
+    names = [line.decode() for line in read_lines(file, "feature")]
+    found = store.names.find(names)
+    absent = np.flatnonzero(found < 0)
+    if len(absent):
+        raise UsageError(
+            f"{file}: expected every line to be a feature of the store, found {len(absent)} that "
+            f"are not (first: {names[int(absent[0])][:80]!r}). `srs-ooc inspect STORE --names` "
+            "lists them."
+        )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(
+            f"{file}: expected each feature once, found {twice[:80]!r} more often. Leave it there "
+            "once."
+        )
+    return found
+
+
+# The values of some features of a store, in memory.
+
+
+def values_of(store: Store, features: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """Return the values of features, by their positions in the table, as ``export`` writes them.
+
+    Only the chunks that hold them are read.
+
+    Parameters
+    ----------
+    store : Store
+        The store.
+    features : int (k,)
+        Positions in the table.
+
+    Returns
+    -------
+    float64 (n_rows, k)
+        NaN where missing. Of dtype object where a feature is categorical: its texts, None where
+        missing.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged, or keeps no values.
+    """
+    sources = np.asarray(store.array("positions"), np.int64)
+    places = np.argsort(sources)[features]
+    order = np.argsort(places, kind="stable")
+    out = np.empty((store.n_rows, len(places)))
+    for i, row, part in store.column_parts(places[order]):
+        out[row : row + len(part), order[i]] = part
+    if not store.manifest.kind_counts.get("categorical"):
+        return out
+    return _with_texts(out, store.categories(), places.tolist())
+
+
+def _with_texts(values: NDArray[Any], categories: Categories, places: list[int]) -> NDArray[Any]:
+    found = [categories.of(place) for place in places]
+    if all(texts is None for texts in found):
+        return values
+    out = values.astype(object)
+    for column, texts in enumerate(found):
+        if texts is not None:
+            codes = values[:, column]
+            out[:, column] = [None if np.isnan(c) else texts[int(c)] for c in codes]
+    return out

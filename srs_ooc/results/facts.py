@@ -1,0 +1,525 @@
+"""What a report says in words: asked, found, warnings, how to repeat it; JSON and Markdown."""
+
+import json
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from math import ceil
+from shlex import quote
+from typing import Any
+
+from srs_ooc import __version__
+from srs_ooc.base.options import Choice, Flag, Kind, WordOrFile
+from srs_ooc.base.text import counted, visible
+from srs_ooc.evidence.judges import PositiveParams, ProbeParams
+from srs_ooc.results.curves import (
+    LISTED,
+    Correlations,
+    Cut,
+    Discoveries,
+    Draws,
+    HeldOut,
+    Source,
+    Usage,
+    correlations_of,
+    cut_of,
+    discoveries_of,
+    draws_of,
+    held_out_of,
+    usage_of,
+)
+from srs_ooc.results.feature_record import FeatureRecord
+from srs_ooc.results.standing import Status
+from srs_ooc.runs.settling import declared
+
+# Warnings of a report in plain words, each with what to do.
+
+FEW_DRAWS = 30
+"""Draws of the median feature below which a ranking is mostly chance."""
+FEW_ROWS = 5
+"""Rows of a class below which it is called small."""
+MANY = 1000
+"""Selected features from which on nobody reads a list."""
+UNSTEADY = 0.5
+
+
+@dataclass(frozen=True)
+class Caution:
+    """A warning: what is so, and what to do."""
+
+    title: str
+    text: str
+
+
+def cautions_of(
+    source: Source, records: list[FeatureRecord], draws: Draws, held_out: HeldOut | None
+) -> list[Caution]:
+    """Return the warnings of a run, the gravest first."""
+    return [
+        *_of_verdict(source, records),
+        *_of_draws(source, draws),
+        *_of_rows(source),
+        *_of_accuracy(source, held_out),
+    ]
+
+
+def _of_verdict(source: Source, records: list[FeatureRecord]) -> Iterator[Caution]:
+    reading, run = source.reading, quote(str(source.ledger.run))
+    if reading.is_provisional:
+        yield Caution(
+            "No verdict yet",
+            f"{reading.n_iterations:,} iterations are done. Bring the run to its end with "
+            f"`srs-ooc resume {run}`, then write this report again.",
+        )
+        return
+    if reading.ranks_only:
+        yield Caution(
+            "A ranking without a level",
+            "Check what you take from the top on rows held out, or run the same store with "
+            "--judge decoy, which bounds the share of false features.",
+        )
+    elif not len(source.selected):
+        why = None if reading.verdict is None else reading.verdict.why_none()
+        yield Caution("Nothing was selected", why or _nothing(run))
+    elif len(source.selected) >= MANY:
+        yield Caution(
+            f"{len(source.selected):,} features were selected",
+            "Most of them carry the same information. The list puts near copies of a feature "
+            f"late. `srs-ooc compact {run}` finds a few that predict about as well.",
+        )
+    if len(source.selected) > LISTED:
+        yield Caution(
+            f"Only the first {LISTED:,} are listed",
+            f"All of them: `srs-ooc features {run} --selected --csv`.",
+        )
+    note = None if reading.verdict is None else reading.verdict.version_note()
+    if note:
+        yield Caution("Another version of the evidence", note)
+    known = [r.stability for r in records if r.selected and r.stability is not None]
+    n_unsteady = sum(1 for stability in known if stability < UNSTEADY)
+    if n_unsteady:
+        yield Caution(
+            f"{counted(n_unsteady, 'selected feature')} with stability below {UNSTEADY:g}",
+            "Batches of trees do not agree on their place. Sort by stability, and trust the steady "
+            f"ones more; more iterations (`srs-ooc resume {run} --iterations T`) may settle them.",
+        )
+
+
+def _nothing(run: str) -> str:
+    return (
+        "No feature met the test of the judge. More iterations draw each feature more often "
+        f"(`srs-ooc resume {run} --iterations T`); with few rows no number may be enough. A run "
+        "with --judge decoy also tests each feature alone. The ranking below is no finding."
+    )
+
+
+def _of_draws(source: Source, draws: Draws) -> Iterator[Caution]:
+    run = quote(str(source.ledger.run))
+    if draws.median < FEW_DRAWS:
+        n = source.reading.n_iterations
+        more = -(-FEW_DRAWS * max(n, 1) // max(draws.median, 1))
+        yield Caution(
+            "Few draws",
+            f"Half of the features were drawn {counted(draws.median, 'time')} or less"
+            + (f", {draws.n_never:,} of them never" if draws.n_never else "")
+            + f". Ranks are mostly chance then. Go on: `srs-ooc resume {run} --iterations {more}`.",
+        )
+    elif draws.n_never:
+        yield Caution(
+            f"{counted(draws.n_never, 'feature')} never drawn",
+            f"Nothing is known of them. More iterations: `srs-ooc resume {run} --iterations T`.",
+        )
+
+
+def _of_rows(source: Source) -> Iterator[Caution]:
+    counts = dict(zip(*_class_counts(source), strict=True))
+    small = {name: n for name, n in counts.items() if n <= FEW_ROWS}
+    if small:
+        shown = ", ".join(f"{name} ({n})" for name, n in list(small.items())[:5])
+        more = f" and {len(small) - 5} more" if len(small) > 5 else ""
+        yield Caution(
+            f"{counted(len(small), 'class') if len(small) == 1 else f'{len(small)} classes'} of "
+            f"{FEW_ROWS} rows or fewer",
+            f"{shown}{more}. What sets so few rows apart is easily chance. Join classes that "
+            "belong together, leave their rows out (--rows), or get more rows.",
+        )
+    if "groups" in source.manifest.row_columns:
+        yield Caution(
+            "Rows come in groups",
+            "p-values of single features take rows one by one: they are no evidence here, and no "
+            "feature is called marginally significant.",
+        )
+
+
+def _class_counts(source: Source) -> tuple[list[str], list[int]]:
+    classes = source.manifest.classes
+    target = source.task.target.astype(int)
+    return list(classes), [int((target == i).sum()) for i in range(len(classes))]
+
+
+def _of_accuracy(source: Source, held_out: HeldOut | None) -> Iterator[Caution]:
+    if held_out is None and len(source.selected):
+        yield Caution(
+            "Accuracy was not measured",
+            f"`srs-ooc compact {quote(str(source.ledger.run))}` repeats the selection without some "
+            "rows and predicts them; write this report again after it.",
+        )
+
+
+# What a report says in words: asked, found, how sure, and what is not claimed.
+
+
+def summary_of(source: Source, records: list[FeatureRecord]) -> list[str]:
+    """Return three sentences: what was asked, what was found, and what comes first."""
+    return [_asked(source), _found(source, records), _first(source, records)]
+
+
+def _asked(source: Source) -> str:
+    manifest, spec, task = source.manifest, source.spec, source.task
+    kind = "a number" if task.is_regression else f"one of {len(manifest.classes)} classes"
+    return (
+        f"Asked was which of {source.n_candidates:,} features are informative about "
+        f"{manifest.target_name} ({kind}), alone or beside other features, in {task.n_rows:,} rows "
+        f"of {manifest.source.get('name') or source.store.place.name}; method {spec.run.method} "
+        f"looked at {spec.subspace_size:,} features at a time, "
+        f"{source.reading.n_iterations:,} times."
+    )
+
+
+def _found(source: Source, records: list[FeatureRecord]) -> str:
+    verdict, reading = source.reading.verdict, source.reading
+    if reading.is_provisional:
+        return "There is no verdict yet: what follows is a ranking so far."
+    if reading.ranks_only:
+        return "This method ranks features and selects none: there is no verdict, and no level."
+    if not len(source.selected):
+        return f"No feature was selected{_at_level(source)}."
+    n = len(source.selected)
+    were = "was" if n == 1 else "were"
+    found = f"{n:,} {'feature' if n == 1 else 'features'} {were}"
+    if verdict is None:
+        return f"{found} selected: so many met the test of the judge."
+    n_alone = sum(1 for record in records if record.passes_alone)
+    among = f"of the {len(records):,} listed, " if len(records) < n else ""
+    clusters = verdict.clusters_selected
+    clusters = "" if clusters is None else f", in {clusters} of correlated features"
+    return (
+        f"{found} selected{_at_level(source)}{clusters}; {among}{n_alone:,} "
+        f"{'is' if n_alone == 1 else 'are'} marginally significant, which a test of each feature "
+        "alone shows too."
+    )
+
+
+def _at_level(source: Source) -> str:
+    if not source.spec.concludes:
+        return ""
+    kind = "family-wise level" if source.spec.permutations else "level"
+    return f" at {kind} {source.spec.fdr}"
+
+
+def _first(source: Source, records: list[FeatureRecord]) -> str:
+    if not records:
+        return "There is no feature to list."
+    first = records[0]
+    facts = []
+    if first.q_value is not None:
+        facts.append(f"q-value {first.q_value:.2g}")
+    if first.q_value is None and first.score is not None:
+        facts.append(f"score {first.score:.3g}")
+    if first.importance is not None:
+        facts.append(f"importance {first.importance:.3g}")
+    facts.append(f"drawn {counted(first.n_drawn, 'time')}")
+    verb = "comes first" if first.selected else "comes first by rank, which is no finding"
+    return f"{first.name} {verb} ({', '.join(facts)})."
+
+
+def surety_of(source: Source) -> list[str]:
+    """Return how sure the findings are."""
+    spec, verdict = source.spec, source.reading.verdict
+    if source.reading.is_provisional:
+        return ["Nothing is sure before the verdict, which comes after the last iteration."]
+    if verdict is not None and spec.permutations:
+        return [
+            f"If no feature were informative, the chance that any is selected would be at most "
+            f"{spec.fdr}: this run reached more than {spec.permutations} runs on permuted targets "
+            "did."
+        ]
+    if verdict is not None:
+        n_false = float(spec.fdr) * verdict.n_selected
+        bound = f"at most {ceil(n_false)}" if n_false else "none"
+        return [
+            f"The share of false features among the selected is bounded by {spec.fdr} on average "
+            f"over runs, not in each run: of {verdict.n_selected:,} expect {bound} to be false.",
+            "A q-value is the smallest level at which a feature would still be selected, as "
+            "estimated; stability is the share of batches of trees that agree on its place.",
+        ]
+    if isinstance(spec.judging, ProbeParams):
+        return [
+            "The judge compares each feature with one irrelevant column at a time "
+            f"(better in {spec.judging.probe_min_wins} of more than "
+            f"{spec.judging.probe_min_draws} draws). It bounds no share of errors."
+        ]
+    if isinstance(spec.judging, PositiveParams):
+        return ["The judge keeps any feature that ever helped a tree: noise does so, too."]
+    return ["A rank orders features. It does not say from which place on they are noise."]
+
+
+def not_claimed_of(source: Source) -> list[str]:
+    """Return what does not follow from the report."""
+    found = [
+        "Not that a selected feature is a cause: one that only stands in for a cause (a correlated "
+        "neighbour, a batch) is informative as well.",
+        "Not that other features are irrelevant: with few rows or few draws much goes unseen, and "
+        "features that carry the same information share their importance.",
+        "Not how well the features predict: plots, importance and q-values come from the rows "
+        "that were searched.",
+    ]
+    if source.spec.concludes:
+        rows = "Rows must be exchangeable for the level to hold"
+        kept = [name for name in ("strata", "groups") if name in source.manifest.row_columns]
+        given = f" (given were {' and '.join(kept)})" if kept else ""
+        found.append(f"{rows}{given}: batches, families and repeated samples break it.")
+    return found
+
+
+# How to repeat a run: commands, versions, fingerprints.
+
+LIBRARIES = ("numpy", "scikit-learn", "numcodecs", "google-crc32c")
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """What it takes to repeat a run.
+
+    Attributes
+    ----------
+    commands : list of str
+        To paste into a shell.
+    notes : list of str
+        What the commands do not hold.
+    versions, fingerprints : dict of str to str
+        By name. Versions are those that wrote the report.
+    """
+
+    commands: list[str]
+    notes: list[str]
+    versions: dict[str, str]
+    fingerprints: dict[str, str]
+
+
+def repeat_of(source: Source) -> Repeat:
+    """Return how to repeat a run."""
+    store, run = quote(str(source.store.place)), quote(str(source.ledger.run.absolute()))
+    name = source.manifest.source.get("name")
+    table = f"the table {name}" if name else "a table in memory"
+    again = quote(f"{source.ledger.run.name.removesuffix('.run')}-again.run")
+    options, notes = _options(source)
+    given = " ".join(
+        [f"--iterations {source.reading.n_iterations}", f"--memory-mb {source.status.memory_mb}"]
+    )
+    found = ", ".join(f"{name}: {value}" for name, value in source.manifest.inferred.items())
+    notes.insert(
+        0, f"The store was made of {table}" + (f" ({found})." if found else ".") + " A store "
+        "made of the same table with the same options has the same fingerprint."
+    )  # fmt: skip
+    return Repeat(
+        [
+            f"srs-ooc run {store} --out {again} {given} {options}",
+            f"srs-ooc features {run} --selected --csv",
+        ],
+        notes,
+        _versions(),
+        {"store": source.store.fingerprint, **_digests(source)},
+    )
+
+
+def _options(source: Source) -> tuple[str, list[str]]:
+    """Return the settled options as the command line takes them, and what they do not say."""
+    said, notes = [], []
+    kinds = {name: option.kind for name, option in declared().items()}
+    for name, value in source.spec.values().items():
+        flag = "--" + name.replace("_", "-")
+        if value is None:
+            continue
+        if isinstance(kinds[name], WordOrFile) and value not in _words(kinds[name]):
+            said.append(f"{flag} FILE")
+            notes.append(f"{flag} names a file: {value}.")
+        elif isinstance(kinds[name], Flag):
+            said.append(flag if value else f"--no-{flag[2:]}")
+        else:
+            said.append(f"{flag} {quote(str(value))}")
+    for flag, digest in _files(source).items():
+        said.append(f"{flag} FILE")
+        notes.append(f"{flag} names {digest}.")
+    return " ".join(said), notes
+
+
+def _words(kind: Kind) -> tuple[str, ...]:
+    return kind.words if isinstance(kind, WordOrFile | Choice) else ()
+
+
+def _files(source: Source) -> dict[str, str]:
+    """Return the options that named files, and what was in them."""
+    spec = source.spec
+    given = {"--exclude": spec.excluded, "--rows": spec.rows, "--validation-rows": spec.validation}
+    return {flag: text for flag, text in given.items() if text not in ("none", "all")}
+
+
+def _digests(source: Source) -> dict[str, str]:
+    found: dict[str, Any] = {flag.lstrip("-"): text for flag, text in _files(source).items()}
+    crc32 = source.manifest.source.get("crc32")
+    if isinstance(crc32, int):
+        found["table (CRC-32)"] = f"{crc32:08x}"
+    return found
+
+
+def _versions() -> dict[str, str]:
+    found = {"srs-ooc": __version__, "Python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            found[library] = "not installed"
+    return found | {"system": f"{platform.system()} {platform.machine()}"}
+
+
+# Everything a report says, gathered: what pages, texts and JSON are made of.
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a report says.
+
+    Attributes
+    ----------
+    name : str
+        Of the run.
+    summary, surety, not_claimed : list of str
+        Sentences.
+    cautions : list of Caution
+        Warnings.
+    features : list of FeatureRecord
+        The listed ones, best first: those selected, or, if none is, the first by rank.
+    n_selected : int
+        Features selected, listed or not.
+    """
+
+    name: str
+    summary: list[str]
+    surety: list[str]
+    not_claimed: list[str]
+    cautions: list[Caution]
+    features: list[FeatureRecord]
+    n_selected: int
+    status: Status
+    cut: Cut
+    discoveries: Discoveries
+    draws: Draws
+    correlations: Correlations
+    held_out: HeldOut | None
+    usage: Usage
+    repeat: Repeat
+
+    def values(self) -> dict[str, Any]:
+        """Return the facts as JSON-ready values."""
+        return asdict(self)
+
+
+def facts_of(source: Source) -> Facts:
+    """Gather what a report on a run says.
+
+    Raises
+    ------
+    RunError, StoreError
+        If the run or its store is damaged.
+    """
+    records = list(source.reading.records(source.listed))
+    draws, held_out = draws_of(source), held_out_of(source)
+    return Facts(
+        source.ledger.run.absolute().name,
+        summary_of(source, records),
+        surety_of(source),
+        not_claimed_of(source),
+        cautions_of(source, records, draws, held_out),
+        records,
+        0 if source.reading.is_provisional else len(source.selected),
+        source.status,
+        cut_of(source),
+        discoveries_of(source),
+        draws,
+        correlations_of(source),
+        held_out,
+        usage_of(source),
+        repeat_of(source),
+    )
+
+
+# A report as JSON and as Markdown: the same facts without figures.
+
+LISTED_IN_TEXT = 50
+"""Features of the table in Markdown."""
+_COLUMNS = ("rank", "name", "q_value", "score", "importance", "stability", "cluster", "n_drawn")
+
+
+def json_of(facts: Facts) -> str:
+    """Return a report as one JSON object."""
+    return json.dumps(facts.values(), ensure_ascii=False, indent=1) + "\n"
+
+
+def markdown_of(facts: Facts) -> str:
+    """Return a report as Markdown; names are escaped."""
+    return "\n".join(_lines(facts)) + "\n"
+
+
+def _lines(facts: Facts) -> Iterator[str]:
+    yield from (f"# {_escaped(facts.name)}", "")
+    yield from map(_escaped, facts.summary)
+    for title, sentences in (
+        ("How sure", facts.surety),
+        ("What is not claimed", facts.not_claimed),
+        ("Warnings", [f"{c.title}. {c.text}" for c in facts.cautions]),
+    ):
+        if sentences:
+            yield from ("", f"## {title}", "", *(f"- {_escaped(s)}" for s in sentences))
+    yield from ("", "## Features", "", *_table(facts.features))
+    if facts.held_out is not None:
+        yield from ("", "## Accuracy on rows held out", "", "| features | score | error |")
+        yield "|---|---|---|"
+        scored = zip(facts.held_out.sizes, facts.held_out.scores, facts.held_out.errors,
+                     strict=True)  # fmt: skip
+        yield from (f"| {size} | {score} | {error} |" for size, score, error in scored)
+    usage = facts.usage
+    yield from ("", "## Time and memory", "")
+    yield f"{usage.total_seconds:.1f} s of work; memory: {facts.status.memory}."
+    yield from ("", "## How to repeat it", "", "```", *map(visible, facts.repeat.commands), "```")
+    yield from ("", *(f"- {_escaped(note)}" for note in facts.repeat.notes))
+    known = facts.repeat.versions | facts.repeat.fingerprints
+    yield from (f"- {_escaped(name)}: {_escaped(value)}" for name, value in known.items())
+
+
+def _table(records: list[FeatureRecord]) -> Iterator[str]:
+    yield f"| {' | '.join(_COLUMNS)} |"
+    yield "|" + "---|" * len(_COLUMNS)
+    for record in records[:LISTED_IN_TEXT]:
+        yield f"| {' | '.join(_cell(getattr(record, name)) for name in _COLUMNS)} |"
+    if len(records) > LISTED_IN_TEXT:
+        yield from ("", f"and {len(records) - LISTED_IN_TEXT:,} more.")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else _escaped(str(value))
+
+
+def _escaped(text: str) -> str:
+    seen = visible(text).replace("\n", " ")
+    # Backticks of commands stay; inside them nothing is escaped.
+    parts = seen.split("`")
+    return "`".join(part if i % 2 and i + 1 < len(parts) else _plain(part)
+                    for i, part in enumerate(parts))  # fmt: skip
+
+
+def _plain(text: str) -> str:
+    return "".join(f"\\{c}" if c in "\\*_{}[]<>#|~$" else c for c in text)

@@ -1,0 +1,325 @@
+"""Where a run or a network stands, and which runs and stores a folder has."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from srs_ooc.base.errors import RunError, SrsOocError
+from srs_ooc.base.options import Params, Share
+from srs_ooc.base.text import megabytes
+from srs_ooc.learners.models import ModelParams
+from srs_ooc.results.feature_record import VerdictReading
+from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
+from srs_ooc.runs.ledger import Ledger, hold, is_held
+from srs_ooc.runs.ledger_pages import FILE
+from srs_ooc.runs.resources import ClusterNote
+from srs_ooc.runs.run_memory import is_growth
+from srs_ooc.runs.run_trees import VALID
+from srs_ooc.runs.session import is_done
+from srs_ooc.runs.settling import declared, is_of_a_method
+from srs_ooc.runs.spec import RunSpec
+from srs_ooc.store.store import Store
+
+# Where a run stands.
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands; ``state`` is running, stopped or finished; sizes in MB of 10**6 bytes.
+
+    ``peak_rss_mb`` is of the process; with ``memory_is_growth``, of a run made from Python, by how
+    much the process grew.
+
+    ``parts`` has the options of the run's identity as each part settled them: ``run``, ``method``,
+    ``judge``, ``trees``. What was planned when the run was made stands beside what happened; None
+    where there is none. ``cluster`` is how a cluster stood when the run was last at work on it, as
+    the process that holds the run noted; None if it never was.
+    """
+
+    state: str
+    iterations: int
+    iterations_asked: int
+    n_selected: int
+    parts: dict[str, dict[str, Any]]
+    rows: str
+    excluded: str
+    memory_mb: int
+    peak_rss_mb: float
+    seconds: float
+    seconds_per_iteration: float | None
+    planned_iterations: int | None
+    planned_seconds_per_iteration: float | None
+    store: str
+    trees_nbytes: int | None
+    memory_is_growth: bool
+    cluster: ClusterNote | None = None
+
+    @property
+    def is_provisional(self) -> bool:
+        """Whether a verdict is still to come."""
+        return "fdr" in self.parts["judge"] and self.state != "finished"
+
+    @property
+    def ranks_only(self) -> bool:
+        """Whether the run ranks features and selects none (``--judge none``)."""
+        return bool(self.parts["run"]["judge"] == "none")
+
+    @property
+    def memory(self) -> str:
+        """The largest size and the cap, as text."""
+        peak = f"{self.peak_rss_mb:.0f}" if self.peak_rss_mb >= 1 else "under 1"
+        of = "growth of the program that ran it" if self.memory_is_growth else "peak"
+        return f"{peak} of {self.memory_mb} MB ({of})"
+
+
+def status_of(ledger: Ledger) -> Status:
+    """Return where the run of an open ledger stands, as of its last commit."""
+    progress, spec = ledger.progress(), spec_of(ledger)
+    asked = int(ledger.meta("iterations"))
+    planned = ledger.meta("planned") or {}
+    verdict = VerdictReading.of(ledger)
+    facts = {} if verdict is None else verdict.facts
+    at_work = "running" if is_held(ledger.run) else "stopped"
+    return Status(
+        state="finished" if is_done(ledger, asked) else at_work,
+        iterations=progress.iteration,
+        iterations_asked=asked,
+        n_selected=progress.n_kept if verdict is None else verdict.n_selected,
+        parts=_parts_of(spec),
+        rows=spec.rows,
+        excluded=spec.excluded,
+        memory_mb=int(ledger.meta("memory_mb")),
+        peak_rss_mb=megabytes(max(progress.peak_nbytes, facts.get("peak_nbytes", 0))),
+        seconds=round(progress.seconds + facts.get("seconds", 0.0), 3),
+        seconds_per_iteration=(
+            progress.seconds / progress.iteration if progress.iteration else None
+        ),
+        planned_iterations=planned.get("iterations"),
+        planned_seconds_per_iteration=planned.get("seconds_per_iteration"),
+        store=str(ledger.meta("store")[0]),
+        trees_nbytes=ledger.meta(VALID),
+        memory_is_growth=is_growth(ledger),
+        cluster=ClusterNote.of(ledger),
+    )
+
+
+def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:
+    parts: dict[str, Params] = {"run": spec.run, "method": spec.sampler, "judge": spec.judging}
+    parts |= {"trees": spec.learner} if spec.model.is_tree else {"model": spec.model}
+    return {name: _numbers(params) for name, params in parts.items()}
+
+
+def _numbers(params: Params) -> dict[str, Any]:
+    """Return settled options by name; shares, which are exact as text, as numbers."""
+    options = params.options()
+    return {
+        name: float(value) if isinstance(options[name].kind, Share) else value
+        for name, value in params.values().items()
+    }
+
+
+def values_of(status: Status) -> dict[str, Any]:
+    """Return a status as JSON-ready values.
+
+    Every option that runs of its method may have is there, null where it does not; options of other
+    methods are left out, those of models from a run of trees, and ``cluster`` from a run that never
+    was on one.
+    """
+    values = {name: v for name, v in vars(status).items() if name not in ("parts", "cluster")}
+    if status.cluster is not None:
+        values["cluster"] = vars(status.cluster)
+    held = {name: value for part in status.parts.values() for name, value in part.items()}
+    others = ModelParams.options()  # of a run whose model is no tree, and of no other
+    names = [n for n in declared() if n in held or not (n in others or is_of_a_method(n))]
+    return values | {name: held.get(name) for name in names}
+
+
+# Runs and stores of a folder, and removing a run.
+
+_DEEPEST = 3
+"""Folders below the one asked for that are looked into."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run or a store; what does not apply, or cannot be read, is None.
+
+    Attributes
+    ----------
+    path : str
+        Where it is, from the folder that was asked for.
+    kind : str
+        ``run``, ``network`` (what is done of one) or ``store``.
+    state : str
+        Of a run or network: running, stopped or finished; of a store: complete; ``cannot be read``
+        of any.
+    iterations, iterations_asked, n_selected : int or None
+        Of a run; nothing is selected before its verdict.
+    store : str or None
+        Of a run: the path of its store.
+    n_rows, n_features : int or None
+        Of a store.
+    targets_done, n_targets : int or None
+        Of a network; how many there are is not known of one begun by an earlier version.
+    """
+
+    path: str
+    kind: str
+    state: str
+    iterations: int | None = None
+    n_selected: int | None = None
+    store: str | None = None
+    n_rows: int | None = None
+    n_features: int | None = None
+    iterations_asked: int | None = None
+    targets_done: int | None = None
+    n_targets: int | None = None
+
+    @property
+    def done(self) -> str | None:
+        """What is done of a run or a network, as text."""
+        if self.iterations is not None:
+            return f"{self.iterations:,} of {self.iterations_asked:,}"
+        if self.targets_done is None:
+            return None
+        of = "" if self.n_targets is None else f" of {self.n_targets:,}"
+        return f"{self.targets_done:,}{of} targets"
+
+
+def list_runs(folder: str | Path = ".") -> list[Found]:
+    """Return the runs and stores at or up to three folders below one; links are not followed.
+
+    Raises
+    ------
+    RunError
+        If there is no such folder.
+    """
+    top = Path(folder)
+    if not top.is_dir():
+        raise RunError(f"{folder}: expected a folder with runs and stores, found none.")
+    return list(_walked(top))
+
+
+def _walked(folder: Path) -> Iterator[Found]:
+    for parent, children, files in os.walk(folder):
+        children.sort()
+        path = Path(parent)
+        is_run = FILE in files
+        is_store = not is_run and "zarr.json" in files and (path / "codes").is_dir()
+        if is_run or is_store or len(path.relative_to(folder).parts) >= _DEEPEST:
+            children.clear()
+        if is_run:
+            yield _run(path, str(path.relative_to(folder)))
+        elif is_store:
+            yield _store(path, str(path.relative_to(folder)))
+
+
+def _run(path: Path, name: str) -> Found:
+    try:
+        ledger = Ledger(path, writable=False)
+        try:
+            if ledger.has_meta(NETWORK):
+                return _network(ledger, name)
+            status = status_of(ledger)
+        finally:
+            ledger.close()
+    except SrsOocError:
+        return Found(name, "run", "cannot be read")
+    return Found(
+        name,
+        "run",
+        status.state,
+        status.iterations,
+        None if status.is_provisional or status.ranks_only else status.n_selected,
+        status.store,
+        iterations_asked=status.iterations_asked,
+    )
+
+
+def _network(ledger: Ledger, name: str) -> Found:
+    done = ledger.progress().iteration
+    n_targets = ledger.meta(N_TARGETS) if ledger.has_meta(N_TARGETS) else None
+    at_work = "running" if is_held(ledger.run) else "stopped"
+    state = "finished" if done == n_targets else at_work
+    return Found(name, "network", state, targets_done=done, n_targets=n_targets)
+
+
+def _store(path: Path, name: str) -> Found:
+    try:
+        store = Store.open(path)
+    except SrsOocError:
+        return Found(name, "store", "cannot be read")
+    return Found(name, "store", "complete", n_rows=store.n_rows, n_features=store.n_features)
+
+
+def remove_run(run: Path) -> None:
+    """Remove a run that no process is working on; its store stays.
+
+    The folder is renamed before it is emptied: a run is there as it was, or gone.
+
+    Raises
+    ------
+    RunError
+        If there is no run, another process works on it, or it cannot be removed.
+    """
+    if run.is_symlink() or not (run / FILE).is_file():
+        raise RunError(
+            f"{run}: expected the folder of a run, found none. Nothing was removed. "
+            "`srs-ooc runs` lists the runs of a folder."
+        )
+    lock = hold(run)
+    try:
+        going = run.with_name(f".{run.name}.removed-{uuid4().hex[:8]}")
+        run.rename(going)
+        shutil.rmtree(going)
+    except OSError as error:
+        raise RunError(
+            f"{run}: could not be removed: {error.strerror or error}. Check the permissions of "
+            "its folder and of the one it is in."
+        ) from error
+    finally:
+        os.close(lock)
+
+
+# Where a network stands.
+
+
+@dataclass(frozen=True)
+class NetworkStatus:
+    """Where a network stands; sizes are in MB of 10**6 bytes.
+
+    ``state`` is running, stopped or finished.
+
+    ``identity`` has the options of the network, and what identifies its regulators, targets, rows
+    and store. ``cluster`` is as of :class:`srs_ooc.results.standing.Status`.
+    """
+
+    state: str
+    targets: int
+    targets_asked: int
+    identity: dict[str, Any]
+    peak_rss_mb: float
+    seconds: float
+    cluster: ClusterNote | None
+
+
+def network_status_of(ledger: Ledger) -> NetworkStatus | None:
+    """Return where the network of an open ledger stands, as committed; None if it is a run's."""
+    if not ledger.has_meta(NETWORK):
+        return None
+    progress, identity = ledger.progress(), ledger.meta(NETWORK)
+    asked = int(str(identity["targets"]).split()[0])
+    at_work = "running" if is_held(ledger.run) else "stopped"
+    return NetworkStatus(
+        "finished" if progress.iteration >= asked else at_work,
+        progress.iteration,
+        asked,
+        identity,
+        megabytes(progress.peak_nbytes),
+        round(progress.seconds, 3),
+        ClusterNote.of(ledger),
+    )
