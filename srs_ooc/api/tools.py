@@ -1,26 +1,253 @@
-"""Calls that need no run: ``srs_ooc.scores``, ``synth``, ``theory``."""
+"""Calls beside a run: plan, verify, compact, sensitivity, networks, scores, synth, theory."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from srs_ooc.api.runs import StoreOrPath, store_of
+from srs_ooc.api import StoreOrPath, store_of
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of
-from srs_ooc.base.options import Whole, python_spelling
+from srs_ooc.base.options import (
+    Whole,
+    megabytes_given,
+    path_given,
+    place_given,
+    python_spelling,
+    whole_given,
+)
 from srs_ooc.base.text import MB
+from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, small_set
+from srs_ooc.ensemble.compaction import compact as compacted
+from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
+from srs_ooc.ensemble.fold_runs import Site
+from srs_ooc.networks.network_options import Network, NetworkParams, NetworkRequest
+from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
+from srs_ooc.networks.network_run import work_on_network
+from srs_ooc.planning.iterations import Numbers, subject_asked
 from srs_ooc.planning.paper_theory import SCENARIOS, Extras, Setting, compare
+from srs_ooc.planning.run_plan import make_plan, plan_values
 from srs_ooc.results.live import Progress, interruptible
+from srs_ooc.results.result import READING_MB, RunResult, Sensitivity
+from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.item_weights import ScoreRecord, ScoreRequest, score_table
-from srs_ooc.runs.settling import NamesOrFile, names_file
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
+from srs_ooc.runs.settling import (
+    DEFAULT_MEMORY_MB,
+    NamesOrFile,
+    Request,
+    cluster_given,
+    named_options,
+    names_file,
+)
+from srs_ooc.runs.spec import Options
+from srs_ooc.runs.verification import Verification
+from srs_ooc.runs.verification import verify as verified
 from srs_ooc.samplers.less import ScoreParams
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic.output import write_table
 from srs_ooc.synthetic.problem import describe
 from srs_ooc.synthetic.registry import PROBLEMS
+
+
+def plan(
+    store: StoreOrPath | None = None,
+    *,
+    n_rows: int | None = None,
+    n_features: int | None = None,
+    n_classes: int | None = None,
+    memory_mb: int | None = None,
+    threads: int | None = None,
+    rows: NamesOrFile = None,
+    exclude: NamesOrFile = None,
+    validation_rows: NamesOrFile = None,
+    exclude_missing: bool = False,
+    **options: Any,
+) -> dict[str, Any]:
+    """Say what a run would need, cost and could find, before it is started. Writes nothing.
+
+    Parameters
+    ----------
+    store : Store or path, optional
+        The store; the time of an iteration is measured by a few real ones.
+    n_rows, n_features, n_classes : int, optional
+        Without a store: a table known only by its numbers.
+    memory_mb, threads, rows, exclude, validation_rows, exclude_missing, **options
+        As for :func:`srs_ooc.run`.
+
+    Returns
+    -------
+    dict
+        With the keys of ``srs-ooc plan --json``; sizes in MB of 10^6 bytes, times in seconds.
+
+    Raises
+    ------
+    UsageError, StoreError, BudgetError
+        As on the command line.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        request = Request(
+            Options(**named_options(options)),
+            names_file(exclude, Path(scratch) / "exclude", "exclude"),
+            names_file(rows, Path(scratch) / "rows", "rows"),
+            exclude_missing,
+            memory_mb=memory_mb,
+            threads=threads,
+            validation_file=names_file(
+                validation_rows, Path(scratch) / "validation_rows", "validation_rows"
+            ),
+        )
+        place = None if store is None else (lambda: store_of(store))
+        given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}
+        numbers = Numbers(*(whole_given(n, f"--{name}") for name, n in given.items()))
+        return plan_values(make_plan(subject_asked(place, numbers, request), request.options))
+
+
+def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
+    """Read every byte of a store or a run that any call could use, and compare.
+
+    Parameters
+    ----------
+    path : path
+        The store's or the run's folder.
+    memory_mb : int
+        Cap on the growth of the process, in MB of 10^6 bytes.
+
+    Raises
+    ------
+    StoreError, RunError
+        Naming the first file that is damaged.
+    BudgetError
+        If the cap cannot hold it; the smallest that can is named.
+    """
+    with python_spelling(), growth_counted():
+        cap = int(megabytes_given(memory_mb) * MB)
+        return verified(place_given(path, "path"), cap)
+
+
+def compact(
+    run: RunResult | str | Path,
+    *,
+    store: StoreOrPath | None = None,
+    max_features: int | None = None,
+    folds: int = N_FOLDS,
+    repeats: int = N_REPEATS,
+    memory_mb: int | None = None,
+    threads: int | None = None,
+    client: Any = None,
+    worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
+    progress: Progress = None,
+) -> SmallSet:
+    """Find a small set of features that predicts about as well as any.
+
+    The whole selection is repeated without the rows that each fold holds out. Folds that are done
+    are kept in the run's folder: after Ctrl-C, the same call goes on.
+
+    Parameters
+    ----------
+    run : Result or path
+        The run; it must have its verdict.
+    store : Store or path, optional
+        Its store, if it was moved.
+    max_features : int, optional
+        Size of the set; the smallest within one standard error of the best, if not given.
+    folds, repeats : int
+        Parts of the rows, each held out once; how often the rows are parted anew.
+    memory_mb : int, optional
+        Cap on growth; the run's, if not given.
+    threads, client, worker_memory_mb, progress
+        As for :func:`srs_ooc.run`; folds are spread over the client's workers.
+
+    Raises
+    ------
+    RunError, StoreError, UsageError, BudgetError
+        As on the command line.
+    KeyboardInterrupt
+        Once all that is done is kept, if there was a Ctrl-C.
+    """
+    folder = _folder(run)
+    with python_spelling(), growth_counted(), closing(Ledger(folder, writable=True)) as ledger:
+        place = find_store(ledger, None if store is None else store_of(store).place)
+        megabytes = whole_given(memory_mb, "--memory-mb") or int(ledger.meta("memory_mb"))
+        folds, repeats = whole_given(folds, "--folds") or 0, whole_given(repeats, "--repeats") or 0
+        max_features = whole_given(max_features, "--max-features")
+        threads = whole_given(threads, "--threads")
+        cluster = cluster_given(client, worker_memory_mb)
+        with interruptible(progress) as watch:
+            site = Site(place, megabytes, threads, watch, cluster)
+            found = compacted(ledger, site, folds, repeats, max_features)
+        assert found is not None, "it was not stopped"
+        return small_set(found, place, max_features)
+
+
+def sensitivity(
+    run: RunResult | str | Path,
+    *,
+    rows: NamesOrFile = None,
+    flip: str = AUTO,
+    repeats: int = REPEATS,
+    store: StoreOrPath | None = None,
+    memory_mb: int = READING_MB,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Sensitivity:
+    """Rank features by what altering them does to what a run's trees say (RFEST).
+
+    All features that the trees use are scored in one pass over rows and trees, on rows that trees
+    were not grown on.
+
+    Parameters
+    ----------
+    run : Result or path
+        The run, made with ``save_trees``, and with ``bootstrap`` or rows held out by ``rows``.
+    rows : path or iterable of str, optional
+        Ids of the rows to ask about; those out of bag, if not given.
+    flip : {'auto', 'mirror', 'permute'}
+        How a feature is altered; ``auto`` flips those of two values and permutes all others.
+    repeats : int
+        Permutations, of which the mean is taken.
+    store : Store or path, optional
+        Its store, if it was moved.
+    memory_mb : int
+        Cap on growth, in MB of 10^6 bytes.
+    threads, progress
+        As for :func:`srs_ooc.run`.
+
+    Returns
+    -------
+    Sensitivity
+        ``features()`` is a frame with the columns of ``srs-ooc sensitivity --csv``; ``facts`` has
+        the further keys of its ``--json``.
+
+    Raises
+    ------
+    RunError, StoreError
+        If the run keeps no trees, or the store is another.
+    UsageError
+        If rows are unknown or were trained on, or a feature cannot be altered so.
+    BudgetError
+        If the cap is too small.
+    """
+    place = None if store is None else store_of(store).path
+    result = run if isinstance(run, RunResult) and place is None else RunResult(_folder(run), place)
+    return result.sensitivity(
+        rows=rows,
+        flip=flip,
+        repeats=repeats,
+        memory_mb=memory_mb,
+        threads=threads,
+        progress=progress,
+    )
+
+
+def _folder(run: RunResult | str | Path) -> Path:
+    return run.run if isinstance(run, RunResult) else path_given(run, "run")
+
 
 SCORES_MB = 512
 """Cap on what scoring takes, in MB, unless another is given."""
@@ -202,3 +429,154 @@ def _check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) ->
             raise UsageError(
                 f"{name}: expected an option of {of} ({', '.join(known)}), found another name."
             )
+
+
+def network(
+    store: StoreOrPath,
+    out: str | Path,
+    *,
+    regulators: NamesOrFile = None,
+    targets: NamesOrFile = None,
+    rows: NamesOrFile = None,
+    run: str | Path | None = None,
+    top: int | None = None,
+    memory_mb: int = DEFAULT_MEMORY_MB,
+    threads: int | None = None,
+    client: Any = None,
+    worker_memory_mb: int = DEFAULT_WORKER_MEMORY_MB,
+    progress: Progress = None,
+    **options: Any,
+) -> Network:
+    """Weigh the regulators of every target of a store, and write the edges, the heaviest first.
+
+    The same as ``srs-ooc network``, to the byte. Ctrl-C keeps the targets that are done; the same
+    call goes on.
+
+    Parameters
+    ----------
+    store : Store or path
+        The store. A target is one of its features; its own target is not looked at.
+    out : path
+        CSV or Parquet file of the edges: ``regulator``, ``target``, ``weight``.
+    regulators, targets : path or iterable of str, optional
+        Names of features: a file with one a line, or the names. All, if not given.
+    rows : path or iterable of str, optional
+        Row ids to train on, likewise.
+    run : path, optional
+        Folder of what is done; ``out`` with ``.network`` if not given.
+    top : int, optional
+        Only so many edges.
+    memory_mb : int
+        Cap, as of :func:`run`.
+    threads : int, optional
+        Workers; the cores there are, if not given. No result depends on it.
+    client, worker_memory_mb, progress
+        As for :func:`run`; targets are spread over the client's workers.
+    **options
+        Of the network's identity: ``method`` (genie3, srs, prs) and ``seed``; of genie3
+        ``ensemble``, ``max_features`` (or ``k``), ``trees``, ``thresholds``; of srs ``trees``,
+        ``subspace_size``, ``alpha`` and the probe's; of prs ``joint``, ``epochs``, ``models``,
+        ``folds`` and others: see ``srs-ooc network --help``.
+
+    Returns
+    -------
+    Network
+        What was done.
+
+    Raises
+    ------
+    UsageError, StoreError, RunError, BudgetError
+        As on the command line.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        request = NetworkRequest(
+            Path(out),
+            NetworkParams.settle(_options(options), None),
+            **_name_files(Path(scratch), regulators=regulators, targets=targets, rows=rows),
+            run=None if run is None else Path(run),
+            top=top,
+            memory_mb=memory_mb,
+            threads=threads,
+            cluster=cluster_given(client, worker_memory_mb),
+        )
+        return _work(store_of(store), request, progress)
+
+
+def plan_network(
+    store: StoreOrPath,
+    *,
+    regulators: NamesOrFile = None,
+    targets: NamesOrFile = None,
+    rows: NamesOrFile = None,
+    top: int | None = None,
+    memory_mb: int = DEFAULT_MEMORY_MB,
+    threads: int | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Say what a network would need and take, before it is begun. Writes nothing.
+
+    The same as ``srs-ooc network STORE --plan --json``. A few targets are worked on for about a
+    second, longer where a tree takes longer; the rest is multiplied.
+
+    Parameters
+    ----------
+    store, regulators, targets, rows, top, memory_mb, threads, **options
+        As for :func:`network`.
+
+    Returns
+    -------
+    dict
+        Sizes in MB of 10^6 bytes, times in seconds; ``measured`` and ``extrapolated`` say where the
+        time comes from, ``smallest_memory_mb`` is the smallest cap that works.
+
+    Raises
+    ------
+    UsageError, StoreError, BudgetError
+        As on the command line.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        request = NetworkRequest(
+            PLANNED_OUT,
+            NetworkParams.settle(_options(options), None),
+            **_name_files(Path(scratch), regulators=regulators, targets=targets, rows=rows),
+            top=top,
+            memory_mb=memory_mb,
+            threads=threads,
+        )
+        return network_plan_values(make_network_plan(store_of(store), request))
+
+
+def _name_files(scratch: Path, **given: NamesOrFile) -> dict[str, Any]:
+    """Return the files of names, by option; names that are no file are written to ``scratch``."""
+    return {option: names_file(names, scratch / option, option) for option, names in given.items()}
+
+
+def _work(store: Store, request: NetworkRequest, progress: Progress) -> Network:
+    """Work until it is done, interrupted, or a callable of the user's raises.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        Once all that is done is kept, if there was a Ctrl-C.
+    """
+    with interruptible(progress) as watch:
+        return work_on_network(store, request, watch)
+
+
+def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of a network by their full names.
+
+    Raises
+    ------
+    UsageError
+        If one is not known.
+    """
+    known = NetworkParams.options()
+    found = {"max_features" if name == "k" else name: value for name, value in given.items()}
+    unknown = [name for name in found if name not in known]
+    if unknown or len(found) < len(given):
+        raise UsageError(
+            f"{(unknown or ['max_features'])[0]}: expected options of a network, each once: "
+            f"{', '.join(known)}; found another. `srs-ooc network --help` says what they mean."
+        )
+    return {name: value for name, value in found.items() if value is not None}

@@ -8,7 +8,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from srs_ooc.api import runs
+from srs_ooc import api
 from srs_ooc.base.errors import UsageError
 from srs_ooc.ensemble.model import Model
 from srs_ooc.estimators.parameters import weights_text
@@ -41,7 +41,7 @@ class _Ensemble(SRSSelector):
     def _shares(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self)
         with python_errors():
-            data = runs.store_of(X) if is_store(X) else checked_table(self, X, reset=False)
+            data = api.store_of(X) if is_store(X) else checked_table(self, X, reset=False)
             return self.ensemble_.shares(data)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from srs_ooc.api import runs
+from srs_ooc import api
 from srs_ooc.estimators.parameters import Parameters
 from srs_ooc.estimators.tables import FitData, checked_fit, checked_table, columns_of, is_store
 from srs_ooc.estimators.workspace import disk_nbytes, python_errors, require_disk, workspace
@@ -143,12 +143,12 @@ trees_per_subspace : optional
                         "expected y, sample_weight and groups to be None with a store, which has "
                         "its own. Leave them out, or ingest the table again with others."
                     )
-                store = runs.store_of(X)
+                store = api.store_of(X)
                 self._take_names(store)
             else:
                 data = checked_fit(self, X, y, sample_weight, groups)
                 store = self._ingested(folder, data)
-            self._take_result(runs.run(store, out=folder / "fit.run", **self._request(store)))
+            self._take_result(api.run(store, out=folder / "fit.run", **self._request(store)))
         return self
 
     def _target(self, y: NDArray[Any]) -> NDArray[Any]:
@@ -235,7 +235,7 @@ trees_per_subspace : optional
             return columns_of(X, np.flatnonzero(support))
         check_is_fitted(self)
         with python_errors():
-            store = runs.store_of(X)
+            store = api.store_of(X)
             self._check_names(store)
             if not self.support_.any():
                 return self._transform(np.empty((store.n_rows, self.n_features_in_)))
