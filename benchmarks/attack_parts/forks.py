@@ -24,9 +24,8 @@ HANGS = 600
 COMMIT_SECONDS = 0.02
 """Of commands that are killed: they commit often, so that kills fall between commits."""
 LOADED = (
-    *("compact", "compare", "export", "features", "ingest", "inspect", "network", "plan"),
-    *("predict", "remove", "report", "run", "runs", "scores", "sensitivity", "status"),
-    *("synth", "verify"),
+    *("compact", "export", "features", "ingest", "inspect", "network", "plan", "predict"),
+    *("report", "run", "scores", "sensitivity", "status", "synth"),
 )
 COMMITTING = ("runs.engine", "networks.network_run")
 

@@ -14,26 +14,92 @@ import click
 from srs_ooc import __version__
 from srs_ooc.base.errors import SrsOocError
 from srs_ooc.base.text import visible
-from srs_ooc.cli.examples import epilog
+
+# Examples that `--help` of each command ends with.
+
+EXAMPLES = {
+    "ingest": [
+        "srs-ooc ingest data.csv data.zarr --target diagnosis --memory-mb 512",
+        "srs-ooc ingest data.csv data.zarr --ignore id,date --strata plate --overwrite",
+        "srs-ooc ingest betas.tsv.gz data.zarr --orient features --samples pheno.csv --id ID "
+        "--target Group",
+    ],
+    "inspect": ["srs-ooc inspect data.zarr", "srs-ooc inspect data.zarr --json"],
+    "verify": ["srs-ooc verify data.zarr", "srs-ooc verify data.run"],
+    "scores": ["srs-ooc scores data.zarr --csv"],
+    "plan": [
+        "srs-ooc plan data.zarr --memory-mb 512",
+        "srs-ooc plan --n-rows 72 --n-features 850000 --memory-mb 512",
+    ],
+    "run": [
+        "srs-ooc run data.zarr --memory-mb 512",
+        "srs-ooc run data.zarr --fresh --fdr 0.05 --seed 1",
+        "srs-ooc run data.zarr --save-trees --iterations 10000",
+    ],
+    "resume": ["srs-ooc resume data.run", "srs-ooc resume data.run --iterations 50000"],
+    "status": ["srs-ooc status data.run", "srs-ooc status data.run --json"],
+    "features": [
+        "srs-ooc features data.run --top 20",
+        "srs-ooc features data.run --why f123",
+        "srs-ooc features data.run --csv > features.csv",
+    ],
+    "compare": ["srs-ooc compare data.run other.run", "srs-ooc compare a.run b.run --json"],
+    "report": [
+        "srs-ooc report data.run",
+        "srs-ooc report data.run --format md -o -",
+        "srs-ooc report data.run --figure cut -o cut.svg",
+    ],
+    "compact": ["srs-ooc compact data.run", "srs-ooc compact data.run --max-features 20 --csv"],
+    "export": [
+        "srs-ooc export data.run selected.csv",
+        "srs-ooc export data.run best.parquet --top 100",
+        "srs-ooc export data.run small.zarr --top 1000",
+    ],
+    "predict": ["srs-ooc predict data.run new.csv predictions.csv"],
+    "sensitivity": [
+        "srs-ooc run data.zarr --save-trees --bootstrap",
+        "srs-ooc sensitivity data.run",
+        "srs-ooc sensitivity data.run --rows unseen.txt --flip permute --csv",
+    ],
+    "runs": ["srs-ooc runs", "srs-ooc runs results --json"],
+    "remove": ["srs-ooc remove data.run", "srs-ooc remove data.run --yes"],
+    "network": [
+        "srs-ooc network genes.zarr --regulators factors.txt --out edges.csv",
+        "srs-ooc network genes.zarr --ensemble extra-trees --k all --out edges.csv --top 1000",
+        "srs-ooc network genes.zarr --method srs --out edges.csv",
+        "srs-ooc network genes.zarr --k all --plan",
+        "srs-ooc network genes.zarr --method prs --joint 0.001 --epochs 300 --out edges.csv",
+    ],
+    "synth": ["srs-ooc synth madelon t.csv --rows 500 --features 3000 --relevant 20"],
+    "theory": ["srs-ooc theory chain --n-features 10000 --q 100 --n-relevant 5"],
+}
+"""Command lines by command."""
+
+
+def epilog(command: str) -> str | None:
+    """Return the examples of a command as click shows them, lines kept."""
+    lines = EXAMPLES.get(command, [])
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines) if lines else None
+
 
 COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
     "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
-    "verify": ("srs_ooc.cli.verify", "Read all of a store or a run; find damage."),
+    "verify": ("srs_ooc.cli.inspect", "Read all of a store or a run; find damage."),
     "scores": ("srs_ooc.cli.scores", "Score columns by leverage or norm."),
     "plan": ("srs_ooc.cli.plan", "What a run would need, cost and find."),
     "run": ("srs_ooc.cli.run", "Select features of a store; start, or go on."),
     "resume": ("srs_ooc.cli.run", "Go on with a run, or to more iterations."),
     "status": ("srs_ooc.cli.status", "Show where a run stands."),
     "features": ("srs_ooc.cli.features", "Rank the features of a run."),
-    "compare": ("srs_ooc.cli.compare", "Compare two runs."),
+    "compare": ("srs_ooc.cli.features", "Compare two runs."),
     "report": ("srs_ooc.cli.report", "Write what a run found as a page to look at."),
     "compact": ("srs_ooc.cli.compact", "Find a small set that predicts as well."),
     "export": ("srs_ooc.cli.export", "Write the selected columns to a file."),
     "predict": ("srs_ooc.cli.predict", "Predict by the trees that a run saved."),
     "sensitivity": ("srs_ooc.cli.sensitivity", "Rank features by what altering them does."),
-    "runs": ("srs_ooc.cli.runs", "List the runs and stores of a folder."),
-    "remove": ("srs_ooc.cli.remove", "Remove a run; its store stays."),
+    "runs": ("srs_ooc.cli.status", "List the runs and stores of a folder."),
+    "remove": ("srs_ooc.cli.status", "Remove a run; its store stays."),
     "network": ("srs_ooc.cli.network", "Rank the regulators of each target as edges."),
     "synth": ("srs_ooc.cli.synth", "Make a table whose relevant features are known."),
     "theory": ("srs_ooc.cli.theory", "Expected iterations, by the paper's theory."),

@@ -7,10 +7,9 @@ import click
 
 from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.cluster import with_cluster
-from srs_ooc.cli.output import echo_json, stream_csv, stream_table
+from srs_ooc.cli.output import STORE, echo_json, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress, watched
-from srs_ooc.cli.store_type import STORE
+from srs_ooc.cli.run_options import with_cluster
 from srs_ooc.ensemble.compaction import (
     N_FOLDS,
     N_REPEATS,

@@ -1,29 +1,224 @@
 """``srs-ooc ingest``: a table into a store."""
 
 import csv
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
+import numpy as np
 
-from srs_ooc.base.errors import UsageError
-from srs_ooc.base.text import MB
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.byte_progress import byte_progress
-from srs_ooc.cli.ingest_report import report_forecast, report_store
-from srs_ooc.cli.ingest_sources import IngestCommand, Sources, with_workers
-from srs_ooc.cli.shows import progress_option
-from srs_ooc.cli.store_type import STORE
+from srs_ooc.cli.output import STORE, say
+from srs_ooc.cli.progress import byte_progress, progress_option
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.ingest_options import (
+    ByteProgress,
     ForcedKinds,
     IngestOptions,
     SampleTable,
     SideColumns,
     pair_of,
 )
-from srs_ooc.ingestion.pipeline import forecast, made_first_at, make_at
+from srs_ooc.ingestion.pipeline import (
+    Forecast,
+    forecast,
+    ingest_table,
+    made_first_at,
+    make_at,
+    remarks_of,
+)
+from srs_ooc.ingestion.shards import ingest_pieces, on_workers
+from srs_ooc.store.manifest import NO_TARGET, Manifest, describe_counts
+from srs_ooc.store.store import Store
+
+# What `ingest` prints: what an ingest would take, and what was found out about a table.
+
+
+def report_forecast(found: Forecast, cap: int) -> None:
+    """Say what an ingest would take of disk and memory, ``cap`` being the bytes allowed."""
+    about = "" if found.rows_are_known else "about "
+    say(f"columns: {found.n_columns}")
+    say(f"rows: {about}{found.n_rows}")
+    say(f"scratch disk: {about}{describe_nbytes(found.scratch_nbytes)}, given back")
+    say(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
+    words = "enough" if found.fits else "NOT enough"
+    say(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
+    words = "enough" if found.fits_memory else "NOT enough"
+    say(f"memory: --memory-mb {found.least_mb} or more; {cap // MB} is {words}")
+
+
+CLASSES_SHOWN = 8
+
+
+def report_store(store: Place, manifest: Manifest) -> None:
+    """Say what is in a new store, what of it was found rather than said, and what is unusual."""
+    _report_manifest(store, manifest)
+    if isinstance(store, Path):
+        for remark in remarks_of(Store.open(store)):
+            say(f"note: {remark}")
+
+
+def _class_counts(store: Place, manifest: Manifest) -> str:
+    """Return the rows of each class, the largest first; nothing of a store at a URL."""
+    if not isinstance(store, Path):
+        return ""
+    target = Store.open(store).target()
+    rows = np.bincount(target.astype(np.int64), minlength=len(manifest.classes))
+    order = np.argsort(-rows, kind="stable")
+    shown = [f"{manifest.classes[i]!r} {rows[i]}" for i in order[:CLASSES_SHOWN].tolist()]
+    rest = order[CLASSES_SHOWN:]
+    each = f"{rows[rest].min()} to {rows[rest].max()} each" if len(rest) else ""
+    more = f", {len(rest)} others {each}" if len(rest) else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def _report_manifest(store: Place, manifest: Manifest) -> None:
+    inferred = manifest.inferred
+    say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
+    last = ", the last column" if inferred.get("target") else ""
+    n_classes = f", {len(manifest.classes)} classes" if manifest.classes else ""
+    if inferred.get("target") == NO_TARGET:
+        say(f"target: {NO_TARGET}")
+    else:
+        say(f"target: {manifest.target_name!r}{last} ({manifest.task}{n_classes})")
+    if manifest.classes and (counts := _class_counts(store, manifest)):
+        say(f"rows of each class: {counts}")
+    if task := inferred.get("task"):
+        say(f"task: {task}, as found")
+    if manifest.n_dropped_rows:
+        say(f"rows without a target, left out: {manifest.n_dropped_rows}")
+    say(f"kinds: {describe_counts(manifest.kind_counts)}")
+    _report_found(manifest)
+    if manifest.n_missing_cells:
+        say(f"missing: {manifest.n_missing_cells} cells in {manifest.n_missing_features} features")
+    kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
+    size = describe_nbytes(manifest.codes_nbytes)
+    say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")
+
+
+def _report_found(manifest: Manifest) -> None:
+    """Say what the rows have besides a target, and what of the table was found."""
+    inferred = manifest.inferred
+    for what, columns in manifest.row_columns.items():
+        say(f"{what}: {', '.join(map(repr, columns))}")
+    for side, words in (
+        ("samples_without_label", "samples without a label, left out"),
+        ("labels_without_sample", "labels without a sample, left out"),
+    ):
+        if found := inferred.get(side):
+            more = ", ..." if found["n"] > len(found["first"]) else ""
+            say(f"{words}: {found['n']} ({', '.join(found['first'])}{more})")
+    if row_ids := inferred.get("row_ids"):
+        say(f"row ids: {row_ids}")
+    if index := inferred.get("index"):
+        say(f"index: {index}")
+    if names := inferred.get("names"):
+        say(f"names: {names}, since none were given")
+    if separator := inferred.get("separator"):
+        say(f"separator: {separator}, as found in the first lines")
+
+
+# What is ingested: a table, or its pieces, here or on the workers of a Dask cluster.
+
+
+class IngestCommand(click.Command):
+    """Says what is missing where only one path is given, which may be either."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; a table alone gets a command to copy."""
+        files = [arg for arg in args if not arg.startswith("-") and Path(arg).is_file()]
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            if len(files) != 1:
+                raise
+            store = quote(str(Path(files[0]).with_suffix(".zarr")))
+            raise UsageError(
+                f"expected SOURCE and STORE, found only {files[0]}. Name the store to make, too: "
+                f"srs-ooc ingest {quote(files[0])} {store}"
+            ) from error
+
+
+def with_workers(command: Any) -> Any:
+    """Add the options that name workers to a command."""
+    command = click.option(
+        "--dask-scheduler-file",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The same, of the scheduler that wrote FILE.",
+    )(command)
+    return click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Code pieces on the workers of a Dask scheduler, as tcp://HOST:PORT, or local:N for N "
+        "processes of this machine, each under --memory-mb.",
+    )(command)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files of an ingest.
+
+    Attributes
+    ----------
+    tables : tuple of Path
+        One, or the pieces.
+    side : SideColumns
+        What stands beside the table.
+    dask, dask_scheduler_file : str, Path or None
+        Workers, where there are some.
+    """
+
+    tables: tuple[Path, ...]
+    side: SideColumns
+    dask: str | None
+    dask_scheduler_file: Path | None
+
+    def __post_init__(self) -> None:
+        for source in self.tables:
+            if source.is_fifo() or source.is_char_device():
+                raise InputError(
+                    f"{source}: expected a file, which is read more than once, found a pipe or a "
+                    "device. Give a text table on standard input with `-` as SOURCE."
+                )
+
+    def check_single(self, option: str) -> None:
+        """Refuse what pieces cannot have.
+
+        Raises
+        ------
+        UsageError
+            If there are several tables.
+        """
+        if len(self.tables) > 1:
+            raise UsageError(
+                f"{option}: expected one table, found {len(self.tables)} pieces. Leave it out."
+            )
+
+    def ingest(self, store: Path, options: IngestOptions, progress: ByteProgress) -> Manifest:
+        """Make the store at a path; errors as of :func:`ingest_table` and :func:`ingest_pieces`."""
+        has_workers = self.dask is not None or self.dask_scheduler_file is not None
+        if len(self.tables) == 1 and not has_workers:
+            return ingest_table(self.tables[0], store, options, progress, side=self.side)
+        if self.side:
+            self.check_single("--names or --target-file")
+        if any(str(table) == "-" for table in self.tables):
+            self.check_single("standard input")
+        with ExitStack() as stack:
+            workers = None
+            if has_workers:
+                from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
+
+                megabytes = options.memory_nbytes // 10**6
+                cluster = dask_cluster(self.dask, self.dask_scheduler_file, megabytes)
+                workers = on_workers(stack.enter_context(cluster).client, megabytes)
+            return ingest_pieces(list(self.tables), store, options, progress, workers=workers)
 
 
 @click.command("ingest", cls=IngestCommand)

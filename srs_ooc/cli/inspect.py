@@ -1,4 +1,4 @@
-"""``srs-ooc inspect``: what a store says of itself."""
+"""``srs-ooc inspect`` and ``verify``: what a store says of itself, and damage to it or to a run."""
 
 import json
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 import click
 import numpy as np
 
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import MEMORY_OPTION, say
-from srs_ooc.cli.store_type import STORE
-from srs_ooc.runs.verification import check_cap, verified_store
+from srs_ooc.cli.output import MEMORY_OPTION, STORE, echo_json, say
+from srs_ooc.runs.verification import Verification, check_cap, verified_store, verify
 from srs_ooc.store.manifest import NO_TARGET, describe_counts
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -143,3 +142,42 @@ def _show(store: Place, facts: dict[str, Any]) -> None:
         if value == "":
             continue
         say(f"{key:<12} {value}")
+
+
+@click.command("verify")
+@click.argument("path", metavar="STORE|RUN", type=STORE)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
+@MEMORY_OPTION
+def verify_command(path: Place, as_json: bool, memory_mb: int) -> None:
+    """Read every byte of a store or a run that any command could use, and compare.
+
+    Says what was read; the first damage ends it, with the file named and exit status 2.
+
+    \b
+    Keys of --json:
+      files                     what was read, by what it is, and how many
+      nbytes                    bytes read
+      knows_places              of a store; false in format 2: its chunks of values were
+                                checked, but two that have traded places are not found
+    """
+    found = verify(path, memory_mb * MB)
+    if as_json:
+        places = {} if found.is_run else {"knows_places": found.knows_places}
+        echo_json({"files": found.files, "nbytes": found.nbytes} | places)
+    else:
+        say(_described(found))
+
+
+def _described(found: Verification) -> str:
+    if found.is_run:
+        parts = ", ".join(f"{count:,} {what}" for what, count in found.files.items())
+    else:
+        named = found.files.items()
+        parts = ", ".join(f"{counted(count, 'file')} of {what}" for what, count in named if count)
+    lines = [f"{found.path}: {describe_nbytes(found.nbytes)} read, all as written ({parts})"]
+    if not found.knows_places:
+        lines.append(
+            "A store of format 2: chunks of values that have traded places are not found. "
+            "Ingest the table again for a store that knows them."
+        )
+    return "\n".join(lines)

@@ -8,10 +8,8 @@ import click
 
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.options import INPUT_OPTIONS, identity_options, with_options
-from srs_ooc.cli.output import echo_json, say
-from srs_ooc.cli.store_option import only_store
-from srs_ooc.cli.store_type import STORE
+from srs_ooc.cli.output import STORE, echo_json, say
+from srs_ooc.cli.run_options import INPUT_OPTIONS, identity_options, only_store, with_options
 from srs_ooc.planning.iterations import DrawTimes, Numbers, subject_asked
 from srs_ooc.planning.run_plan import DegreeTime, Plan, make_plan, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND

@@ -6,8 +6,7 @@ import click
 
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import echo_json, say
-from srs_ooc.cli.store_type import STORE
+from srs_ooc.cli.output import STORE, echo_json, say
 from srs_ooc.ensemble.prediction import Report, predict
 
 _FILE = click.Path(path_type=Path)

@@ -1,16 +1,51 @@
-"""A run's progress on stderr: live on a terminal, a plain line now and then elsewhere."""
+"""Progress on stderr: a bar on a terminal, plain lines now and then elsewhere, or nothing."""
 
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import click
+
 from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.records import Step
-from srs_ooc.base.text import MB
-from srs_ooc.cli.shows import NOTHING, is_live, log, seconds_between
+from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.results.live import Signals, noted
+
+# How work in progress is shown: a bar on a terminal, lines with the time elsewhere, or nothing.
+
+NOTHING, LINES = "nothing", "lines"
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def progress_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``-q`` and ``-v``; it is called with ``shows``: what was chosen, or None."""
+    quiet = click.option("-q", "--quiet", "shows", flag_value=NOTHING, default=None,
+                         help="Show no progress.")  # fmt: skip
+    verbose = click.option("-v", "--verbose", "shows", flag_value=LINES, default=None,
+                           help="Show progress as a line every second, with the time, on a "
+                           "terminal too.")  # fmt: skip
+    return verbose(quiet(command))
+
+
+def is_live(shows: str | None) -> bool:
+    """Whether progress is a bar that moves."""
+    return shows is None and sys.stderr.isatty()
+
+
+def seconds_between(shows: str | None) -> float:
+    """Return how long one line stands before the next."""
+    return 1.0 if shows == LINES else SECONDS_BETWEEN_LINES
+
+
+def log(line: str) -> None:
+    """Write a line to stderr with the time before it."""
+    click.echo(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}", err=True)
+
+
+# A run's progress on stderr: live on a terminal, a plain line now and then elsewhere.
 
 TERMINAL_SECONDS = 0.2
 
@@ -23,7 +58,7 @@ class RunProgress:
     memory_mb : int
         The cap.
     shows : str or None
-        What :func:`srs_ooc.cli.shows.progress_option` gave.
+        What :func:`srs_ooc.cli.progress.progress_option` gave.
     """
 
     def __init__(self, memory_mb: int, shows: str | None = None) -> None:
@@ -118,3 +153,66 @@ def watched(progress: RunProgress) -> Iterator[tuple[Callable[[Step], bool], Sig
             yield keep_going, signals
         finally:
             progress.close()
+
+
+# Progress of work counted in bytes, on stderr: a bar on a terminal, else a line now and then.
+
+_Progress = Any  # a callable of (stage, bytes done, bytes in all)
+
+
+@contextmanager
+def byte_progress(shows: str | None = None) -> Iterator[_Progress]:
+    """Yield what shows progress: call it with (stage, bytes done, bytes in all).
+
+    ``shows`` is what :func:`srs_ooc.cli.progress.progress_option` gave.
+    """
+    if shows == NOTHING:
+        yield lambda stage, done, total: None
+        return
+    if not is_live(shows):
+        yield _PlainLines(seconds_between(shows))
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(stage, total=total)
+            bars.update(tasks[stage], completed=done)
+
+        yield show
+
+
+class _PlainLines:
+    """A line at most every so many seconds, so that a log stays readable."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._started: dict[str, float] = {}
+        self._last = time.monotonic()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        start = self._started.setdefault(stage, now)
+        if now - self._last < self._seconds or not done:
+            return
+        self._last = now
+        left = (now - start) * (total - done) / done
+        log(f"{stage}: {describe_nbytes(done)} of {describe_nbytes(total)}, {left:.0f} s left")

@@ -8,8 +8,7 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import say
-from srs_ooc.cli.store_type import STORE
+from srs_ooc.cli.output import STORE, say
 from srs_ooc.results.facts import facts_of
 from srs_ooc.results.figures import FIGURES
 from srs_ooc.results.page import KINDS, default_path, opened, text_of, write_figure, write_report

@@ -10,15 +10,19 @@ import click
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.cli.cluster import with_cluster
-from srs_ooc.cli.config import read_config
-from srs_ooc.cli.counts import Count
-from srs_ooc.cli.options import FILE, INPUT_OPTIONS, identity_options, with_options
-from srs_ooc.cli.output import say
-from srs_ooc.cli.progress import RunProgress, watched
-from srs_ooc.cli.shows import progress_option
-from srs_ooc.cli.store_option import only_store, with_cache
-from srs_ooc.cli.store_type import STORE
+from srs_ooc.cli.output import STORE, say
+from srs_ooc.cli.progress import RunProgress, progress_option, watched
+from srs_ooc.cli.run_options import (
+    FILE,
+    INPUT_OPTIONS,
+    Count,
+    identity_options,
+    only_store,
+    read_config,
+    with_cache,
+    with_cluster,
+    with_options,
+)
 from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.results.ranking import Reading

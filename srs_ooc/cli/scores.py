@@ -11,17 +11,17 @@ from srs_ooc.base.options import Whole
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.options import TABLE_OPTIONS, option_of, with_options
 from srs_ooc.cli.output import (
     MEMORY_OPTION,
     SAFE_OPTION,
+    STORE,
     say,
     stream_csv,
     stream_json,
     stream_table,
 )
 from srs_ooc.cli.progress import RunProgress
-from srs_ooc.cli.store_type import STORE
+from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of, with_options
 from srs_ooc.runs.item_weights import ScoreRecord, ScoreRequest, score_table
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.opening import open_store

@@ -9,10 +9,9 @@ import click
 
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.options import FILE
-from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say, stream_csv, stream_table
+from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, STORE, say, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress
-from srs_ooc.cli.store_type import STORE
+from srs_ooc.cli.run_options import FILE
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     FLIPS,

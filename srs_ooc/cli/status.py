@@ -1,5 +1,6 @@
-"""``srs-ooc status``."""
+"""``srs-ooc status``, ``runs`` and ``remove``."""
 
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -8,11 +9,21 @@ from typing import Any
 import click
 
 from srs_ooc.base.budget import Budget
+from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes
-from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say
+from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say, stream_json, stream_table
 from srs_ooc.results.feature_record import READING_NBYTES
-from srs_ooc.results.standing import NetworkStatus, Status, network_status_of, status_of, values_of
+from srs_ooc.results.standing import (
+    NetworkStatus,
+    Status,
+    list_runs,
+    network_status_of,
+    remove_run,
+    status_of,
+    values_of,
+)
 from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger_pages import FILE
 from srs_ooc.runs.resources import ClusterNote
 
 
@@ -136,3 +147,51 @@ def _planned(status: Status) -> str:
         return text
     actual = 1000 * status.seconds_per_iteration
     return f"{text}; the {status.iterations:,} done took {actual:.3g} ms each"
+
+
+@click.command("remove")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove_command(run: Path, yes: bool) -> None:
+    """Remove RUN with all it has learnt; its store stays.
+
+    Asks first where there is a terminal, and wants --yes where there is none.
+    """
+    if not yes and (run / FILE).is_file():
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"{run}: expected --yes, or a terminal to ask at, found neither. Nothing was "
+                "removed."
+            )
+        click.confirm(f"Remove {run} and all it has learnt?", abort=True, err=True)
+    remove_run(run)
+    say(f"{run}: removed")
+
+
+_COLUMNS = {
+    "path": 32, "kind": 7, "state": 14, "done": 18, "n_selected": 10, "n_rows": 8, "n_features": 10,
+}  # fmt: skip
+
+
+@click.command("runs")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below, and store.")
+def runs_command(folder: Path, as_json: bool) -> None:
+    """List the runs and stores in FOLDER and up to three folders below it.
+
+    \b
+    path, kind                where it is from FOLDER; run, network or store
+    state                     running, stopped or finished; of a store complete
+    done                      iterations of a run, targets of a network, of how many;
+                              with --json iterations, iterations_asked, targets_done,
+                              n_targets
+    n_selected                of a run
+    n_rows, n_features        of a store
+    """
+    found = list_runs(folder)
+    if as_json:
+        stream_json(found)
+    elif found:
+        stream_table(_COLUMNS, found)
+    else:
+        say(f"{folder}: no runs and no stores")

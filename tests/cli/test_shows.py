@@ -7,11 +7,8 @@ import click
 import pytest
 
 from srs_ooc.base.records import Step
-from srs_ooc.cli import COMMANDS, cli
-from srs_ooc.cli.byte_progress import byte_progress
-from srs_ooc.cli.examples import EXAMPLES
-from srs_ooc.cli.progress import RunProgress
-from srs_ooc.cli.shows import LINES, NOTHING
+from srs_ooc.cli import COMMANDS, EXAMPLES, cli
+from srs_ooc.cli.progress import LINES, NOTHING, RunProgress, byte_progress
 
 LINE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ")
 

@@ -1,0 +1,286 @@
+"""Command-line options from what the parts of a run declare, and from a TOML file."""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from srs_ooc.base.errors import UsageError
+from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
+from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.cli.output import say
+from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB, Cluster
+from srs_ooc.runs.settling import declared, owner_of
+from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
+
+# Command-line options from what the parts of a run declare.
+
+FILE = click.Path(path_type=Path)
+Decorator = Callable[[Any], Any]
+
+TABLE_OPTIONS: list[Decorator] = [
+    click.option("--exclude", "exclude_file", type=FILE, metavar="FILE",
+                 help="Features to leave out, one name a line."),
+    click.option("--exclude-missing", is_flag=True, help="Leave out features with missing values."),
+    click.option("--rows", "rows_file", type=FILE, metavar="FILE",
+                 help="Row ids to train on, one a line."),
+]  # fmt: skip
+INPUT_OPTIONS: list[Decorator] = [
+    *TABLE_OPTIONS,
+    click.option("--validation-rows", "validation_file", type=FILE, metavar="FILE",
+                 help="With --method prs or rase: row ids, of those, that are held out."),
+]  # fmt: skip
+
+
+def identity_options() -> list[Decorator]:
+    """Return an option for each that a run's identity may have."""
+    found = []
+    for name, option in declared().items():
+        found.append(option_of(name, option, owner_of(name)))
+        if option.former:
+            found.append(_former(name, option))
+    return found
+
+
+def with_options(options: list[Decorator]) -> Decorator:
+    """Return a decorator that adds click options to a command, in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def option_of(name: str, option: Option, owner: str = "") -> Decorator:
+    """Return the click option of one that is declared; ``owner`` are the choices it goes with."""
+    flag = "--" + name.replace("_", "-")
+    spellings = [f"{flag}/--no-{flag[2:]}"] if isinstance(option.kind, Flag) else [flag]
+    whose = f"With {owner}: " if owner else ""
+    return click.option(
+        *spellings,
+        *option.flags,
+        name,
+        type=None if isinstance(option.kind, Flag) else _type(option.kind),
+        default=None,
+        callback=_given_before if option.former else None,
+        metavar=option.metavar,
+        help=f"{whose}{option.help}  [default: {_default(option)}]",
+    )
+
+
+def _former(name: str, option: Option) -> Decorator:
+    """Return the hidden option of the name before, which says what the name is now."""
+
+    def note(context: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:
+            say(f"--{option.former} is now --{name}; the old name goes with the next version.",
+                err=True)  # fmt: skip
+            context.meta[f"{__name__}.{name}"] = value
+
+    return click.option(
+        f"--{option.former.replace('_', '-')}",
+        f"former_{name}",
+        type=_type(option.kind),
+        hidden=True,
+        is_eager=True,
+        expose_value=False,
+        callback=note,
+    )
+
+
+def _given_before(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Return the value, or the one that was given by the name before."""
+    return context.meta.get(f"{__name__}.{option.name}") if value is None else value
+
+
+def _default(option: Option) -> str:
+    if option.default_text is not None:
+        return option.default_text
+    if isinstance(option.kind, Flag):
+        return "yes" if option.default else "no"
+    return str(option.default)
+
+
+def _type(kind: Kind) -> Any:
+    if isinstance(kind, Whole):
+        return click.INT
+    return click.Choice(kind.words) if isinstance(kind, Choice) else click.STRING
+
+
+# Options from a TOML file.
+
+MOST_CONFIG_NBYTES = MB
+_SHOWN = 20
+
+
+def read_config(context: click.Context, _: click.Parameter, file: Path | None) -> Path | None:
+    """Make the file's values the defaults of the other options, so that flags win."""
+    if file is None:
+        return None
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MOST_CONFIG_NBYTES + 1)
+        if len(data) > MOST_CONFIG_NBYTES:
+            raise UsageError(
+                f"{file}: expected a TOML file of options of at most "
+                f"{describe_nbytes(MOST_CONFIG_NBYTES)}, found a larger one. Name a file of "
+                "options."
+            )
+        values = tomllib.loads(data.decode())
+    except OSError as error:
+        raise UsageError(f"{file}: could not be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)[:200]
+        raise UsageError(f"{file}: expected a TOML file of options: {reason}.") from error
+    by_flag = {
+        flag.removeprefix("--").replace("-", "_"): parameter
+        for parameter in context.command.params
+        if isinstance(parameter, click.Option)
+        for flag in parameter.opts
+    }
+    unknown = sorted(set(values) - set(by_flag))
+    if unknown:
+        raise UsageError(
+            f"{file}: expected long option names with underscores, found "
+            f"{', '.join(name[:40] for name in unknown[:_SHOWN])}"
+            f"{', ...' * (len(unknown) > _SHOWN)}. "
+            f"Known: {', '.join(sorted(n for n, o in by_flag.items() if not o.hidden))}."
+        )
+    for name, value in values.items():
+        _check_type(file, name, value, by_flag[name])
+    context.default_map = {str(by_flag[name].name): value for name, value in values.items()}
+    return file
+
+
+def _short(value: Any) -> str:
+    """Return a value of a file for a message; of what holds values only what it is."""
+    if isinstance(value, dict | list):
+        return "a table" if isinstance(value, dict) else "a list"
+    return repr(value)[:80]
+
+
+def _check_type(file: Path, name: str, value: Any, option: click.Option) -> None:
+    """Refuse a value that conversion to the option's type would change."""
+    expected: tuple[type, ...] = (str, int, float)
+    if option.is_flag:
+        expected = (bool,)
+    elif isinstance(option.type, click.Path):
+        expected = (str,)
+    elif isinstance(option.type, click.types.IntParamType):
+        expected = (int,)
+    if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
+        names = {bool: "true or false", int: "a whole number", str: "text"}
+        wanted = names[expected[0]] if len(expected) == 1 else "text or a number"
+        raise UsageError(f"{file}: {name}: expected {wanted}, found {_short(value)}.")
+
+
+# Options of commands whose work may be done on a Dask cluster.
+
+_OPTIONS = [
+    click.option("--dask", metavar="ADDRESS",
+                 help="Have the work done by the workers of a Dask scheduler, as tcp://HOST:PORT, "
+                 "or local:N for N processes of this machine; results do not depend on it."),
+    click.option("--dask-scheduler-file", type=FILE, metavar="FILE",
+                 help="The same, of the scheduler that wrote FILE."),
+    click.option("--worker-memory-mb", type=click.IntRange(1), metavar="MB",
+                 help="With --dask: what each worker process may grow by, in MB of 10^6 bytes.  "
+                 f"[default: {DEFAULT_WORKER_MEMORY_MB}]"),
+]  # fmt: skip
+
+
+def with_cluster(command: Any) -> Any:
+    """Add the options to a command, which gets ``cluster``: workers, or None."""
+
+    @wraps(command)
+    def wrapped(
+        *arguments: Any,
+        dask: str | None,
+        dask_scheduler_file: Path | None,
+        worker_memory_mb: int | None,
+        **others: Any,
+    ) -> Any:
+        with _cluster(dask, dask_scheduler_file, worker_memory_mb) as cluster:
+            return command(*arguments, cluster=cluster, **others)
+
+    return with_options(_OPTIONS)(wrapped)
+
+
+@contextmanager
+def _cluster(
+    address: str | None, scheduler_file: Path | None, worker_memory_mb: int | None
+) -> Iterator[Cluster | None]:
+    if address is None and scheduler_file is None:
+        if worker_memory_mb is not None:
+            raise UsageError("--worker-memory-mb: expected with --dask, found alone.")
+        yield None
+        return
+    from srs_ooc.runs.dask_cluster import dask_cluster  # Dask is loaded only here
+
+    memory_mb = worker_memory_mb or DEFAULT_WORKER_MEMORY_MB
+    with dask_cluster(address, scheduler_file, memory_mb) as cluster:
+        yield cluster
+
+
+# What is kept here of a store at a URL; and the store that is meant where none is named.
+
+_STORE_OPTIONS = [
+    click.option("--cache-mb", type=click.IntRange(1), metavar="MB",
+                 help="Of a store at a URL: disk for what is kept here of it.  "
+                 f"[default: ${MB_VARIABLE}, or {DEFAULT_CACHE_MB}]"),
+    click.option("--cache-dir", metavar="DIR",
+                 help="Of a store at a URL: the folder for that, with one for each store.  "
+                 f"[default: ${DIR_VARIABLE}, or srs-ooc in the user's caches]"),
+]  # fmt: skip
+
+
+def with_cache(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options to a command, which gets ``cache``: a :class:`CacheOptions`."""
+
+    @wraps(command)
+    def wrapped(*arguments: Any, cache_mb: int | None, cache_dir: str | None, **others: Any) -> Any:
+        return command(*arguments, cache=CacheOptions(cache_dir, cache_mb), **others)
+
+    decorated: Callable[..., Any] = with_options(_STORE_OPTIONS)(wrapped)
+    return decorated
+
+
+def only_store() -> Path:
+    """Return the only store in the current folder, or say what was found."""
+    stores = sorted(path.parent for path in Path().glob("*.zarr/zarr.json"))
+    if len(stores) != 1:
+        found = "none" if not stores else ", ".join(path.name for path in stores)
+        raise UsageError(
+            f"expected one store (*.zarr) in the current folder, found {found}. "
+            "Name one: `srs-ooc run STORE`."
+        )
+    return stores[0]
+
+
+# Whole numbers as people write them: 10000, 10_000, 1e4.
+
+_MOST = 10**18
+
+
+class Count(click.IntRange):
+    """A whole number, also with an exponent or with underscores between digits."""
+
+    name = "whole number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number, or fail saying what was expected."""
+        if isinstance(value, str):
+            try:
+                number = Decimal(value)
+            except InvalidOperation:
+                number = Decimal("nan")
+            if not number.is_finite() or abs(number) > _MOST or number != int(number):
+                self.fail(f"expected a whole number such as 5000 or 5e3, found {value[:40]!r}.")
+            value = int(number)
+        return super().convert(value, param, ctx)
