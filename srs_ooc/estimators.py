@@ -1,0 +1,719 @@
+"""Estimators of scikit-learn: ``SRSSelector``, ``SRSClassifier``, ``SRSRegressor``.
+
+A fit turns the table into a store, in a temporary folder, and runs the search on it: the same as
+``srs-ooc ingest`` and ``srs-ooc run``, to the bit. What is kept are arrays of a value a feature
+and, of a classifier or regressor, its trees; the folder is removed. Only this module imports
+scikit-learn.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    assert_all_finite,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from srs_ooc import api
+from srs_ooc.base.budget import growth_counted
+from srs_ooc.base.errors import InputError, UsageError
+from srs_ooc.base.options import python_spelling
+from srs_ooc.ensemble.model import Model
+from srs_ooc.ingestion.formats.in_memory import frame_library
+from srs_ooc.ingestion.pipeline import ingest
+from srs_ooc.learners.models import TREE
+from srs_ooc.results.exporting import values_of
+from srs_ooc.results.ranking import arrays_of, best
+from srs_ooc.results.result import RunResult
+from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
+from srs_ooc.store.store import Store
+
+__all__ = ["SRSClassifier", "SRSRegressor", "SRSSelector"]
+
+
+# The parameters that all estimators have, and what they ask of a run.
+
+_SEEDS = 1 << 32
+
+
+class Parameters(BaseEstimator):
+    """What :class:`srs_ooc.estimators.SRSSelector` documents."""
+
+    _saves_trees = False
+
+    def __init__(
+        self,
+        *,
+        method: str | None = None,
+        judge: str | None = None,
+        model: str | None = None,
+        model_params: dict[str, Any] | None = None,
+        alpha: float | None = None,
+        subspace_size: int | str | None = None,
+        fdr: float | None = None,
+        decoys: int | None = None,
+        permutations: int | None = None,
+        replays: int | None = None,
+        keep: int | None = None,
+        closing: str | None = None,
+        probe_min_draws: int | None = None,
+        probe_min_wins: float | None = None,
+        max_features: int | float | str | None = None,
+        impurity: str | None = None,
+        splitter: str | None = None,
+        thresholds: str | None = None,
+        min_impurity_decrease: float | None = None,
+        bootstrap: bool | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        max_depth: int | None = None,
+        min_samples_leaf: int | None = None,
+        trees_per_subspace: int | None = None,
+        draw_block: int | None = None,
+        round_size: int | None = None,
+        options: dict[str, Any] | None = None,
+        n_features_to_select: int | None = None,
+        iterations: int | None = None,
+        until_stable: bool = False,
+        task: str = "auto",
+        random_state: Any = 0,
+        n_jobs: int | None = None,
+        memory_mb: int | None = None,
+        cache_dir: str | Path | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.method = method
+        self.judge = judge
+        self.model = model
+        self.model_params = model_params
+        self.alpha = alpha
+        self.subspace_size = subspace_size
+        self.fdr = fdr
+        self.decoys = decoys
+        self.permutations = permutations
+        self.replays = replays
+        self.keep = keep
+        self.closing = closing
+        self.probe_min_draws = probe_min_draws
+        self.probe_min_wins = probe_min_wins
+        self.max_features = max_features
+        self.impurity = impurity
+        self.splitter = splitter
+        self.thresholds = thresholds
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.class_weight = class_weight
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.trees_per_subspace = trees_per_subspace
+        self.draw_block = draw_block
+        self.round_size = round_size
+        self.options = options
+        self.n_features_to_select = n_features_to_select
+        self.iterations = iterations
+        self.until_stable = until_stable
+        self.task = task
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.memory_mb = memory_mb
+        self.cache_dir = cache_dir
+        self.verbose = verbose
+
+    def _request(self, store: Store) -> dict[str, Any]:
+        """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
+        given = self.get_params(deep=False)
+        known = {*declared(), *(option.former for option in declared().values())}
+        identity = {name: value for name, value in given.items() if name in known}
+        return {
+            **identity,
+            **(self.options or {}),
+            "seed": self._seed(),
+            "class_weight": self._class_weight(store),
+            "iterations": self.iterations,
+            "until_stable": self.until_stable,
+            "memory_mb": self.memory_mb,
+            "threads": effective_n_jobs(self.n_jobs),
+            "save_trees": self._saves_trees,
+            "progress": bool(self.verbose),
+        }
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(_SEEDS, dtype=np.int64))
+
+    def _class_weight(self, store: Store) -> str | None:
+        """Return weights by label as a run has them, 1 for a class that is not named."""
+        if not isinstance(self.class_weight, dict):
+            return self.class_weight
+        named = {str(label): float(weight) for label, weight in self.class_weight.items()}
+        return weights_text({label: named.get(label, 1.0) for label in store.manifest.classes})
+
+
+def weights_text(weights: dict[str, float]) -> str:
+    """Return weights of classes as the command line has them."""
+    return ",".join(f"{label}={weight!r}" for label, weight in weights.items())
+
+
+# What is given to an estimator: tables, targets and weights, checked as scikit-learn does.
+
+FEWEST_ROWS = 2
+
+
+@dataclass(frozen=True)
+class FitData:
+    """What a fit learns from.
+
+    Attributes
+    ----------
+    X : ndarray, DataFrame, pyarrow.Table or sparse matrix (n_rows, n_features)
+        The table.
+    y : (n_rows,)
+        The target, as given.
+    weights : float64 (n_rows,) or None
+        Positive, and not all equal.
+    groups : array-like (n_rows,) or None
+        Rows that belong together.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    groups: Any
+
+
+def is_store(X: Any) -> bool:
+    """Return whether what stands for a table is a store, or the path of one."""
+    return isinstance(X, Store | str | os.PathLike)
+
+
+def checked_table(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Check a table, and whether it is like that of the fit; frames are left as they are.
+
+    ``reset``: it is that of the fit.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As scikit-learn's own.
+    """
+    fewest = FEWEST_ROWS if reset else 1
+    if frame_library(X) is None:
+        return validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse=("csr", "csc", "coo"),
+            ensure_all_finite="allow-nan",
+            ensure_min_samples=fewest,
+        )
+    if frame_library(X) == "pandas":
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    else:
+        _check_names(estimator, names_of(X), reset=reset)
+    if X.shape[0] < fewest:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of "
+            f"{fewest} is required by {type(estimator).__name__}."
+        )
+    return X
+
+
+def _check_names(estimator: Any, names: list[str], *, reset: bool) -> None:
+    """Take or compare the names of a frame, which not every version of scikit-learn sees."""
+    if reset:
+        estimator.n_features_in_ = len(names)
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+        return
+    expected = getattr(estimator, "feature_names_in_", None)
+    if len(names) != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {len(names)} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    if expected is not None and names != expected.tolist():
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in their order."
+        )
+
+
+def names_of(frame: Any) -> list[str]:
+    """Return the names of the columns of a frame of polars or PyArrow."""
+    return [str(name) for name in getattr(frame, "column_names", None) or frame.columns]
+
+
+def columns_of(frame: Any, places: NDArray[np.intp]) -> NDArray[Any]:
+    """Return some columns, at least one, of a frame of polars or PyArrow as an array."""
+    chosen = frame.select([names_of(frame)[place] for place in places])
+    if frame_library(frame) == "polars":
+        values: NDArray[Any] = chosen.to_numpy()
+        return values
+    return np.column_stack([column.to_numpy() for column in chosen.columns])
+
+
+def checked_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> FitData:
+    """Check what is given to a fit; rows of weight 0 are left out, equal weights forgotten.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As scikit-learn's own.
+    """
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    X = checked_table(estimator, X, reset=True)
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind in "fc":
+        assert_all_finite(y, input_name="y")
+    check_consistent_length(X, y, groups)
+    if sample_weight is None:
+        return FitData(X, y, None, groups)
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if np.any(weights < 0) or not np.any(weights):
+        raise ValueError("sample_weight: expected numbers that are not negative, and not all zero.")
+    used = np.flatnonzero(weights)
+    if len(used) < len(weights):
+        X, y, weights = _safe_indexing(X, used), y[used], weights[used]
+        groups = None if groups is None else _safe_indexing(groups, used)
+    is_even = bool(np.all(weights == weights[0]))
+    return FitData(X, y, None if is_even else weights, groups)
+
+
+# A folder to work in that is removed after, and errors as scikit-learn's callers expect them.
+
+_CODE_NBYTES, _VALUE_NBYTES, _FEATURE_NBYTES = 1, 8, 40
+_RANGES = 254
+"""Codes of a feature at most, each with its lowest and highest value."""
+
+
+@contextmanager
+def python_errors() -> Iterator[None]:
+    """Raise what is wrong with arguments as ``ValueError``; count only growth against caps."""
+    try:
+        with python_spelling(), growth_counted():
+            yield
+    except (InputError, UsageError) as error:
+        raise ValueError(str(error)) from error
+
+
+@contextmanager
+def workspace(cache_dir: str | Path | None) -> Iterator[Path]:
+    """Yield a folder of its own in ``cache_dir``, or in the system's; it is removed after.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made there.
+    """
+    try:
+        folder = TemporaryDirectory(prefix="srs-ooc-", dir=cache_dir)
+    except OSError as error:
+        where = "the temporary folder" if cache_dir is None else f"cache_dir {str(cache_dir)!r}"
+        raise type(error)(
+            error.errno,
+            f"{where}: expected a folder that exists and can be written, found: {error.strerror}. "
+            "Make it, or name another with cache_dir",
+        ) from error
+    with folder:
+        yield Path(folder.name)
+
+
+def disk_nbytes(n_rows: int, n_features: int, *, keeps_values: bool) -> int:
+    """Return the bytes of disk that the store of a table takes at most."""
+    ranges = 2 * _VALUE_NBYTES * min(n_rows, _RANGES)
+    values = _VALUE_NBYTES * n_rows if keeps_values else ranges
+    return n_features * (_CODE_NBYTES * n_rows + values + _FEATURE_NBYTES)
+
+
+def require_disk(folder: Path, n_bytes: int, cache_dir: str | Path | None) -> None:
+    """Refuse a folder with less room.
+
+    Raises
+    ------
+    OSError
+        Of ``errno.ENOSPC``, with both numbers.
+    """
+    free = shutil.disk_usage(folder).free
+    if n_bytes <= free:
+        return
+    where = "the temporary folder" if cache_dir is None else f"cache_dir {str(cache_dir)!r}"
+    raise OSError(
+        errno.ENOSPC,
+        f"{where}: expected room for a store of up to {n_bytes / 1e6:,.0f} MB, found "
+        f"{free / 1e6:,.0f} MB free. Make room, or name another folder with cache_dir",
+    )
+
+
+MOST_ROWS_OF_VALUES = 512
+"""Of more rows only the range of values of each code is kept, which takes less disk."""
+
+
+class SRSSelector(SelectorMixin, Parameters):
+    """Feature selection by random subspaces with trees, out of core, under a memory cap.
+
+    Parameters that are None are settled as on the command line; ``srs_ooc.options()`` says what
+    each of them means.
+
+    Parameters
+    ----------
+    method, judge : str, optional
+        How subspaces are chosen (``srs``, ``rs``, ...), and the test of relevance (``decoy``,
+        ``probe``, ``positive``).
+    model : str, optional
+        What is fitted on each subspace: ``tree``, ``knn``, ``svm``, ``linear``, or the import path
+        of a scikit-learn estimator; with the methods ``rs``, ``srs``, ``less`` and ``prs``.
+        Other models than trees rank features and select none: say ``n_features_to_select``.
+    model_params : dict, optional
+        Parameters of that estimator.
+    alpha : float, optional
+        Share of a subspace held for features already kept; not a significance level.
+    subspace_size : int or 'max', optional
+        q of the paper: features of a subspace.
+    fdr : float, optional
+        With the judge ``decoy``: bound on the expected share of false features.
+    decoys, permutations, keep : int, optional
+        Families of decoys, permutation runs, leading items held; with the judge ``decoy``.
+    replays : int, optional
+        The former name of ``permutations``; it goes with the next version.
+    closing : {'impurity', 'sensitivity'}, optional
+        What its closing stage scores by.
+    probe_min_draws, probe_min_wins : int, float, optional
+        The test of the judge ``probe``.
+    max_features : int, float or str, optional
+        K of the paper: candidate features at a node.
+    impurity, splitter, thresholds, min_impurity_decrease, bootstrap, max_depth, min_samples_leaf, \
+trees_per_subspace : optional
+        How trees are grown.
+    class_weight : dict, str, optional
+        Weight by class label; ``balanced``; or as on the command line.
+    draw_block, round_size : int, optional
+        How subspaces are drawn.
+    options : dict, optional
+        Options of a method from another package, by name.
+    n_features_to_select : int, optional
+        Take so many features by rank, whatever is selected.
+    iterations : int, optional
+        Subspaces grown; as ``srs-ooc plan`` advises, if not given.
+    until_stable : bool
+        End the screen before, once its ranking is stable.
+    task : {'auto', 'classification', 'regression'}
+        What ``y`` is.
+    random_state : int, RandomState or None
+        Everything random follows from it. An integer is the seed of the command line, whose default
+        is 0, too.
+    n_jobs : int, optional
+        Threads; one if not given, all cores if -1. Results do not depend on it.
+    memory_mb : int, optional
+        Cap in MB of 10^6 bytes on what a fit adds to the memory of the process; 512 if not given.
+    cache_dir : path, optional
+        Folder in which a fit makes its temporary folder, which is removed at its end; that of the
+        system, if not given.
+    verbose : int
+        Show a bar, where tqdm is installed, and the disk that is taken.
+
+    Attributes
+    ----------
+    support_ : bool (n_features_in_,)
+        Selected features.
+    ranking_ : int (n_features_in_,)
+        Rank of each feature, from 1.
+    feature_importances_ : float (n_features_in_,)
+        Mean decrease in impurity over the trees on subspaces that the feature was in; with
+        another model the score by which features are ranked, 0 where it is below.
+    q_values_ : float (n_features_in_,)
+        With a final verdict: smallest level at which the feature would be selected; NaN where it
+        did not reach the closing stage.
+    n_selected_ : int
+        Features that the test selects, whatever ``n_features_to_select``.
+    n_iterations_ : int
+        Subspaces grown.
+    n_features_in_, feature_names_in_
+        As in scikit-learn; of a store, the names of its features.
+    """
+
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Search for the features that are informative about ``y``.
+
+        Parameters
+        ----------
+        X : ndarray, DataFrame, pyarrow.Table, sparse matrix, Store or path
+            (n_samples, n_features). NaN and nulls are missing values, texts are categories. Of a
+            store, its own target, weights and groups are taken, and nothing is ingested.
+        y : array-like (n_samples,), optional
+            Class labels or numbers; None with a store.
+        sample_weight : array-like (n_samples,), optional
+            Weights; rows of weight 0 are left out.
+        groups : array-like (n_samples,), optional
+            Rows that belong together: the verdict permutes whole groups.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the table or an option is not as expected.
+        OSError
+            If ``cache_dir`` is missing or has no room.
+        srs_ooc.base.errors.BudgetError
+            If ``memory_mb`` cannot hold the work.
+        """
+        with python_errors(), workspace(self.cache_dir) as folder:
+            if is_store(X):
+                if any(given is not None for given in (y, sample_weight, groups)):
+                    raise ValueError(
+                        "expected y, sample_weight and groups to be None with a store, which has "
+                        "its own. Leave them out, or ingest the table again with others."
+                    )
+                store = api.store_of(X)
+                self._take_names(store)
+            else:
+                data = checked_fit(self, X, y, sample_weight, groups)
+                store = self._ingested(folder, data)
+            self._take_result(api.run(store, out=folder / "fit.run", **self._request(store)))
+        return self
+
+    def _target(self, y: NDArray[Any]) -> NDArray[Any]:
+        """Return ``y`` as it is ingested."""
+        return y
+
+    def _task(self) -> str:
+        return self.task
+
+    def _ingested(self, folder: Path, data: FitData) -> Store:
+        """Return the store of a table, made in ``folder``."""
+        n_rows, n_features = data.X.shape
+        keeps_values = n_rows <= MOST_ROWS_OF_VALUES
+        n_bytes = disk_nbytes(n_rows, n_features, keeps_values=keeps_values)
+        require_disk(folder, n_bytes, self.cache_dir)
+        if self.verbose:
+            print(f"[{type(self).__name__}] up to {n_bytes / 1e6:.0f} MB of disk in {folder}")
+        ingest(
+            data.X,
+            folder / "fit.zarr",
+            target=self._target(data.y).tolist(),
+            task=self._task(),
+            weights=data.weights,
+            groups=None if data.groups is None else list(data.groups),
+            memory_mb=DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb,
+            keep_values=keeps_values,
+            min_class_rows=1,
+        )
+        return Store.open(folder / "fit.zarr")
+
+    def _take_names(self, store: Store) -> None:
+        self.n_features_in_ = store.n_features
+        self.feature_names_in_ = np.array(list(store.names), dtype=object)
+
+    def _take_result(self, result: RunResult) -> None:
+        reading = result.reading
+        found = arrays_of(reading)
+        self.support_ = found.selected
+        self.n_selected_ = int(np.count_nonzero(found.selected))
+        if self.n_features_to_select is not None:
+            self.support_ = best(reading, self._n_to_select())
+        self.ranking_, self.feature_importances_ = found.ranking, found.importance
+        if found.q_values is not None:
+            self.q_values_ = found.q_values
+        elif hasattr(self, "q_values_"):
+            del self.q_values_
+        self.n_iterations_ = reading.n_iterations
+
+    def _n_to_select(self) -> int:
+        n = self.n_features_to_select
+        if not isinstance(n, Integral) or not 1 <= n <= self.n_features_in_:
+            raise ValueError(
+                f"n_features_to_select: expected None or a whole number from 1 to the "
+                f"{self.n_features_in_} features there are, found {n!r}."
+            )
+        return int(n)
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self)
+        support: NDArray[np.bool_] = self.support_
+        return support
+
+    def transform(self, X: Any) -> Any:
+        """Return the selected columns of a table.
+
+        Parameters
+        ----------
+        X : ndarray, DataFrame, pyarrow.Table, sparse matrix, Store or path
+            (n_samples, n_features). Of a store, only the chunks that hold selected columns are
+            read; its features must be those of the fit.
+
+        Returns
+        -------
+        ndarray, sparse matrix or DataFrame (n_samples, n_selected)
+            As ``set_output`` says. With no column, and a warning, where nothing is selected.
+        """
+        if not is_store(X):
+            if frame_library(X) in (None, "pandas"):
+                return super().transform(X)
+            support = self._get_support_mask()
+            checked_table(self, X, reset=False)
+            if not support.any():
+                return self._transform(np.empty(X.shape))
+            return columns_of(X, np.flatnonzero(support))
+        check_is_fitted(self)
+        with python_errors():
+            store = api.store_of(X)
+            self._check_names(store)
+            if not self.support_.any():
+                return self._transform(np.empty((store.n_rows, self.n_features_in_)))
+            return values_of(store, self.get_support(indices=True))
+
+    def _check_names(self, store: Store) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        differ = store.n_features != self.n_features_in_
+        if not differ and names is not None:
+            differ = any(a != b for a, b in zip(store.names, names, strict=True))
+        if differ:
+            raise ValueError(
+                f"{store.place}: expected a store with the {self.n_features_in_} features of the "
+                f"fit, in their order, found {store.n_features}, or others. Ingest a table that "
+                "has them."
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.required = True
+        return tags
+
+
+# The trees of a search as a classifier and as a regressor of scikit-learn.
+
+
+class _Ensemble(SRSSelector):
+    """A selector that keeps its trees, and predicts by them."""
+
+    _saves_trees = True
+
+    def _request(self, store: Store) -> dict[str, Any]:
+        if self.model not in (None, TREE):
+            raise UsageError(
+                f"model: expected {TREE} in {type(self).__name__}, which predicts by its trees, "
+                f"found {self.model!r}. Select with SRSSelector(model={self.model!r}), and put "
+                "what predicts after it in a pipeline."
+            )
+        return super()._request(store)
+
+    def _take_result(self, result: RunResult) -> None:
+        super()._take_result(result)
+        self.ensemble_ = Model.of(result.run, result.store.place)
+
+    def _shares(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        with python_errors():
+            data = api.store_of(X) if is_store(X) else checked_table(self, X, reset=False)
+            return self.ensemble_.shares(data)
+
+
+class SRSClassifier(ClassifierMixin, _Ensemble):
+    """The trees of a search as a classifier, which selects features too.
+
+    Its trees are those of the paper's ensemble, each on a random subspace; a probability is the
+    mean over trees of the class shares in the leaf. Parameters and attributes are those of
+    :class:`SRSSelector`; the judge is ``probe`` unless another is named, since trees are kept of
+    features only.
+
+    Attributes
+    ----------
+    classes_ : (n_classes,)
+        Class labels.
+    ensemble_ : Model
+        The trees; they are pickled with the estimator, some hundred kilobytes for a thousand trees
+        on a few hundred rows.
+    """
+
+    def _target(self, y: NDArray[Any]) -> NDArray[Any]:
+        check_classification_targets(y)
+        self._is_coded = True
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__}: expected at least two classes, found one class "
+                f"({self.classes_[0]!r})."
+            )
+        return codes
+
+    def _task(self) -> str:
+        return "classification"
+
+    def _class_weight(self, store: Store) -> str | None:
+        if not isinstance(self.class_weight, dict) or not self._is_coded:
+            return super()._class_weight(store)
+        given = self.class_weight
+        weights = [float(given.get(label, 1.0)) for label in self.classes_.tolist()]
+        return weights_text({str(code): weight for code, weight in enumerate(weights)})
+
+    def _take_names(self, store: Store) -> None:
+        if not store.manifest.classes:
+            raise ValueError(f"{store.place}: expected a target of classes, found numbers.")
+        super()._take_names(store)
+        self._is_coded = False
+        self.classes_ = np.array(store.manifest.classes)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of each class, float64 (n_samples, n_classes).
+
+        ``X`` is what :meth:`fit` takes, without the target.
+        """
+        return self._shares(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class of each row, the first of equal ones."""
+        shares = self._shares(X)
+        predicted: NDArray[Any] = self.classes_[shares.argmax(axis=1)]
+        return predicted
+
+
+class SRSRegressor(RegressorMixin, _Ensemble):
+    """The trees of a search as a regressor, which selects features too.
+
+    A prediction is the mean over trees of the mean target in the leaf. Parameters and attributes
+    are those of :class:`SRSSelector`; the judge is ``probe`` unless another is named.
+
+    Attributes
+    ----------
+    ensemble_ : Model
+        The trees; they are pickled with the estimator.
+    """
+
+    def _target(self, y: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(y, dtype=np.float64)
+
+    def _task(self) -> str:
+        return "regression"
+
+    def _take_names(self, store: Store) -> None:
+        if store.manifest.classes:
+            raise ValueError(f"{store.place}: expected a target of numbers, found classes.")
+        super()._take_names(store)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the number predicted for each row, float64 (n_samples,)."""
+        return self._shares(X)[:, 0]
