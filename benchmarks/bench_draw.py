@@ -29,9 +29,8 @@ from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.madelon import Madelon
-from srs_ooc.synthetic.output import write_table
-from srs_ooc.synthetic.problem import columns
+from srs_ooc.synthetic.problem_tables import columns, write_table
+from srs_ooc.synthetic.problems import Madelon
 
 PEER_PASSES = 4
 WARM_SECONDS = 1.5

@@ -23,12 +23,8 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 
 import srs_ooc
-from srs_ooc.synthetic.correlated import Blocks
-from srs_ooc.synthetic.friedman import Friedman
-from srs_ooc.synthetic.linear import Linear
-from srs_ooc.synthetic.madelon import Madelon
-from srs_ooc.synthetic.output import write_table
-from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
+from srs_ooc.synthetic.problem_tables import write_table
+from srs_ooc.synthetic.problems import Blocks, Chain, Clique, Friedman, Linear, Madelon, Marginal
 
 N_ROWS, N_FEATURES, ITERATIONS = 500, 1000, 3000
 

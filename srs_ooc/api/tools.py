@@ -50,9 +50,8 @@ from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.output import write_table
-from srs_ooc.synthetic.problem import describe
-from srs_ooc.synthetic.registry import PROBLEMS
+from srs_ooc.synthetic.problem_tables import describe, write_table
+from srs_ooc.synthetic.problems import PROBLEMS
 
 
 def plan(

@@ -10,7 +10,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.cli.output import say
 
 if TYPE_CHECKING:
-    from srs_ooc.synthetic.problem import Problem
+    from srs_ooc.synthetic.problem_tables import Problem
 
 _OUT = click.argument("out", type=click.Path(path_type=Path))
 _FEATURES = click.option(
@@ -41,7 +41,7 @@ def madelon_command(out: Path, n_rows: int, n_features: int, n_relevant: int, se
     them; the rest of the P features are noise. OUT ends in .csv or .csv.gz (a table with the class
     in the last column, `target`) or in .zarr (a store); the truth is written to OUT.truth.json.
     """
-    from srs_ooc.synthetic.madelon import Madelon
+    from srs_ooc.synthetic.problems import Madelon
 
     _write(Madelon(n_rows, n_features, n_relevant, seed), out)
 
@@ -71,7 +71,7 @@ def blocks_command(
     The class is the sign of a sum of the causes and noise. The other members of a block with a
     cause stand in for it; the truth lists those blocks.
     """
-    from srs_ooc.synthetic.correlated import Blocks
+    from srs_ooc.synthetic.problems import Blocks
 
     _write(Blocks(n_rows, n_features, n_relevant, seed, block_size, correlation), out)
 
@@ -84,7 +84,7 @@ def blocks_command(
 @_SEED
 def linear_command(out: Path, n_rows: int, n_features: int, n_relevant: int, seed: int) -> None:
     """Class = sign of a sum of R features and noise, all with heavy tails (half a t with 2 df)."""
-    from srs_ooc.synthetic.linear import Linear
+    from srs_ooc.synthetic.problems import Linear
 
     _write(Linear(n_rows, n_features, n_relevant, seed), out)
 
@@ -99,7 +99,7 @@ def friedman_command(out: Path, n_rows: int, n_features: int, seed: int) -> None
 
     target = 10 sin(pi x1 x2) + 20 (x3 - 1/2)^2 + 10 x4 + 5 x5 + standard normal noise.
     """
-    from srs_ooc.synthetic.friedman import Friedman
+    from srs_ooc.synthetic.problems import Friedman
 
     _write(Friedman(n_rows, n_features, seed), out)
 
@@ -116,7 +116,7 @@ def shift_command(
     out: Path, n_rows: int, n_features: int, n_relevant: int, size: float, seed: int
 ) -> None:
     """R normal features have another mean in one of two equal classes, up or down."""
-    from srs_ooc.synthetic.shifted import Shift
+    from srs_ooc.synthetic.problems import Shift
 
     _write(Shift(n_rows, n_features, n_relevant, seed, size), out)
 
@@ -141,7 +141,7 @@ def imbalance_command(
     seed: int,
 ) -> None:
     """As `shift`, where one class has few rows."""
-    from srs_ooc.synthetic.shifted import Imbalance
+    from srs_ooc.synthetic.problems import Imbalance
 
     _write(Imbalance(n_rows, n_features, n_relevant, seed, size, share), out)
 
@@ -154,7 +154,7 @@ def imbalance_command(
 @_SEED
 def noise_command(out: Path, n_rows: int, n_features: int, blocks: bool, seed: int) -> None:
     """Two equal classes that no feature is informative about."""
-    from srs_ooc.synthetic.null import Noise
+    from srs_ooc.synthetic.problems import Noise
 
     _write(Noise(n_rows, n_features, seed, blocks), out)
 
@@ -176,14 +176,20 @@ def _scenario_command(name: str) -> Callable[..., None]:
     def command(
         out: Path, n_rows: int | None, n_features: int, n_relevant: int, seed: int, *, exact: bool
     ) -> None:
-        from srs_ooc.synthetic.scenarios import MAX_RELEVANT, Chain, Clique, Marginal, Scenario
+        from srs_ooc.synthetic.problems import (
+            MAX_SCENARIO_RELEVANT,
+            Chain,
+            Clique,
+            Marginal,
+            Scenario,
+        )
 
         kinds: dict[str, type[Scenario]] = {"chain": Chain, "clique": Clique, "marginal": Marginal}
         kind = kinds[name]
         if n_rows is None:
             if not exact:
                 raise UsageError("--rows: expected a number of rows (or --exact), found none.")
-            n_rows = max(2, kind.n_cells(min(max(n_relevant, 1), MAX_RELEVANT)))
+            n_rows = max(2, kind.n_cells(min(max(n_relevant, 1), MAX_SCENARIO_RELEVANT)))
         _write(kind(n_rows, n_features, n_relevant, seed, exact), out)
 
     return command
@@ -205,7 +211,7 @@ for _name, _help in _HELP.items():
 
 
 def _write(problem: "Problem", out: Path) -> None:
-    from srs_ooc.synthetic.output import truth_path, write_table
+    from srs_ooc.synthetic.problem_tables import truth_path, write_table
 
     write_table(problem, out)
     n_relevant = len(problem.truth().relevant)

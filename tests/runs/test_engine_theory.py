@@ -19,8 +19,8 @@ from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.store.store import Store
-from srs_ooc.synthetic.output import write_table
-from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
+from srs_ooc.synthetic.problem_tables import write_table
+from srs_ooc.synthetic.problems import Chain, Clique, Marginal
 
 N_RUNS = 300
 KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic.correlated import Blocks
-from srs_ooc.synthetic.problem import columns, describe, rows
+from srs_ooc.synthetic.problem_tables import columns, describe, rows
+from srs_ooc.synthetic.problems import Blocks
 
 
 def correlations(problem: Blocks) -> np.ndarray:

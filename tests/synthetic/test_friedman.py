@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic.friedman import Friedman
-from srs_ooc.synthetic.problem import rows
-from srs_ooc.synthetic.text import csv_pieces
+from srs_ooc.synthetic.problem_tables import csv_pieces, rows
+from srs_ooc.synthetic.problems import Friedman
 
 
 def test_the_target_is_the_function_and_unit_noise() -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic.linear import Linear
-from srs_ooc.synthetic.problem import rows
+from srs_ooc.synthetic.problem_tables import rows
+from srs_ooc.synthetic.problems import Linear
 
 
 def test_the_tails_are_those_of_half_a_t_with_two_degrees() -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic.madelon import FLIPPED, Madelon
-from srs_ooc.synthetic.problem import columns, rows
+from srs_ooc.synthetic.problem_tables import columns, rows
+from srs_ooc.synthetic.problems import FLIPPED, Madelon
 
 
 def test_a_quarter_is_informative_and_five_span_all_twenty() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.synthetic.normal import hash_grid, noise_cells, normals, uniforms
+from srs_ooc.synthetic.problem_tables import hash_grid, noise_cells, normals, uniforms
 
 
 @given(st.integers(0, 2**64 - 1))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from srs_ooc.synthetic.null import Noise
-from srs_ooc.synthetic.problem import rows
+from srs_ooc.synthetic.problem_tables import rows
+from srs_ooc.synthetic.problems import Noise
 
 
 @pytest.mark.parametrize("blocks", [False, True])

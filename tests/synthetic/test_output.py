@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic import output, text
-from srs_ooc.synthetic.madelon import Madelon
-from srs_ooc.synthetic.output import truth_path, write_table
-from srs_ooc.synthetic.problem import describe
+from srs_ooc.synthetic import problem_tables
+from srs_ooc.synthetic.problem_tables import describe, truth_path, write_table
+from srs_ooc.synthetic.problems import Madelon
 
 PROBLEM = Madelon(20, 10, 4, seed=1)
 
@@ -50,7 +49,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         yield b"f0,"
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(text, "csv_pieces", filling)
+    monkeypatch.setattr(problem_tables, "csv_pieces", filling)
     with pytest.raises(UsageError, match="No space left on device"):
         write_table(PROBLEM, tmp_path / "t.csv")
     assert names(tmp_path) == []
@@ -64,7 +63,7 @@ def test_no_table_without_its_truth(
     def failing(problem: Madelon) -> None:
         raise error
 
-    monkeypatch.setattr(output, "describe", failing)
+    monkeypatch.setattr(problem_tables, "describe", failing)
     with pytest.raises((UsageError, KeyboardInterrupt)):
         write_table(PROBLEM, tmp_path / name)
     assert names(tmp_path) == []

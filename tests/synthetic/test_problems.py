@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic import problem as problems
-from srs_ooc.synthetic.problem import CELL_LIMIT, STEPS, Problem, columns, describe, rows
-from srs_ooc.synthetic.registry import PROBLEMS
+from srs_ooc.synthetic import problem_tables as problems
+from srs_ooc.synthetic.problem_tables import CELL_LIMIT, STEPS, Problem, columns, describe, rows
+from srs_ooc.synthetic.problems import PROBLEMS
 
 SMALL = {
     "madelon": {"n_rows": 97, "n_features": 60, "n_relevant": 20, "seed": 3},

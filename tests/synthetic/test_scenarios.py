@@ -8,8 +8,8 @@ from theory_parts import examples
 from theory_parts.relevance import degree, strongly_relevant_features
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic.problem import rows
-from srs_ooc.synthetic.scenarios import Chain, Clique, Marginal
+from srs_ooc.synthetic.problem_tables import rows
+from srs_ooc.synthetic.problems import Chain, Clique, Marginal
 from srs_ooc.trees.reference import grow_tree
 from srs_ooc.trees.response import TreeLimits
 

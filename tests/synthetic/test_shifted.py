@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.synthetic.problem import rows
-from srs_ooc.synthetic.shifted import Imbalance, Shift, Shifted
+from srs_ooc.synthetic.problem_tables import rows
+from srs_ooc.synthetic.problems import Imbalance, Shift, Shifted
 
 KINDS = [Shift(8000, 60, 20, 0, 0.7), Imbalance(8000, 60, 20, 0, 0.7, 0.2)]
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from srs_ooc.synthetic import problem as problems
-from srs_ooc.synthetic import text
-from srs_ooc.synthetic.madelon import Madelon
-from srs_ooc.synthetic.problem import CELL_LIMIT, STEPS, rows
-from srs_ooc.synthetic.text import csv_pieces, write_csv
+from srs_ooc.synthetic import problem_tables
+from srs_ooc.synthetic import problem_tables as problems
+from srs_ooc.synthetic.problem_tables import CELL_LIMIT, STEPS, csv_pieces, rows, write_csv
+from srs_ooc.synthetic.problems import Madelon
 
 PROBLEM = Madelon(53, 31, 8, seed=9)
 
@@ -32,16 +31,16 @@ def test_text_reads_back_as_the_table() -> None:
 @pytest.mark.parametrize("piece", [1, 7, 31, 100])
 def test_pieces_do_not_show(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(csv_pieces(PROBLEM))
-    for module in (problems, text):
+    for module in (problems, problem_tables):
         monkeypatch.setattr(module, "PIECE_CELLS", piece)
-    monkeypatch.setattr(text, "NAMES_AT_ONCE", 4)
+    monkeypatch.setattr(problem_tables, "NAMES_AT_ONCE", 4)
     found = list(csv_pieces(PROBLEM))
     assert b"".join(found) == whole
     assert max(map(len, found)) <= max(8 * piece + 8 * piece // 31 + 8, 40)
 
 
 def test_every_cell_has_its_text() -> None:
-    words = text._words().tobytes()
+    words = problem_tables._words().tobytes()
     assert len(words) == 8 * (2 * CELL_LIMIT + 1)
     for cell in (-CELL_LIMIT, -10_001, -10_000, -1, 0, 1, 9_999, 10_000, CELL_LIMIT):
         at = 8 * (cell + CELL_LIMIT)

@@ -33,7 +33,7 @@ class TreeLaws:
     distribution : Distribution
         Of the relevant features.
     n_repetitions : {1, 2}
-        Of an exact table (:mod:`srs_ooc.synthetic.scenarios`). With 1 irrelevant features are
+        Of an exact table (:mod:`srs_ooc.synthetic.problems`). With 1 irrelevant features are
         constant. With 2 each is the same fair bit, independent of the rest, or its negation.
     """
 

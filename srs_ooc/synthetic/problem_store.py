@@ -12,7 +12,7 @@ from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_posit
 from srs_ooc.ingestion.scratch import text_blocks
 from srs_ooc.ingestion.writer import write_store
 from srs_ooc.store.manifest import Shape
-from srs_ooc.synthetic.problem import TARGET_NAME, Problem, columns, describe, feature_name
+from srs_ooc.synthetic.problem_tables import TARGET_NAME, Problem, columns, describe, feature_name
 
 WORK_NBYTES = 48 * MB
 N_THREADS = 2
