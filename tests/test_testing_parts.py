@@ -19,8 +19,7 @@ from srs_ooc.samplers.base import Ground, methods
 from srs_ooc.samplers.column_scores import SquaredNorm
 from srs_ooc.samplers.elimination import EVEN, Elimination
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.testing import check_executor, check_learner, check_sampler, check_score
-from srs_ooc.testing.samplers import N_ROWS
+from srs_ooc.testing import N_ROWS, check_executor, check_learner, check_sampler, check_score
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -15,8 +15,7 @@ from srs_ooc.runs.batches import LEAST_SECONDS, TASK_SECONDS, BatchExecutor
 from srs_ooc.runs.engine import Speculation
 from srs_ooc.runs.jobs import Reply
 from srs_ooc.runs.resources import pack, unpack
-from srs_ooc.testing import check_executor
-from srs_ooc.testing.executors import fit_by_hash
+from srs_ooc.testing import check_executor, fit_by_hash
 
 
 class Sent:

@@ -25,8 +25,7 @@ from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
-from srs_ooc.testing import check_executor
-from srs_ooc.testing.executors import fit_by_hash
+from srs_ooc.testing import check_executor, fit_by_hash
 
 distributed = pytest.importorskip("distributed")
 

@@ -23,8 +23,7 @@ from srs_ooc.samplers.rase import (
     RaseParams,
     Votes,
 )
-from srs_ooc.testing import check_sampler
-from srs_ooc.testing.samplers import _begun
+from srs_ooc.testing import _begun, check_sampler
 from srs_ooc.trees.response import Response
 
 SMALL = {"models": 4, "candidates": 6, "rounds": 3, "folds": 3, "max_size": 4}

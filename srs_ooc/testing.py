@@ -1,0 +1,739 @@
+"""What a new part must pass: a format, a sampler, a learner, an executor, a column score.
+
+Each function takes a part, or what makes one, and raises ``AssertionError`` saying which rule is
+broken. A part that passes works in a run: stopped, resumed, with any number of workers. See
+docs/extending.md.
+"""
+
+import copy
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.records import (
+    PAGE_ITEMS,
+    Candidates,
+    Criterion,
+    Iteration,
+    Outcome,
+    RowSplit,
+    State,
+    Stateful,
+    Subspace,
+    n_pages,
+)
+from srs_ooc.base.seeds import derive, derive_array, key_of, scale_below
+from srs_ooc.evidence.judges import PositiveJudge
+from srs_ooc.evidence.tally import Tally
+from srs_ooc.ingestion.formats import Table, TextCoder
+from srs_ooc.ingestion.formats.in_memory import text_of
+from srs_ooc.learners.tree_learner import Columns, Learner
+from srs_ooc.runs.engine import Executor, Speculation
+from srs_ooc.runs.ledger import Progress
+from srs_ooc.samplers.base import (
+    IMPORTANCE,
+    LOSS,
+    PREDICTIONS,
+    SENSITIVITY,
+    ColumnScore,
+    Ground,
+    Sampler,
+    score_columns,
+)
+from srs_ooc.samplers.base import Columns as BaseColumns
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import Response
+
+__all__ = [
+    "MemoryBook",
+    "check_executor",
+    "check_learner",
+    "check_sampler",
+    "check_score",
+    "check_table",
+]
+
+
+# A book in memory: what a ledger does, without a file.
+
+
+@dataclass
+class SavedCopy:
+    """One part as it was committed; see :class:`srs_ooc.base.records.Saved`."""
+
+    facts: Any = None
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    pages: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def length(self, name: str) -> int:
+        """Return how many items the large array ``name`` has."""
+        return len(self.pages.get(name, ()))
+
+    def fill(self, name: str, out: NDArray[Any], first_page: int = 0) -> None:
+        """Fill ``out`` from a large array, from page ``first_page`` on."""
+        if name in self.pages:
+            start = first_page * PAGE_ITEMS
+            out[...] = self.pages[name][start : start + len(out)]
+
+    def take(self, state: State) -> None:
+        """Keep what a commit would write: of large arrays the changed pages only."""
+        for name, pages in state.pages.items():
+            old = self.pages.get(name, np.zeros(0, pages.array.dtype))
+            new = np.zeros_like(pages.array)
+            new[: min(len(old), len(new))] = old[: len(new)]
+            for page in np.flatnonzero(pages.changed[: n_pages(len(new))]):
+                piece = slice(page * PAGE_ITEMS, (page + 1) * PAGE_ITEMS)
+                new[piece] = pages.array[piece]
+            self.pages[name] = new
+        for pages in state.pages.values():  # arrays may share one
+            pages.changed[:] = False
+        if state.arrays:
+            self.arrays = {name: np.array(array) for name, array in state.arrays.items()}
+        if state.facts is not None:
+            self.facts = json.loads(json.dumps(state.facts))
+
+
+class MemoryBook:
+    """Keeps the last commit in memory; :meth:`copy` stands for a run that was killed there."""
+
+    def __init__(self) -> None:
+        self.progress = Progress(0, 0, 0.0, 0)
+        self.saved: dict[str, SavedCopy] = {}
+
+    def load(self, parts: Mapping[str, Stateful]) -> Progress:
+        """Restore parts from the last commit; from an empty one where there was none."""
+        for name, part in parts.items():
+            part.restore(self.saved.get(name, SavedCopy()))
+        return self.progress
+
+    def commit(
+        self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
+    ) -> float:
+        """Keep the states; return that it took no time."""
+        for name, state in states.items():
+            self.saved.setdefault(name, SavedCopy()).take(state)
+        self.progress = progress
+        return 0.0
+
+    def copy(self) -> "MemoryBook":
+        """Return a book that holds the same commit."""
+        return copy.deepcopy(self)
+
+
+AHEAD = 4
+"""Iterations that are proposed before their turn, as a guess."""
+MOST_STEPS = 100_000
+N_ROWS = 60
+"""Rows, of two classes, where a sampler learns from predictions."""
+
+
+@dataclass
+class _Work:
+    """A sampler at work without a store: outcomes are hashes of what was proposed."""
+
+    sampler: Sampler
+    tally: Tally
+    seed: int
+    round_size: int
+    iteration: int = 0
+
+    def propose(self, iteration: int) -> Subspace:
+        key = key_of(self.seed, iteration // self.round_size, iteration % self.round_size)
+        return self.sampler.propose(iteration, key)
+
+    def absorb(self, subspace: Subspace) -> None:
+        outcome = _outcome(subspace, self.sampler.needs, key_of(self.seed, 7, self.iteration))
+        self.tally.absorb(self.iteration, outcome)
+        self.sampler.absorb(self.iteration, outcome)
+        self.iteration += 1
+
+    def learn(self) -> None:
+        """Take all steps that are left before the next iteration."""
+        for _ in range(MOST_STEPS):
+            if not self.sampler.step():
+                return
+        raise AssertionError(f"step: still more to learn after {MOST_STEPS} steps")
+
+
+Make = Callable[[Ground], Sampler]
+
+
+def check_sampler(
+    make: Make,
+    *,
+    n_items: int = 400,
+    subspace_size: int = 24,
+    n_iterations: int = 60,
+    round_size: int = 1,
+    candidates: NDArray[np.uint32] | None = None,
+) -> None:
+    """Check that a sampler keeps to the contract of :class:`srs_ooc.samplers.base.Sampler`.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(ground) -> Sampler``, as new; called several times.
+    n_items : int
+        Features, decoys among them.
+    subspace_size : int
+        q.
+    n_iterations : int
+        How far it is taken, if it does not end before.
+    round_size : int
+        Iterations that are proposed from one state.
+    candidates : uint32, optional
+        Stored positions that may be drawn; all if not given.
+
+    Raises
+    ------
+    AssertionError
+        Saying which rule is broken.
+    """
+    sizes = n_items, subspace_size, round_size
+
+    def begun(seed: int) -> _Work:
+        return _begun(make, seed, *sizes, candidates)
+
+    known = {IMPORTANCE, LOSS, PREDICTIONS}
+    assert begun(0).sampler.needs <= known, f"needs: expected some of {sorted(known)}"
+    assert begun(0).sampler.name.isidentifier(), "name: expected a word"
+    may_be_drawn = np.arange(n_items, dtype=np.uint32) if candidates is None else candidates
+    whole = _check_proposals(begun(1), n_iterations, may_be_drawn)
+    again = _check_proposals(begun(1), n_iterations, may_be_drawn)
+    assert _same(whole, again), "propose: another course with the same seed"
+    _check_new(begun(1), whole)
+    _check_guesses(begun(1), whole)
+    _check_resumed(begun, whole)
+
+
+def _begun(
+    make: Make,
+    seed: int,
+    n_items: int,
+    subspace_size: int,
+    round_size: int,
+    candidates: NDArray[np.uint32] | None,
+) -> _Work:
+    tally = Tally(n_items)
+    n_candidates = n_items if candidates is None else len(candidates)
+    ground = Ground(
+        n_items,
+        n_candidates,
+        candidates,
+        subspace_size,
+        round_size,
+        key_of(seed, 5),
+        tally,
+        PositiveJudge(),
+        3,
+        response=Response.classes(np.arange(N_ROWS) % 2, 2),
+    )
+    return _Work(make(ground), tally, seed, round_size)
+
+
+def _check_proposals(
+    work: _Work, n_iterations: int, candidates: NDArray[np.uint32]
+) -> list[Subspace]:
+    """Check each proposal; return the course."""
+    course = []
+    while work.iteration < n_iterations and not work.sampler.done(work.iteration):
+        work.learn()
+        if work.sampler.done(work.iteration):
+            break
+        at = f"iteration {work.iteration}"
+        subspace = work.propose(work.iteration)
+        features = subspace.features
+        assert features.dtype == np.uint32, f"{at}: features: expected uint32"
+        assert 0 < len(features) <= work.sampler.capacity, f"{at}: more features than the capacity"
+        assert (np.diff(features.astype(np.int64)) > 0).all(), f"{at}: expected ascending features"
+        assert np.isin(features, candidates).all(), f"{at}: a feature that may not be drawn"
+        assert _same([subspace], [work.propose(work.iteration)]), f"{at}: propose is not pure"
+        course.append(subspace)
+        work.absorb(subspace)
+    return course
+
+
+def _check_new(work: _Work, course: list[Subspace]) -> None:
+    """Check that a new run, of which nothing was committed yet, begins alike."""
+    found = type(work.sampler.state())
+    assert found is State, f"state: expected a srs_ooc.base.records.State, found {found.__name__}"
+    try:
+        MemoryBook().load({work.sampler.name: work.sampler})
+    except Exception as error:
+        raise AssertionError(
+            f"restore: expected the sampler as new where nothing was committed, found {error!r}"
+        ) from error
+    work.learn()
+    assert _same([work.propose(0)], course[:1]), "restore: another course where nothing was there"
+
+
+def _check_guesses(work: _Work, course: list[Subspace]) -> None:
+    """Check that an iteration whose version held would be proposed alike when its turn comes."""
+    guesses: dict[int, tuple[int, Subspace]] = {}
+    for subspace in course:
+        work.learn()
+        now = work.iteration
+        if now in guesses:
+            version, guess = guesses.pop(now)
+            if version == work.sampler.version(now):
+                assert _same([guess], [subspace]), f"version: iteration {now} changed under one"
+        for ahead in range(now + 1, min(now + AHEAD, len(course))):
+            guesses.setdefault(ahead, (work.sampler.version(ahead), work.propose(ahead)))
+        work.absorb(subspace)
+
+
+def _check_resumed(begun: Callable[[int], _Work], course: list[Subspace]) -> None:
+    """Check that what is restored, wherever it was committed, goes on alike."""
+    book, first = MemoryBook(), begun(1)
+    for number, subspace in enumerate(course):
+        states = {"tally": first.tally.state(), first.sampler.name: first.sampler.state()}
+        book.commit(book.progress, states, 0)
+        if number % max(1, len(course) // 6) == 0:
+            work = begun(1)
+            work.iteration = number
+            book.load({"tally": work.tally, work.sampler.name: work.sampler})
+            rest = []
+            for _ in course[number:]:
+                work.learn()
+                rest.append(work.propose(work.iteration))
+                work.absorb(rest[-1])
+            assert _same(rest, course[number:]), f"restore: another course after iteration {number}"
+        first.learn()
+        first.absorb(subspace)
+
+
+def _same(one: list[Subspace], other: list[Subspace]) -> bool:
+    return len(one) == len(other) and all(
+        np.array_equal(a.features, b.features)
+        and _same_candidates(a.candidates, b.candidates)
+        and _same_split(a.split, b.split)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def _same_candidates(one: Candidates | None, other: Candidates | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    splits = zip(one.splits, other.splits, strict=False)
+    return (
+        np.array_equal(one.places, other.places)
+        and np.array_equal(one.bounds, other.bounds)
+        and len(one.splits) == len(other.splits)
+        and all(_same_split(a, b) for a, b in splits)
+    )
+
+
+def _same_split(one: RowSplit | None, other: RowSplit | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return np.array_equal(one.fitted, other.fitted) and np.array_equal(
+        one.predicted, other.predicted
+    )
+
+
+def _outcome(subspace: Subspace, needs: frozenset[str], key: int) -> Outcome:
+    """Return an outcome that depends on the proposal alone: some features matter more."""
+    features = subspace.features
+    importance = (derive_array(key, features) >> np.uint64(30)).astype(np.int64)
+    importance[features % 7 != 0] >>= 4
+    n_candidates = 1 if subspace.candidates is None else len(subspace.candidates.bounds) - 1
+    numbers = np.arange(n_candidates, dtype=np.uint32)
+    losses = predictions = None
+    if LOSS in needs and subspace.candidates is not None:
+        losses = derive_array(derive(key, 1), numbers) / 2.0**64
+    if needs == {LOSS}:
+        assert subspace.candidates is not None, "candidates: expected some to judge"
+    if needs == {PREDICTIONS}:
+        assert subspace.split is not None, "split: expected rows to predict"
+    if PREDICTIONS in needs and subspace.split is not None:
+        n_rows = len(subspace.split.predicted)
+        cells = np.arange(n_candidates * n_rows, dtype=np.uint32)
+        shares = (derive_array(derive(key, 2), cells) / 2.0**64).reshape(n_candidates, n_rows)
+        predictions = np.stack([shares, 1 - shares], axis=2).astype(np.float32)
+    return Outcome(features, importance, None, (), losses, predictions)
+
+
+_FIELDS = {
+    IMPORTANCE: "importance",
+    SENSITIVITY: "importance",
+    LOSS: "losses",
+    PREDICTIONS: "predictions",
+}
+
+
+def check_learner(
+    learner: Learner,
+    n_rows: int,
+    *,
+    n_columns: int = 12,
+    n_codes: int = 16,
+    tiled: bool = False,
+    n_features: int = 1000,
+    criteria: tuple[Criterion, ...] = (),
+) -> None:
+    """Check that a learner keeps to the contract of :class:`srs_ooc.learners.tree_learner.Learner`.
+
+    Parameters
+    ----------
+    learner : Learner
+        Made for ``n_rows`` training rows.
+    n_rows : int
+        Rows of a block.
+    n_columns : int
+        Columns of a block.
+    n_codes : int
+        Different codes of a column; at most 255.
+    tiled : bool
+        The layout of a block that it takes.
+    n_features : int
+        Features of the store that the columns are drawn from.
+    criteria : tuple of Criterion
+        Those by which it judges candidates in place of held-out losses.
+
+    Raises
+    ------
+    AssertionError
+        Saying which rule is broken.
+    """
+    assert learner.provides <= set(_FIELDS), f"provides: expected some of {sorted(_FIELDS)}"
+    step = n_features // n_columns
+    features = np.arange(0, step * n_columns, step, dtype=np.uint32)
+    subspaces = [Subspace(features)]
+    if PREDICTIONS in learner.provides:
+        subspaces.append(Subspace(features, split=_split(n_rows)))
+    if LOSS in learner.provides:
+        subspaces.append(Subspace(features, _candidates(n_rows, n_columns)))
+    subspaces += [Subspace(features, _by(criterion, n_rows, n_columns)) for criterion in criteria]
+    iterations = [
+        Iteration(number, subspaces[number % len(subspaces)], key_of(3, number))
+        for number in range(2 * len(subspaces))
+    ]
+
+    def fitted(iteration: Iteration) -> Outcome:
+        block = _block(n_rows, n_columns, n_codes, tiled=tiled)
+        return learner.fit(block, Columns(features, features), iteration)
+
+    first = [fitted(iteration) for iteration in iterations]
+    for iteration, outcome in zip(iterations, first, strict=True):
+        _check_fields(learner, outcome, iteration.subspace)
+    again = [fitted(iteration) for iteration in reversed(iterations)][::-1]
+    _check_same(first, again, "fit: it depends on what was fitted before")
+    with ThreadPoolExecutor(3) as pool:
+        _check_same(first, list(pool.map(fitted, iterations)), "fit: it depends on the thread")
+
+
+def _block(n_rows: int, n_columns: int, n_codes: int, *, tiled: bool) -> Block:
+    """Return a block of hashes; each column has its own."""
+    block = Block(n_columns, n_rows, 1, tiled=tiled)
+    hashes = derive_array(11, np.arange(len(block.codes), dtype=np.uint32))
+    block.codes[:] = scale_below(hashes, n_codes)
+    return block
+
+
+def _split(n_rows: int) -> RowSplit:
+    """Return every third row to be predicted by the others."""
+    rows = np.arange(n_rows, dtype=np.int32)
+    return RowSplit(rows[rows % 3 != 0], rows[rows % 3 == 0])
+
+
+def _candidates(n_rows: int, n_columns: int) -> Candidates:
+    """Return the first column, the first two, and so on, each judged by two splits."""
+    sizes = np.arange(1, n_columns + 1)
+    places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
+    split = _split(n_rows)
+    other = RowSplit(split.predicted, split.fitted)
+    return Candidates(places, np.concatenate([[0], np.cumsum(sizes)]), (split, other))
+
+
+def _by(criterion: Criterion, n_rows: int, n_columns: int) -> Candidates:
+    """Return the same columns, judged by a criterion of two thirds of the rows."""
+    judged, fitted = _candidates(n_rows, n_columns), _split(n_rows).fitted
+    return replace(judged, splits=(RowSplit(fitted, fitted[:0]),), criterion=criterion)
+
+
+def _check_fields(learner: Learner, outcome: Outcome, subspace: Subspace) -> None:
+    features, split = subspace.features, subspace.split
+    assert np.array_equal(outcome.features, features), "features: others than were asked for"
+    absent = {PREDICTIONS} if split is None else set()
+    absent |= {LOSS} if subspace.candidates is None else set()
+    is_by_criterion = subspace.candidates is not None and subspace.candidates.criterion is not None
+    promised = (learner.provides - absent) | ({LOSS} if is_by_criterion else set())
+    for what in promised:
+        found = getattr(outcome, _FIELDS[what])
+        assert found is not None, f"{_FIELDS[what]}: promised by provides, and absent"
+    if {IMPORTANCE, SENSITIVITY} & learner.provides:
+        assert outcome.importance.dtype == np.int64, "importance: expected int64"
+        assert len(outcome.importance) == len(features), "importance: expected one a feature"
+    if split is not None and outcome.predictions is not None:
+        n_predicted = outcome.predictions.shape[1]
+        assert n_predicted == len(split.predicted), "predictions: expected one a row to predict"
+    if subspace.candidates is not None and outcome.losses is not None:
+        n_candidates = len(subspace.candidates.bounds) - 1
+        assert len(outcome.losses) == n_candidates, "losses: expected one a candidate"
+        assert np.isfinite(outcome.losses.min()), "losses: expected the least to be known"
+
+
+def _check_same(one: list[Outcome], other: list[Outcome], rule: str) -> None:
+    for a, b in zip(one, other, strict=True):
+        for part in fields(Outcome):
+            assert np.array_equal(getattr(a, part.name), getattr(b, part.name)), rule
+
+
+MakeScore = Callable[[int, int], ColumnScore]
+_CLOSE = 1e-6
+
+
+def check_score(
+    make: MakeScore,
+    columns: NDArray[np.float32],
+    *,
+    has_symmetry: bool = True,
+    tolerance: float = _CLOSE,
+) -> NDArray[np.float64]:
+    """Check that a score keeps to the contract of :class:`srs_ooc.samplers.base.ColumnScore`.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(n_rows, n_columns) -> ColumnScore``, as new; called several times.
+    columns : float32 (n_columns, n_rows)
+        Whole numbers of at most 254, with no column of zeros.
+    has_symmetry : bool
+        Whether a column's score is the same wherever it stands, and whichever way rows are
+        ordered; False for a score that draws by chance.
+    tolerance : float
+        Relative to the largest score: by how much equal scores may differ.
+
+    Returns
+    -------
+    float64 (n_columns,)
+        The scores.
+
+    Raises
+    ------
+    AssertionError
+        Saying which rule is broken.
+    """
+    n_columns, n_rows = columns.shape
+    score = make(n_rows, n_columns)
+    declared = score.nbytes
+    assert score.n_passes >= 1, f"n_passes: expected 1 or more, found {score.n_passes}"
+    assert declared >= 8 * n_columns, "nbytes: expected room for the scores"
+    scores = _scored(score, columns, 7)
+    assert scores.dtype == np.float64, f"scores: dtype {scores.dtype}"
+    assert scores.shape == (n_columns,), f"scores: shape {scores.shape}"
+    assert np.isfinite(scores).all(), "scores: expected finite numbers"
+    assert (scores >= 0).all(), "scores: expected numbers from 0 on"
+    assert score.nbytes == declared, "nbytes: changed while it worked"
+    again = _scored(make(n_rows, n_columns), columns, 7)
+    assert np.array_equal(again, scores), "update: other scores the second time"
+    doubles = _scored(make(n_rows, n_columns), columns.astype(np.float64), 7)
+    assert np.array_equal(doubles, scores), "update: whole numbers as float64 score otherwise"
+    others = _scored(make(n_rows, n_columns), columns, 16)
+    assert np.array_equal(others, scores), "update: whole numbers in other blocks score otherwise"
+    _check_constant(make, columns, scores, tolerance)
+    if has_symmetry:
+        _check_symmetry(make, columns, scores, tolerance)
+    return scores
+
+
+def _check_constant(
+    make: MakeScore, columns: NDArray[np.float32], scores: NDArray[np.float64], tolerance: float
+) -> None:
+    """Check that a column of zeros scores 0, and changes no other's score beyond ``tolerance``."""
+    n_columns, n_rows = columns.shape
+    more = np.vstack([columns, np.zeros((1, n_rows), np.float32)])
+    found = _scored(make(n_rows, n_columns + 1), more, 7)
+    assert found[-1] == 0, "scores: a column of zeros: expected 0"
+    close = np.allclose(found[:-1], scores, rtol=0, atol=tolerance * scores.max())
+    assert close, "scores: a column of zeros changed others"
+
+
+def _check_symmetry(
+    make: MakeScore, columns: NDArray[np.float32], scores: NDArray[np.float64], tolerance: float
+) -> None:
+    """Check that the order of columns and of rows does not matter, as decoys need."""
+    n_columns, n_rows = columns.shape
+    by_column = np.random.default_rng(0).permutation(n_columns)
+    by_row = np.random.default_rng(1).permutation(n_rows)
+    for what, found, expected in (
+        ("columns", columns[by_column], scores[by_column]),
+        ("rows", columns[:, by_row], scores),
+    ):
+        other = _scored(make(n_rows, n_columns), np.ascontiguousarray(found), 7)
+        close = np.allclose(other, expected, rtol=0, atol=tolerance * scores.max())
+        assert close, f"scores: {what} in another order: other scores"
+
+
+def _scored(score: ColumnScore, columns: BaseColumns, size: int) -> NDArray[np.float64]:
+    """Return the scores, from blocks whose memory is used again and must not be changed."""
+    block = np.zeros((size, columns.shape[1]), columns.dtype)
+
+    def blocks() -> Iterator[tuple[int, BaseColumns]]:
+        for first in range(0, len(columns), size):
+            some = columns[first : first + size]
+            block[: len(some)] = some
+            yield first, block[: len(some)]
+            assert np.array_equal(block[: len(some)], some), "update: changed the columns"
+            block[:] = 0
+
+    found = score_columns(score, blocks)
+    assert found is not None
+    return found
+
+
+_POOL_NBYTES = 1_000_000
+
+
+def check_table(
+    table: Table, columns: Sequence[Sequence[Any]], names: Sequence[str] | None = None
+) -> None:
+    """Check that a table keeps to the contract of a format.
+
+    Parameters
+    ----------
+    table : Table
+        A table of at least two rows and columns, opened.
+    columns : sequence of sequences
+        What each of its columns holds: numbers, with NaN where one is missing; or texts, with None.
+    names : sequence of str, optional
+        The names of its columns; None if the format has none.
+
+    Raises
+    ------
+    AssertionError
+        Saying which rule is broken.
+    """
+    n_rows, n_columns = len(columns[0]), len(columns)
+    assert table.shape == (n_rows, n_columns), f"shape: {table.shape}"
+    assert table.format, "format: empty"
+    assert table.work_nbytes >= 0, f"work_nbytes: {table.work_nbytes}"
+    found = None if table.names is None else list(table.names)
+    assert found == (None if names is None else list(names)), f"names: {found}"
+    is_text = [any(isinstance(cell, str) for cell in column) for column in columns]
+    told = [False] * n_columns if table.text_columns is None else table.text_columns.tolist()
+    assert told == is_text, f"text_columns: {told}"
+    assert not (table.by_rows and any(is_text)), "by_rows: texts are read by columns"
+    _check_reading(table, columns, is_text)
+    for position, column in enumerate(columns):
+        if not (is_text[position] and table.pool is not None):
+            _check_items(table, position, column)
+
+
+def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list[bool]) -> None:
+    pool = table.pool or TextCoder(_POOL_NBYTES)
+    n_lines = table.shape[0] if table.by_rows else table.shape[1]
+    everything = table.read(np.arange(n_lines), pool)
+    assert everything.dtype == np.float64, f"read: dtype {everything.dtype}"
+    assert everything.flags.c_contiguous, "read: not C-contiguous"
+    whole = everything.T if table.by_rows else everything
+    assert whole.shape == (len(columns), len(columns[0])), f"read: shape {everything.shape}"
+    kept = np.array_equal(everything.astype(np.float32), everything, equal_nan=True)
+    assert kept or not table.narrow, "narrow: float32 does not hold every value"
+    texts = pool.texts()
+    for position, column in enumerate(columns):
+        _check_column(position, whole[position], column, texts if is_text[position] else None)
+    wanted = [[0], [n_lines - 1], list(range(1, n_lines))]
+    if not table.by_rows:  # rows are read from first to last, columns in any order
+        wanted += [list(range(n_lines))[::-1], list(range(0, n_lines, 2))]
+    for positions in wanted:
+        part = table.read(np.array(positions, np.intp), pool)
+        same = np.array_equal(part, everything[positions], equal_nan=True)
+        assert same, f"read: {positions} differ from what reading all gave"
+    assert pool.texts() == texts, "read: reading again numbered other texts"
+
+
+def _check_column(
+    position: int,
+    values: NDArray[np.float64],
+    column: Sequence[Any],
+    texts: list[bytes] | None,
+) -> None:
+    if texts is None:
+        right = np.array_equal(values, np.array(column, np.float64), equal_nan=True)
+        assert right, f"read: column {position}: {values.tolist()}"
+        return
+    cells = [None if np.isnan(value) else texts[int(value)].decode() for value in values]
+    assert cells == list(column), f"read: column {position}: {cells}"
+
+
+def _check_items(table: Table, position: int, column: Sequence[Any]) -> None:
+    cells = [text_of(cell) for block in table.items(position) for cell in block]
+    wanted = [text_of(cell) for cell in column]
+    assert [cell or None for cell in cells] == wanted, f"items: column {position}: {cells}"
+
+
+Fit = Callable[[Iteration], Outcome]
+
+
+def fit_by_hash(iteration: Iteration) -> Outcome:
+    """Return an outcome that tells which iteration it is of: what executors are checked with."""
+    words = [key_of(iteration.tree_key, int(feature)) >> 20 for feature in iteration.features]
+    return Outcome(iteration.features, np.array(words, np.int64))
+
+
+def check_executor(make: Callable[[Fit], Executor], n_iterations: int = 40) -> None:
+    """Check that an executor keeps to the contract of :class:`srs_ooc.runs.engine.Executor`.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(fit) -> Executor`` that has ``fit(iteration)`` called for what is submitted; where
+        that is in another process, it calls :func:`fit_by_hash`, which ``fit`` is.
+    n_iterations : int
+        How many are grown.
+
+    Raises
+    ------
+    AssertionError
+        Saying which rule is broken.
+    """
+    executor = make(fit_by_hash)
+    assert executor.max_ahead >= 1, f"max_ahead: expected at least 1, found {executor.max_ahead}"
+    assert executor.n_read_ahead >= 0, f"n_read_ahead: found {executor.n_read_ahead}"
+    try:
+        _check_outcomes(executor, n_iterations)
+        _check_speculation(executor, n_iterations)
+        dropped = executor.submit(_iteration(10**6, 0))
+        dropped.cancel()
+    finally:
+        executor.close()
+    executor.close()
+
+
+def _iteration(number: int, state: int) -> Iteration:
+    features = np.arange(number % 5 + 1, dtype=np.uint32) * 3
+    return Iteration(number, Subspace(features), key_of(state, number))
+
+
+def _check_outcomes(executor: Executor, n_iterations: int) -> None:
+    """Check that each future is of its own iteration, in whatever order they are asked."""
+    wanted = [_iteration(number, 0) for number in range(n_iterations)]
+    for start in range(0, n_iterations, executor.max_ahead):
+        some = wanted[start : start + executor.max_ahead]
+        for iteration in some:
+            executor.announce(iteration)
+        futures = [executor.submit(iteration) for iteration in some]
+        for future, iteration in reversed(list(zip(futures, some, strict=True))):
+            _check_one(future.result(), iteration)
+
+
+def _check_speculation(executor: Executor, n_iterations: int) -> None:
+    """Check that guesses thrown away leave no trace."""
+    state = 0
+    speculation = Speculation(executor, lambda n: _iteration(n, state), lambda _: state)
+    for number in range(n_iterations):
+        _check_one(speculation.outcome(number, n_iterations), _iteration(number, state))
+        state += number % 3 == 0
+    speculation.drop()
+
+
+def _check_one(outcome: Outcome, iteration: Iteration) -> None:
+    expected = fit_by_hash(iteration)
+    assert np.array_equal(outcome.features, expected.features), "submit: another's features"
+    assert np.array_equal(outcome.importance, expected.importance), "submit: another's importances"
