@@ -4,8 +4,8 @@ The engine itself (`--judge positive`, K = q, one thread) on exact stores of `sr
 the first iteration until every relevant feature is in F, over many seeds; RS is alpha = 0 and SRS
 alpha = 1. Beside its mean: the theory of Section 4 (simplified trees,
 `srs_ooc.planning.paper_theory`) and the exact mean for real trees (`theory_parts.real_trees`). A
-99% interval is 2.58 standard errors either side of the engine's mean. Prints a markdown table; three
-to four minutes on one core.
+99% interval is 2.58 standard errors either side of the engine's mean. Prints a markdown table;
+three to four minutes on one core.
 
     python benchmarks/research/theory_check.py [--runs 3000]
 """

@@ -73,8 +73,8 @@ class ForestParams(EdgeParams):
     def tiled(self, n_regulators: int) -> bool:
         """Return whether a quarter or more of the regulators are candidates at each node.
 
-        Runs draw the line at a twentieth (:func:`srs_ooc.learners.tree_learner.wants_tiles`), on more
-        rows: here nodes are small, and of small nodes single columns are read as fast.
+        Runs draw the line at a twentieth (:func:`srs_ooc.learners.tree_learner.wants_tiles`), on
+        more rows: here nodes are small, and of small nodes single columns are read as fast.
         """
         return 4 * self.limits(n_regulators).max_features > n_regulators
 

@@ -180,7 +180,7 @@ def exact_square(first, second):
     return both * both / (spreads[0] * spreads[1]) if all(spreads) else Fraction(0)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 9999), st.sampled_from([8, 16, 64]), st.booleans())
 def test_a_tie_at_a_half_is_found_exactly(seed, n_rows, has_missing):
     rng = np.random.default_rng(seed)

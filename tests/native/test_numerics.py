@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.elementary import exp, log
@@ -75,7 +76,7 @@ def test_factorials_agree_with_the_library(n):
 SHAPES = st.tuples(st.integers(0, 300), st.integers(0, 40), st.integers(0, 40))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(SHAPES, st.integers(0))
 def test_products_agree_with_blas_and_have_the_same_bits_on_every_instruction_set(shape, seed):
     rng = np.random.default_rng(seed)
@@ -99,7 +100,7 @@ def symmetric(kind, n, seed):
     return half @ half.T
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.sampled_from(["rank", "ties", "whole numbers"]),
     st.integers(1, 40),
@@ -139,7 +140,7 @@ def test_matrices_of_other_shapes_or_types_are_refused():
         _native.add_products(ones, ones, ones.astype(np.float32))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(0))
 def test_an_orthonormal_basis_spans_the_rows(n_rows, n_columns, seed):
     rng = np.random.default_rng(seed)
