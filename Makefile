@@ -1,23 +1,40 @@
 # Two commands do all the set-up: `make demo` and `make test`. Everything is installed into .venv.
-# `make test-slow` runs the tests that `make test` leaves out, but those that take hours (`make
-# test-campaign`); `make docs` builds the site.
 #
-# The package is installed as users get it (a built wheel, not an editable link), and the tests run
-# from inside .venv: the source folder, which lacks the compiled module, is on no import path there,
-# so what is tested is what the wheel holds.
+#   make demo           the main job on a generated table
+#   make dev            install what was edited, for one more look: nothing is compiled for a .py
+#   make lint           style and types
+#   make test           lint, then the tests that a newcomer and every commit need
+#   make test-slow      all other tests but campaigns, and properties on all of their examples
+#   make test-campaign  the tests that take hours
+#   make docs           the site
+#
+# But for `make dev`, the package is installed as users get it (a built wheel with the kernel for
+# every instruction set, not an editable link). Tests run from inside .venv: the source folder, which
+# lacks the compiled module, is on no import path there, so what is tested is what was installed.
 
 PYTHON ?= python3
 VENV := .venv
+# Versions that the tests passed with; `make CONSTRAINTS= ...` takes the newest there are.
+CONSTRAINTS ?= .ci/constraints.txt
+WORKERS ?= 2
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check install --quiet
-PYTEST := cd $(VENV) && bin/python -m pytest -c ../pyproject.toml --rootdir .. -n 2 --dist loadfile
+PYTEST := cd $(VENV) && bin/python -m pytest -c ../pyproject.toml --rootdir .. \
+	-n $(WORKERS) --dist loadfile
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md \
 	$(shell find srs_ooc -name __pycache__ -prune -o ! -name '*.so' -print)
 
-.PHONY: demo environment test test-slow test-campaign lint docs clean
+.PHONY: demo dev environment test test-slow test-campaign lint docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python benchmarks/demo.py
+
+# The kernel for the least instruction set alone, its objects kept in build/dev. What is installed
+# as users get it is out of date after this, so `make test` builds it again.
+dev: $(VENV)/.equipped
+	@rm -f $(VENV)/.installed $(VENV)/.installed-test
+	$(PIP) --no-build-isolation --no-deps --force-reinstall \
+		-C build-dir=build/dev -C cmake.define.SRS_ALL_ISAS=OFF .
 
 test: lint
 	export SRS_OOC_EXAMPLES=0.2; $(PYTEST) -m "not slow and not campaign" ../tests
@@ -47,10 +64,19 @@ $(VENV)/.installed: $(VENV)/.created $(SOURCES)
 	$(PIP) .
 	@touch $@
 
-$(VENV)/.installed-test: $(VENV)/.created $(SOURCES)
-	@echo "Installing srs-ooc and its test tools into $(VENV) (about a minute the first time) ..."
-	$(PIP) '.[test]'
+# The wheel is built by the tools in .venv, and what was compiled stays in build: after an edit of a
+# .py nothing is compiled. tests/test_packaging.py builds one from the source distribution, isolated.
+$(VENV)/.installed-test: $(VENV)/.equipped $(SOURCES)
+	@echo "Installing srs-ooc into $(VENV) ..."
+	$(PIP) --no-build-isolation --no-deps --force-reinstall .
 	@touch $(VENV)/.installed $@
+
+# All that the build, the package and its tests need, cmake and ninja too.
+$(VENV)/.equipped: $(VENV)/.created pyproject.toml .ci/requirements.py $(CONSTRAINTS)
+	@echo "Installing what srs-ooc and its tests need into $(VENV) (a minute the first time) ..."
+	$(VENV)/bin/python .ci/requirements.py >$@.txt
+	$(PIP) $(addprefix --constraint ,$(CONSTRAINTS)) --requirement $@.txt
+	@touch $@
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

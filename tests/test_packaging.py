@@ -1,12 +1,16 @@
-"""The source distribution holds what it is built from, and nothing else."""
+"""Sources hold what is built from them, and nothing else; what is imported is declared."""
 
+import ast
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import srs_ooc
 
@@ -54,3 +58,56 @@ def test_a_wheel_is_built_from_the_source_distribution(sdist, tmp_path):
     names = zipfile.ZipFile(wheel).namelist()
     assert any(name.startswith("srs_ooc/native/_native") for name in names)
     assert [name for name in names if name.endswith((".cpp", ".hpp"))] == []
+
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+PROJECTS = {"sklearn": "scikit-learn", "google_crc32c": "google-crc32c"}
+"""Of modules that are named otherwise."""
+TAKEN_WHERE_THERE = {"lightgbm", "pandas", "polars", "tqdm", "xarray", "zarr"}
+"""What a user may have installed, and the program does without."""
+
+
+def imported(source):
+    """The top names of the modules that a source imports, anywhere."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def names(requirements):
+    return {canonicalize_name(Requirement(text).name) for text in requirements}
+
+
+def test_every_library_that_is_imported_is_declared():
+    modules = {
+        name
+        for path in (ROOT / "srs_ooc").rglob("*.py")
+        for name in imported(path.read_text(encoding="utf-8"))
+    }
+    others = modules - sys.stdlib_module_names - TAKEN_WHERE_THERE - {"srs_ooc"}
+    extras = [
+        line for name, lines in EXTRAS.items() if name not in ("test", "bench") for line in lines
+    ]
+    declared = names([*PROJECT["project"]["dependencies"], *extras])
+    assert {"numpy", "scipy", "joblib"} <= others
+    assert {PROJECTS.get(name, name) for name in others} - declared == set()
+
+
+def test_the_tests_have_a_version_of_all_that_they_need():
+    """And one that what is declared allows."""
+    lines = (ROOT / ".ci" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pinned = {canonicalize_name(name): version for name, version in pinned.items()}
+    command = [sys.executable, ROOT / ".ci" / "requirements.py"]
+    needed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    requirements = [Requirement(text) for text in needed.splitlines()]
+    assert names(needed.splitlines()) > names(PROJECT["project"]["dependencies"])
+    refused = [
+        str(requirement)
+        for requirement in requirements
+        if pinned.get(canonicalize_name(requirement.name), "") not in requirement.specifier
+    ]
+    assert refused == []
