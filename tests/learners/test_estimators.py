@@ -262,11 +262,10 @@ def test_scores_and_standard_errors_are_those_of_two_samples_with_one_variance()
 
 
 def test_a_loss_is_squared_as_the_features_of_its_subspace_have_it():
-    scores = ModelScores(1, by_subspace=True)
-    for t, loss in enumerate(np.random.default_rng(0).uniform(0, 1, 4000)):
-        features = np.zeros(1, np.uint32)
-        scores.absorb(t, Outcome(features, np.zeros(1, np.int64), losses=np.array([loss])))
-    assert scores.squares[0] == scores._sum_of_squares
+    for loss in np.random.default_rng(0).uniform(0, 1, (4000, 1)):
+        scores = ModelScores(1, by_subspace=True)
+        scores.absorb(0, Outcome(np.zeros(1, np.uint32), np.zeros(1, np.int64), losses=loss))
+        assert scores.squares[0] == scores._sum_of_squares
 
 
 def test_scores_by_permutation_are_means_with_their_standard_errors():
