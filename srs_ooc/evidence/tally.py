@@ -283,9 +283,10 @@ class ModelScores:
         features = outcome.features
         if self.by_subspace:
             assert outcome.losses is not None, "a learner of base models gives losses"
-            seen = np.full(len(features), outcome.losses[0])
-            self._sum += float(outcome.losses[0])
-            self._sum_of_squares += float(outcome.losses[0]) ** 2
+            loss = float(outcome.losses[0])
+            seen = np.full(len(features), loss)
+            self._sum += loss
+            self._sum_of_squares += loss * loss
         else:
             seen = outcome.importance * _UNIT
         self._n += 1

@@ -20,6 +20,7 @@ constexpr int64_t LANES = 2;
 typedef double Lanes __attribute__((vector_size(LANES * 8), aligned(8), may_alias));
 constexpr int64_t TALL = 4, WIDE = 2 * LANES; // numbers of `out` that are summed together, in registers
 constexpr int64_t TERMS = 128;                // that are summed before they are added to `out`: the same in every clone
+constexpr double NOTHING = 1e-200;            // of a sum of squares: beyond rounding where the largest number is about 1
 
 // Copy some rows of (.., m) in tiles of `width` columns, the last one filled up with zeros.
 void pack(const double *from, int64_t n_terms, int64_t m, int64_t width, double *to) {
@@ -62,7 +63,7 @@ void add_products(const double *a, const double *b, int64_t n_terms, int64_t n, 
     }
 }
 
-// Householder's reduction of a symmetric matrix (Golub and Van Loan 2013, Algorithm 8.3.1, on the whole matrix). What
+// Householder's reduction of a symmetric matrix, the largest number of which is about 1 (Golub and Van Loan 2013, Algorithm 8.3.1, on the whole matrix). What
 // is right of the diagonal of row k becomes the vector of reflection k. scratch: 2 n numbers.
 void tridiagonalise(double *a, int64_t n, double *diagonal, double *beside, double *factors, double *scratch) {
     double *p = scratch, *w = scratch + n;
@@ -73,7 +74,7 @@ void tridiagonalise(double *a, int64_t n, double *diagonal, double *beside, doub
         const double tail = sum_of_squares(v + 1, size - 1);
         factors[k] = 0;
         beside[k] = v[0];
-        if (tail == 0) continue;
+        if (tail < NOTHING) continue; // what is left of a matrix of low rank: its squares would underflow
         const double length = std::sqrt(v[0] * v[0] + tail);
         beside[k] = v[0] > 0 ? -length : length;
         v[0] -= beside[k];

@@ -94,7 +94,8 @@ def products(a: NDArray[np.floating], b: NDArray[np.floating], *, exact: bool = 
 def top_eigenvectors(symmetric: Floats, rank: int) -> tuple[Floats, Floats]:
     """Return the eigenvectors of the largest eigenvalues, largest first, and these.
 
-    Fewer than ``rank`` where the others are 0 as far as rounding lets one see.
+    Fewer than ``rank`` where the others are 0 as far as rounding lets one see; a single one of NaN
+    where a number is not finite.
 
     Parameters
     ----------
@@ -112,13 +113,15 @@ def top_eigenvectors(symmetric: Floats, rank: int) -> tuple[Floats, Floats]:
     """
     n = len(symmetric)
     largest = float(np.abs(symmetric).max())
-    scale = 2.0 ** -int(np.frexp(largest)[1]) if largest > 0 else 1.0
-    symmetric *= scale  # so that squares are finite
+    if not np.isfinite(largest):
+        return np.full((1, n), np.nan), np.full(1, np.nan)
+    exponent = int(np.frexp(largest)[1])
+    np.ldexp(symmetric, -exponent, out=symmetric)  # so that squares are finite
     values, vectors = np.empty(rank), np.empty((n, rank))
     _native.top_eigenvectors(symmetric, values, vectors)
     tolerance = n * np.finfo(np.float64).eps * max(float(values[0]), 0.0)
     n_kept = int(np.count_nonzero(values > tolerance))
-    return np.ascontiguousarray(vectors[:, :n_kept].T), values[:n_kept] / scale
+    return np.ascontiguousarray(vectors[:, :n_kept].T), np.ldexp(values[:n_kept], exponent)
 
 
 def orthonormal(rows: Floats) -> Floats:
@@ -132,6 +135,8 @@ def orthonormal(rows: Floats) -> Floats:
         Not changed.
     """
     basis = np.zeros_like(rows)
+    exponents = np.frexp(np.abs(rows).max(axis=1))[1]
+    rows = np.ldexp(rows, -exponents[:, None])  # so that squares are finite, and not 0
     for i, row in enumerate(rows):
         length = np.sqrt(np.square(row).sum())
         left = row.copy()

@@ -65,6 +65,9 @@ class Projection:
 MORE = 10
 """Columns of the sketch beyond the rank."""
 _PRODUCT_BITS = 8
+_LARGEST_SUM = 2.0 ** (53 - 2 * _PRODUCT_BITS)
+"""Of products of codes (in place of missing ones means, of no more bits) and rounded products: up
+to this float64 holds it exactly, whatever the order."""
 
 
 class SketchedLeverage:
@@ -130,7 +133,8 @@ class SketchedLeverage:
             factors = _signs(self._key, first, len(columns), self._width)
         else:
             factors = _rounded(products(some.T, self._basis.T, exact=self._exact))
-        self._sums += products(some, factors, exact=self._exact)
+        largest = float(np.abs(some).max()) * float(np.abs(factors).sum(axis=0).max())
+        self._sums += products(some, factors, exact=self._exact and largest <= _LARGEST_SUM)
 
     def end_pass(self) -> None:
         """Turn the sums into a basis, or into the singular vectors."""

@@ -258,7 +258,8 @@ def weights_by(
 def effective_number(weights: NDArray[np.float64]) -> float:
     """Return how many equally weighted models the weights are worth (Eq. 16)."""
     squares = float((weights * weights).sum())
-    return float(weights.sum()) ** 2 / squares if squares > 0 else 0.0
+    total = float(weights.sum())
+    return total * total / squares if squares > 0 else 0.0
 
 
 def gradient(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import Purpose, below, derive, derive_array, key_of, scale_below
 from srs_ooc.base.text import ceil_div
+from srs_ooc.native.numerics import products
 from srs_ooc.synthetic.problem_tables import (
     CELL_LIMIT,
     STEPS,
@@ -172,8 +173,9 @@ class Madelon:
         )
         weights = np.hstack([np.eye(d), uniforms(grid)])
         spread = CLASS_SEP**2 * np.cov(self._vertices.T, bias=True).reshape(d, d)
-        spread = spread + np.mean(self._mixing.transpose(0, 2, 1) @ self._mixing, axis=0)
-        scales: NDArray[np.float64] = np.sqrt(np.sum(weights * (spread @ weights), axis=0))
+        roots = self._mixing.reshape(-1, d)
+        spread = spread + products(roots, roots) / len(self._vertices)
+        scales: NDArray[np.float64] = np.sqrt(np.sum(weights * products(spread, weights), axis=0))
         return weights / scales
 
     @cached_property

@@ -97,10 +97,10 @@ class Response:
 
 def _bits(n_rows: int, weights: NDArray[np.int32] | None) -> int:
     total = n_rows if weights is None else int(weights.sum(dtype=np.int64))
-    bits = min(TARGET_BITS, 63 - 2 * math.ceil(math.log2(total)))
+    bits = min(TARGET_BITS, 63 - 2 * (total - 1).bit_length())
     if weights is None:
         return bits
-    return min(bits, _WEIGHTED_BITS - math.ceil(math.log2(int(weights.max()))))
+    return min(bits, _WEIGHTED_BITS - (int(weights.max()) - 1).bit_length())
 
 
 def whole_weights(weights: NDArray[np.floating]) -> NDArray[np.int32]:

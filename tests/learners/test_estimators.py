@@ -267,6 +267,13 @@ def test_scores_and_standard_errors_are_those_of_two_samples_with_one_variance()
     assert np.isnan(error[-1])
 
 
+def test_a_loss_is_squared_as_the_features_of_its_subspace_have_it():
+    for loss in np.random.default_rng(0).uniform(0, 1, (4000, 1)):
+        scores = ModelScores(1, by_subspace=True)
+        scores.absorb(0, Outcome(np.zeros(1, np.uint32), np.zeros(1, np.int64), losses=loss))
+        assert scores.squares[0] == scores._sum_of_squares
+
+
 def test_scores_by_permutation_are_means_with_their_standard_errors():
     seen = np.array([0.5, -0.25, 0.125])
     scores = ModelScores(2, by_subspace=False)

@@ -120,6 +120,29 @@ def test_eigenvectors_are_those_of_the_matrix(kind, n, rank, seed):
     np.testing.assert_allclose(rest / size, 0, atol=1e-10)
 
 
+@pytest.mark.parametrize("n", [24, 60, 100, 198])
+@pytest.mark.parametrize("n_columns", [1, 2, 5])
+@pytest.mark.parametrize("power", [-310, -150, 0, 150])
+def test_few_columns_and_many_rows_have_eigenvectors(n, n_columns, power):
+    rng = np.random.default_rng(n)
+    half = np.repeat(rng.integers(0, 3, (n // 2, n_columns)), 2, axis=0).astype(float)
+    matrix = half @ half.T
+    vectors, values = numerics.top_eigenvectors(matrix * 10.0**power, 20)
+    expected = np.linalg.eigvalsh(matrix)[::-1][: len(values)]
+    assert len(values) == np.linalg.matrix_rank(half)
+    np.testing.assert_allclose(values / 10.0**power, expected, rtol=1e-9)
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(len(values)), atol=1e-9)
+
+
+@pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
+def test_no_eigenvectors_are_made_up_of_numbers_that_are_not_finite(number):
+    matrix = np.eye(4)
+    matrix[1, 2] = number
+    vectors, values = numerics.top_eigenvectors(matrix, 2)
+    assert np.isnan(vectors).all()
+    assert np.isnan(values).all()
+
+
 @pytest.mark.parametrize("kind", ["rank", "ties", "whole numbers"])
 def test_eigenvectors_have_the_same_bits_on_every_instruction_set(kind):
     found = set()
@@ -151,3 +174,10 @@ def test_an_orthonormal_basis_spans_the_rows(n_rows, n_columns, seed):
     assert there.sum() == np.linalg.matrix_rank(rows)
     np.testing.assert_allclose(basis[there] @ basis[there].T, np.eye(there.sum()), atol=1e-12)
     np.testing.assert_allclose((rows @ basis.T) @ basis, rows, atol=1e-10)
+
+
+@pytest.mark.parametrize("power", [-600, 600])
+def test_a_basis_is_that_of_the_directions_however_long_the_rows_are(power):
+    rows = np.random.default_rng(0).standard_normal((4, 30))
+    expected = numerics.orthonormal(rows)
+    assert numerics.orthonormal(np.ldexp(rows, power)).tobytes() == expected.tobytes()

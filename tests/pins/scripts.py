@@ -20,7 +20,7 @@ _MACHINE = re.compile(r"seconds|peak|rss|resident|growth|memory_mb$|nbytes$|note
 """Keys of JSON whose values are of the machine or the moment."""
 _MASKS = (
     (re.compile(r"\d[\d.,]*( to \d[\d.,]*)? (ms|us|s|min|h|seconds?|minutes?|hours?)\b"), "# s"),
-    (re.compile(r"\d[\d.,]*( to \d[\d.,]*)? (kB|MB|GB)\b"), "# MB"),
+    (re.compile(r"\d[\d.,]*( (to|of) \d[\d.,]*)? (kB|MB|GB)\b"), "# MB"),
     (re.compile(r"--memory-mb \d+"), "--memory-mb #"),
     (re.compile(r"\(measured: [^)]*\)"), "(measured: #)"),
 )

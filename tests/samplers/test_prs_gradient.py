@@ -91,6 +91,11 @@ def test_unchanged_probabilities_weigh_all_models_alike():
     assert effective_number(np.zeros(3)) == 0.0
 
 
+def test_a_single_weight_is_worth_one_model_whatever_it_is():
+    weights = np.random.default_rng(0).uniform(1, 100, 20_000)
+    assert {effective_number(weights[i : i + 1]) for i in range(len(weights))} == {1.0}
+
+
 def test_subsets_are_the_same_whether_kept_or_drawn_again(monkeypatch):
     alpha = np.random.default_rng(2).uniform(0, 0.2, 3000)
     kept = list(BernoulliSubsets(alpha, 9, 20, 3000, 3).of_fold(2))
