@@ -85,12 +85,14 @@ class RankColumns:
         np.divide(numerators * numerators, scale, out=out, where=scale > 0)
         return np.minimum(out, 1.0)
 
-    def absolute(self) -> NDArray[np.float64]:
-        """Return the absolute correlations of all columns; float64 (n, n)."""
+    def squares(self) -> NDArray[np.float64]:
+        """Return the squared correlations of all columns with each other; float64 (n, n)."""
         out, places = np.empty((self.n, self.n)), np.arange(self.n)
-        for first in self.pieces(self.n):
-            for other in self.pieces(self.n):
-                out[first, other] = np.sqrt(self.squared(places[first], places[other]))
+        for rows in self.pieces(self.n):
+            for others in self.pieces(self.n):
+                if others.start >= rows.start:
+                    out[rows, others] = self.squared(places[rows], places[others])
+                    out[others, rows] = out[rows, others].T
         return out
 
     def pieces(self, count: int) -> list[slice]:
@@ -134,7 +136,9 @@ def cluster_items(
         Place of the first member of each item's cluster.
     """
     n = len(codes)
-    linked = RankColumns(codes, missing_code).absolute() >= least_linked(codes.shape[1], least)
+    linked = np.sqrt(RankColumns(codes, missing_code).squares()) >= least_linked(
+        codes.shape[1], least
+    )
     clusters = np.arange(n)
     for first in range(n):
         if clusters[first] != first:
@@ -159,7 +163,7 @@ def dependent_items(codes: NDArray[np.integer], missing_code: int) -> NDArray[np
     Two clusters are joined while the mean correlation between their members is that of single
     items that are linked: unlike single linkage this does not chain clusters that touch.
     """
-    means = RankColumns(codes, missing_code).absolute()
+    means = np.sqrt(RankColumns(codes, missing_code).squares())
     least, n = least_linked(codes.shape[1]), len(codes)
     np.fill_diagonal(means, -1.0)
     sizes, clusters = np.ones(n), np.arange(n)
@@ -300,14 +304,12 @@ def by_worth(
     is_first, n_first = first[by_importance], int(np.count_nonzero(first))
     explained = np.zeros(len(relevance))
     is_left = np.ones(len(relevance), np.bool_)
-    order = np.empty(len(relevance), np.intp)
+    order, squares = np.empty(len(relevance), np.intp), columns.squares()
     for rank in range(len(order)):
         # Of equal values the first: the more important one, then as the hash has it.
         may_come = is_left & is_first if rank < n_first else is_left
         worth = relevance * np.sqrt(1.0 - explained)
         place = int(np.argmax(np.where(may_come, worth, -1.0)))
         order[rank], is_left[place] = place, False
-        for piece in columns.pieces(len(order)):
-            taken = columns.squared(by_importance[[place]], by_importance[piece])[0]
-            np.maximum(explained[piece], taken, out=explained[piece])
+        np.maximum(explained, squares[by_importance[place], by_importance], out=explained)
     return by_importance[order]

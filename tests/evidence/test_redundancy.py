@@ -193,7 +193,7 @@ def test_a_tie_at_a_half_is_found_exactly(seed, n_rows, has_missing):
             codes[i + 1, changed] = 1 - value
     if has_missing:
         codes[rng.random(codes.shape) < 0.1] = MISSING
-    found = RankColumns(codes, MISSING).absolute()
+    found = np.sqrt(RankColumns(codes, MISSING).squares())
     exact = [[exact_square(first, second) for second in codes] for first in codes]
     expected = np.array([[square >= Fraction(1, 4) for square in row] for row in exact])
     np.testing.assert_array_equal(found >= 0.5, expected)

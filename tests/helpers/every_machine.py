@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 from click.testing import CliRunner
-from srs_ooc.synthetic.problems import Madelon
 
 from srs_ooc.cli import cli
+from srs_ooc.synthetic.problems import Madelon
 
 N_ROWS = 160
 
