@@ -1,6 +1,6 @@
 """The native kernel behind typed functions: trees on blocks, on few sorted columns, on subsets.
 
-:mod:`srs_ooc.trees.reference` is the readable twin of growing one tree.
+``tests/helpers/tree_reference.py`` is the readable twin of growing one tree.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def grow_tree(
 ) -> GrownTree:
     """Grow one tree on the first ``len(features)`` columns of ``block``, without the GIL.
 
-    Same result as :func:`srs_ooc.trees.reference.grow_tree`, to the bit, on every instruction set;
+    Same result as ``grow_on`` of the twin, to the bit, on every instruction set;
     the tree itself is returned only where ``record`` asks for it. Of a tiled block the columns of a
     large node are shared by ``n_threads`` threads, which changes nothing but speed. Where the block
     has the values of its codes, thresholds are uniform between them.
@@ -63,7 +63,7 @@ def grow_forest(
 ) -> GrownTree:
     """Grow trees on the same columns, without the GIL, and sum what they say.
 
-    Same result as :func:`srs_ooc.trees.reference.grow_forest`, to the bit.
+    Same result as ``grow_forest`` of the twin, to the bit.
 
     Parameters
     ----------

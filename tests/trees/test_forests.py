@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+import tree_reference as reference
 from blocks import block_of
 from scipy.stats import spearmanr
 
-from srs_ooc.trees import reference
 from srs_ooc.trees.kernel import grow_forest, instruction_sets
 from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
 
