@@ -458,7 +458,7 @@ def grow_forest(
     trees: range,
     bootstrap: bool = False,
 ) -> NDArray[np.int64]:
-    """Sum the importances of trees; :func:`srs_ooc.trees.kernel.grow_forest` returns the same.
+    """Sum the importances of trees; :func:`srs_ooc.trees.kernel.grow_tree` returns the same.
 
     Tree 0 has ``first_key``, tree t the key ``derive(first_key, 2**32 | t)``. With ``bootstrap`` a
     tree has the rows of :meth:`TrainingRows.resampled`, but its importances are shares of the sum
