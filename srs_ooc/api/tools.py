@@ -28,7 +28,7 @@ from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.networks.network_options import Network, NetworkParams, NetworkRequest
 from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
 from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.planning.iterations import Numbers, subject_asked
+from srs_ooc.planning.iterations import subject_asked
 from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
 from srs_ooc.planning.run_plan import make_plan, plan_values
 from srs_ooc.results.live import Progress, interruptible
@@ -103,8 +103,8 @@ def plan(
         )
         place = None if store is None else (lambda: store_of(store))
         given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}
-        numbers = Numbers(*(whole_given(n, f"--{name}") for name, n in given.items()))
-        return plan_values(make_plan(subject_asked(place, numbers, request), request.options))
+        numbers = (whole_given(n, f"--{name}") for name, n in given.items())
+        return plan_values(make_plan(subject_asked(place, request, *numbers), request.options))
 
 
 def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
