@@ -28,8 +28,8 @@ from srs_ooc.ensemble.fold_runs import Site
 from srs_ooc.networks.network_options import Network, NetworkParams, NetworkRequest
 from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
 from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.planning.iterations import Numbers, subject_asked
-from srs_ooc.planning.paper_theory import SCENARIOS, Extras, Setting, compare
+from srs_ooc.planning.iterations import subject_asked
+from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
 from srs_ooc.planning.run_plan import make_plan, plan_values
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import READING_MB, RunResult, Sensitivity
@@ -103,8 +103,8 @@ def plan(
         )
         place = None if store is None else (lambda: store_of(store))
         given = {"n-rows": n_rows, "n-features": n_features, "n-classes": n_classes}
-        numbers = Numbers(*(whole_given(n, f"--{name}") for name, n in given.items()))
-        return plan_values(make_plan(subject_asked(place, numbers, request), request.options))
+        numbers = (whole_given(n, f"--{name}") for name, n in given.items())
+        return plan_values(make_plan(subject_asked(place, request, *numbers), request.options))
 
 
 def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
@@ -419,7 +419,7 @@ def theory(
         if scenario not in SCENARIOS:
             raise UsageError(f"scenario: expected {' or '.join(SCENARIOS)}, found {scenario!r}.")
         rs, srs = (Setting.of(scenario, n_features, q, n_relevant, a) for a in ("0", alpha))
-        return compare(rs, srs, Extras(share, quantile, after, round_size))
+        return compare(rs, srs, share=share, quantile=quantile, after=after, round_size=round_size)
 
 
 def _check_known(given: Mapping[str, Any], known: Mapping[str, Any], of: str) -> None:

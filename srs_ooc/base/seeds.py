@@ -5,8 +5,7 @@ A 64-bit key is derived from (seed, round, slot, tree, node path, purpose) by a 
 number can be recomputed in any order, on any thread, on any machine. The native kernel holds the
 same functions (``native/hash.hpp``) and is tested to agree on fixed vectors.
 
-``mix64`` is the finalizer of SplitMix64 (Steele, Lea, Flood 2014, variant 13 of Stafford);
-``mix32`` is the 32-bit finalizer of MurmurHash3 (Appleby, public domain).
+``mix64`` is the finalizer of SplitMix64 (Steele, Lea, Flood 2014, variant 13 of Stafford).
 """
 
 from enum import IntEnum
@@ -84,32 +83,6 @@ def derive_array(key: int, words: NDArray[np.integer]) -> NDArray[np.uint64]:
     """Return :func:`derive` of one key and each of ``words``."""
     mixed = mix64_array(words.astype(np.uint64) + np.uint64(GOLDEN))
     return mix64_array(mixed + np.uint64(key))
-
-
-def mix32_array(x: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return the MurmurHash3 32-bit finalizer of each element."""
-    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
-    x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    return x ^ (x >> np.uint32(16))
-
-
-def lane_hashes(
-    feature_hashes: NDArray[np.uint32], node_key: int, purpose: Purpose
-) -> NDArray[np.uint32]:
-    """Return one 32-bit hash per feature for one purpose at one node.
-
-    Parameters
-    ----------
-    feature_hashes : uint32 (n_columns,)
-        High halves of ``derive(tree key, feature)``, fixed for a tree.
-    node_key : int
-        64-bit key of the node.
-    purpose : Purpose
-        What the numbers are for.
-    """
-    key = derive(node_key, purpose)
-    low, high = np.uint32(key & UINT32_MASK), np.uint32(key >> 32)
-    return mix32_array((feature_hashes ^ low) + high)
 
 
 def scale_below(hashes: NDArray[np.uint64], bound: int) -> NDArray[np.uint64]:

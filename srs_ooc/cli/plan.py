@@ -10,7 +10,7 @@ from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say
 from srs_ooc.cli.run_options import INPUT_OPTIONS, identity_options, only_store, with_options
-from srs_ooc.planning.iterations import DrawTimes, Numbers, subject_asked
+from srs_ooc.planning.iterations import DrawTimes, subject_asked
 from srs_ooc.planning.run_plan import DegreeTime, Plan, make_plan, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND
 from srs_ooc.runs.settling import Request
@@ -50,7 +50,6 @@ def plan_command(
     Writes nothing. With a store, the time of an iteration is measured by a few real ones. Of a
     network of genes: `srs-ooc network STORE --plan`.
     """
-    numbers = Numbers(n_rows, n_features, n_classes)
     request = Request(
         Options(**identity),
         exclude_file,
@@ -60,9 +59,9 @@ def plan_command(
         threads=threads,
         validation_file=validation_file,
     )
-    found = store is not None or numbers == Numbers()
+    found = store is not None or n_rows is n_features is n_classes is None
     place = (lambda: open_store(only_store() if store is None else store)) if found else None
-    plan = make_plan(subject_asked(place, numbers, request), request.options)
+    plan = make_plan(subject_asked(place, request, n_rows, n_features, n_classes), request.options)
     if as_json:
         echo_json(plan_values(plan))
     else:

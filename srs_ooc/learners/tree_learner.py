@@ -33,7 +33,6 @@ from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, SENSITIVITY
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import (
     Predict,
-    Said,
     grow_and_ask,
     grow_tree,
     judge_all_at_once,
@@ -196,9 +195,9 @@ class TreeLearner:
         shares = np.zeros((len(split.predicted), response.n_classes))
         for number in range(self.n_trees):
             key = tree_key(iteration.tree_key, number)
-            said, record = self._ask(block, columns, rows, split, key, records=keeps)
-            importance += said.importance
-            shares += said.shares
+            worth, said, record = self._ask(block, columns, rows, split, key, records=keeps)
+            importance += worth
+            shares += said
             if record is not None:
                 records.append(record)
         shares /= self.n_trees * (1.0 if response.scale is None else response.scale)
@@ -220,7 +219,7 @@ class TreeLearner:
         key: int,
         *,
         records: bool = False,
-    ) -> tuple[Said, bytes | None]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], bytes | None]:
         """Return what a tree says of the rows that a split predicts, and itself where wanted."""
         return grow_and_ask(
             block,
@@ -262,7 +261,7 @@ class TreeLearner:
             some = Columns(columns.features[places], columns.sources[places])
             shares = np.zeros((len(split.predicted), rows.response.n_classes))
             for t in range(number * self.n_trees, (number + 1) * self.n_trees):
-                shares += self._ask(own, some, rows, split, tree_key(key, t))[0].shares
+                shares += self._ask(own, some, rows, split, tree_key(key, t))[1]
             return shares / self.n_trees
 
         return predict

@@ -1,5 +1,5 @@
 // Drawing distinct features, singly or in blocks of neighbours, and the hashes themselves for the tests: twins of
-// srs_ooc/trees/reference.py, srs_ooc/samplers/distinct_reference.py and srs_ooc/base/seeds.py.
+// tests/helpers/tree_reference.py, tests/helpers/distinct_reference.py and srs_ooc/base/seeds.py.
 #include "arrays.hpp"
 #include "hash.hpp"
 

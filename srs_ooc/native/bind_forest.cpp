@@ -1,4 +1,4 @@
-// Saved trees: from bytes to arrays, and rows walked down them. Twin: trees/forest_reference.py.
+// Saved trees: from bytes to arrays, and rows walked down them. Twin: tests/helpers/forest_reference.py.
 #define SRS_INLINE inline
 #include "arrays.hpp"
 #include "checks.hpp"

@@ -1,5 +1,5 @@
 // Numbers with the same bits on every machine: logarithms and powers of sums, products and quotients alone
-// (twin: srs_ooc/base/elementary.py), sums of products, and eigenvectors.
+// (twin: tests/helpers/elementary_reference.py), sums of products, and eigenvectors.
 #include "arrays.hpp"
 #include "isa.hpp"
 #include "tridiagonal.hpp"

@@ -14,7 +14,7 @@ using srs::TILE, srs::Vector;
 
 namespace {
 
-// Fisher-Yates from the end, as srs_ooc/trees/reference.py `shuffled`.
+// Fisher-Yates from the end, as tests/helpers/tree_reference.py `shuffled`.
 template <typename Code> void shuffle_column(const Code *from, Code *to, int64_t n_rows, int64_t stride, uint64_t key) {
     std::vector<Code> column(static_cast<size_t>(n_rows));
     for (int64_t i = 0; i < n_rows; ++i) column[static_cast<size_t>(i)] = from[i * stride];

@@ -1,5 +1,5 @@
 // What trees would say of rows if one feature had another value: all features on a row's paths in
-// one walk. Twin: trees/sensitivity_reference.py.
+// one walk. Twin: tests/helpers/sensitivity_reference.py.
 #define SRS_INLINE inline
 #include "arrays.hpp"
 #include "checks.hpp"

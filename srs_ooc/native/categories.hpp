@@ -1,4 +1,4 @@
-// The order of categories at a node: a keyed bijection of codes. Twin: trees/forest_reference.py.
+// The order of categories at a node: a keyed bijection of codes. Twin: tests/helpers/forest_reference.py.
 // Included inside a namespace by those who need it: every clone has its own copy.
 
 // A keyed bijection of codes. Every order of a few categories is about equally likely.

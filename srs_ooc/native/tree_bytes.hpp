@@ -1,5 +1,5 @@
 // A tree as bytes: nodes in preorder, numbers as little-endian groups of seven bits.
-// trees/forest_reference.py states the format.
+// tests/helpers/forest_reference.py states the format.
 #pragma once
 #include "trees.hpp"
 

@@ -1,6 +1,6 @@
 // Growth of one randomized tree (SRS, Algorithm 1, step 2b). Compiled once per instruction set.
 //
-// The Python twin, srs_ooc/trees/reference.py, states every formula; this file, with what it
+// The Python twin, tests/helpers/tree_reference.py, states every formula; this file, with what it
 // includes, equals it exactly: candidates are compared by float32 scores computed operation by
 // operation in the same order, "no decrease" is decided in integers, importances are integers.
 // Nothing here allocates, and no inline library function is used, so that clones for different

@@ -1,4 +1,4 @@
-// Thresholds uniform between the values of codes. Twin: srs_ooc/trees/reference.py.
+// Thresholds uniform between the values of codes. Twin: tests/helpers/tree_reference.py.
 // Included by trees.cpp and sorted_trees.cpp, inside their namespaces: every clone has its own copy.
 
 // Where a hash lies between two values, operation by operation as the twin.

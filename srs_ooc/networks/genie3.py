@@ -12,7 +12,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.learners.tree_learner import settle_max_features
 from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeTable, trees_option
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.kernel import grow_forest, scratch_nbytes
+from srs_ooc.trees.kernel import grow_tree, scratch_nbytes
 from srs_ooc.trees.response import IMPORTANCE_BITS, THRESHOLDS, TrainingRows, TreeLimits
 
 FOREST, EXTRA = "forest", "extra-trees"
@@ -166,7 +166,7 @@ class Forests:
         total = np.zeros(len(regulators), np.int64)
         for start in range(0, n_trees, TREES_AT_ONCE):
             self.bench.check_going()
-            total += grow_forest(
+            total += grow_tree(
                 block,
                 regulators,
                 rows,

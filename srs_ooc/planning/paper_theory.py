@@ -1,7 +1,7 @@
 """Section 4 of the paper, computable: how many iterations, and what can be found at all.
 
 Times: :class:`Setting` with :func:`expected_time` and its neighbours; then rounds of several
-subspaces, and the paper's own table and figure. See docs/theory.md and docs/errata.md.
+subspaces. See docs/theory.md and docs/errata.md.
 """
 
 import math
@@ -9,18 +9,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, log
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import ShareLike, exact_share, floor_share
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Order-1 Markov chains that only climb: mean times, distributions after t steps, quantiles.
 #
@@ -561,17 +556,6 @@ def expected_time(setting: Setting, n_wanted: int | None = None) -> Magnitude | 
     return Magnitude.of(mean_time(one_iteration(setting), wanted))
 
 
-def markov_time(setting: Setting, n_wanted: int | None = None) -> float | None:
-    """Return :func:`expected_time` from the Markov chain, whatever the scenario.
-
-    None where never found; ``inf`` beyond 1.7e308. Costs of the order of r * min(q, r).
-    """
-    wanted = checked_wanted(setting, n_wanted)
-    if wanted > setting.n_findable:
-        return None
-    return mean_time(one_iteration(setting), wanted)
-
-
 def time_quantile(setting: Setting, level: float, n_wanted: int | None = None) -> int | None:
     """Return the fewest iterations that find ``n_wanted`` with probability at least ``level``.
 
@@ -607,12 +591,6 @@ def expected_found(setting: Setting, iterations: Sequence[int]) -> list[float]:
     ]
 
 
-def found_distribution(setting: Setting, n_iterations: int) -> list[float]:
-    """Return the probabilities that 0, 1, ..., r features are found after ``n_iterations``."""
-    distribution: list[float] = _powers(setting).after(n_iterations).tolist()
-    return distribution
-
-
 def _powers(setting: Setting) -> Powers:
     return Powers(one_iteration(setting), setting.n_relevant + 1)
 
@@ -639,38 +617,6 @@ def checked_wanted(setting: Setting, n_wanted: int | None) -> int:
 # held make one step of the chain of rounds.
 
 
-@dataclass(frozen=True)
-class RoundCost:
-    """What rounds of ``round_size`` subspaces cost and win against one at a time (means).
-
-    Parameters
-    ----------
-    round_size : int
-        Subspaces drawn from one F.
-    n_rounds : float
-        Rounds until found.
-    n_iterations : float
-        Subspaces grown until found: ``round_size * n_rounds``.
-    n_one_at_a_time : float
-        Iterations until found with rounds of one.
-    """
-
-    round_size: int
-    n_rounds: float
-    n_iterations: float
-    n_one_at_a_time: float
-
-    @property
-    def n_lost(self) -> float:
-        """Iterations more than one at a time (negative where late accumulation helps)."""
-        return self.n_iterations - self.n_one_at_a_time
-
-    @property
-    def speedup(self) -> float:
-        """Wall-clock won by as many workers as a round has subspaces, each as fast as one."""
-        return self.n_one_at_a_time / self.n_rounds
-
-
 def one_round(setting: Setting, round_size: int) -> Climb:
     """Return the Markov chain of the number found, one round a step."""
     most = setting.n_held_max
@@ -685,13 +631,19 @@ def one_round(setting: Setting, round_size: int) -> Climb:
     return climb
 
 
-def round_cost(setting: Setting, round_size: int, n_wanted: int | None = None) -> RoundCost | None:
-    """Return the mean cost of finding ``n_wanted`` features (all by default) in rounds.
+def round_cost(
+    setting: Setting, round_size: int, n_wanted: int | None = None
+) -> dict[str, float] | None:
+    """Return what rounds of ``round_size`` subspaces cost and win against one at a time (means).
 
     Returns
     -------
-    RoundCost or None
-        None where they are never found, or the mean passes 1.7e308.
+    dict of str to float, or None
+        ``n_rounds`` until ``n_wanted`` features (all by default) are found; ``n_iterations``, the
+        subspaces grown until then; ``n_lost``, how many more these are than one at a time
+        (negative where late accumulation helps); ``speedup``, the wall-clock won by as many workers
+        as a round has subspaces, each as fast as one. None where they are never found, or the mean
+        passes 1.7e308.
 
     Raises
     ------
@@ -712,7 +664,13 @@ def round_cost(setting: Setting, round_size: int, n_wanted: int | None = None) -
     n_rounds = mean_time(one_round(setting, round_size), wanted)
     if not math.isfinite(n_rounds * round_size):
         return None
-    return RoundCost(round_size, n_rounds, round_size * n_rounds, single.value)
+    n_iterations = round_size * n_rounds
+    return {
+        "n_rounds": n_rounds,
+        "n_iterations": n_iterations,
+        "n_lost": n_iterations - single.value,
+        "speedup": single.value / n_rounds,
+    }
 
 
 def _matrix(setting: Setting, n_held: int, first: int) -> FloatArray:
@@ -737,26 +695,29 @@ def _repeat(matrix: FloatArray, n_steps: int) -> FloatArray:
 # RS beside SRS in one setting, as plain values for the command line and for JSON.
 
 
-@dataclass(frozen=True)
-class Extras:
-    """What is asked beside the mean time to find all: each None where not asked."""
-
-    share: Alpha | None = None
-    quantile: float | None = None
-    after: int | None = None
-    round_size: int | None = None
-
-
-def compare(rs: Setting, srs: Setting, extras: Extras) -> dict[str, Any]:
+def compare(
+    rs: Setting,
+    srs: Setting,
+    *,
+    share: Alpha | None = None,
+    quantile: float | None = None,
+    after: int | None = None,
+    round_size: int | None = None,
+) -> dict[str, Any]:
     """Return the mean iterations of RS and SRS, and what else was asked.
 
     Parameters
     ----------
     rs, srs : Setting
         The same setting with alpha = 0 and with the alpha of interest.
-    extras : Extras
-        A share of the features instead of all; a quantile of the time; the number found after so
-        many iterations; the cost of rounds.
+    share : number or text, optional
+        Of the relevant features, to be found instead of all.
+    quantile : float, optional
+        Adds the iterations that are enough with this probability.
+    after : int, optional
+        Adds the number found after so many iterations.
+    round_size : int, optional
+        Adds the cost of rounds of so many subspaces.
 
     Returns
     -------
@@ -766,8 +727,9 @@ def compare(rs: Setting, srs: Setting, extras: Extras) -> dict[str, Any]:
         is null too) or above 1.7e308; ``reason`` says which, and is there only then. ``share``,
         ``quantile``, ``after`` and ``rounds`` are there only when asked.
     """
-    wanted = n_wanted_for(srs, 1 if extras.share is None else extras.share)
-    times = {"rs": expected_time(rs, wanted), "srs": expected_time(srs, wanted)}
+    wanted = n_wanted_for(srs, 1 if share is None else share)
+    both = {"rs": rs, "srs": srs}
+    times = {name: expected_time(setting, wanted) for name, setting in both.items()}
     summary: dict[str, Any] = {
         "scenario": srs.scenario,
         "n_features": srs.n_features,
@@ -777,262 +739,27 @@ def compare(rs: Setting, srs: Setting, extras: Extras) -> dict[str, Any]:
         **{name: finite(time) for name, time in times.items()},
         **{f"log10_{name}": time and time.log10 for name, time in times.items()},
     }
-    reasons = {
-        name: setting.why_not(wanted) or "above 1.7e308; see its logarithm"
-        for name, setting in (("rs", rs), ("srs", srs))
+    reasons = [
+        f"{name}: {setting.why_not(wanted) or 'above 1.7e308; see its logarithm'}"
+        for name, setting in both.items()
         if summary[name] is None
-    }
+    ]
     if reasons:
-        summary["reason"] = "; ".join(f"{name}: {why}" for name, why in reasons.items())
-    return summary | _asked(rs, srs, extras, wanted)
+        summary["reason"] = "; ".join(reasons)
+    if share is not None:
+        summary |= {"share": float(share), "n_wanted": wanted}
+    if quantile is not None:
+        enough = {name: time_quantile(setting, quantile, wanted) for name, setting in both.items()}
+        summary["quantile"] = {"level": quantile} | enough
+    if after is not None:
+        found = {name: expected_found(setting, [after])[0] for name, setting in both.items()}
+        summary["after"] = {"iterations": after} | found
+    if round_size is not None:
+        costs = {name: round_cost(setting, round_size, wanted) for name, setting in both.items()}
+        summary["rounds"] = {"round_size": round_size} | costs
+    return summary
 
 
 def finite(time: Magnitude | None) -> float | None:
     """Return a mean time as a float; None where there is none, or above 1.7e308."""
     return time.value if time is not None and math.isfinite(time.value) else None
-
-
-def _asked(rs: Setting, srs: Setting, extras: Extras, wanted: int) -> dict[str, Any]:
-    """Return the parts that were asked for."""
-    asked: dict[str, Any] = {}
-    if extras.share is not None:
-        asked["share"] = float(extras.share)
-        asked["n_wanted"] = wanted
-    if extras.quantile is not None:
-        level = extras.quantile
-        asked["quantile"] = {
-            "level": level,
-            "rs": time_quantile(rs, level, wanted),
-            "srs": time_quantile(srs, level, wanted),
-        }
-    if extras.after is not None:
-        asked["after"] = {
-            "iterations": extras.after,
-            "rs": expected_found(rs, [extras.after])[0],
-            "srs": expected_found(srs, [extras.after])[0],
-        }
-    if extras.round_size is not None:
-        size = extras.round_size
-        asked["rounds"] = {
-            "round_size": size,
-            "rs": _round_summary(rs, size, wanted),
-            "srs": _round_summary(srs, size, wanted),
-        }
-    return asked
-
-
-def _round_summary(setting: Setting, round_size: int, wanted: int) -> dict[str, float] | None:
-    cost = round_cost(setting, round_size, wanted)
-    if cost is None:
-        return None
-    return {
-        "n_rounds": cost.n_rounds,
-        "n_iterations": cost.n_iterations,
-        "n_lost": cost.n_lost,
-        "speedup": cost.speedup,
-    }
-
-
-# The paper's Table 1: as computed, beside as printed.
-#
-# The printed figures below are the only numbers in this package taken from the paper; they are
-# compared with, never computed from.
-
-# (part, scenario, p, q, r, RS as printed, SRS as printed)
-PRINTED: tuple[tuple[str, Scenario, int, int, int, str, str], ...] = (
-    ("a", "chain", 10**4, 100, 1, "100", "100"),
-    ("a", "chain", 10**4, 100, 2, "10100", "200"),
-    ("a", "chain", 10**4, 100, 3, "> 10^6", "301"),
-    ("a", "chain", 10**4, 100, 5, "> 10^10", "506"),
-    ("a", "chain", 10**5, 100, 3, "> 10^9", "3028"),
-    ("b", "clique", 10**4, 100, 1, "100", "100"),
-    ("b", "clique", 10**4, 100, 2, "30300", "10302"),
-    ("b", "clique", 10**4, 100, 3, "5*10^6", "10^6"),
-    ("b", "clique", 10**4, 100, 4, "9*10^8", "10^8"),
-    ("b", "clique", 10**4, 10**3, 4, "83785", "11635"),
-    ("c", "marginal", 10**4, 100, 10, "291", "312"),
-    ("c", "marginal", 10**4, 100, 50, "448", "757"),
-    ("c", "marginal", 10**4, 100, 90, "506", "2797"),
-    ("c", "marginal", 10**4, 100, 100, "1123", "16187"),
-    ("c", "marginal", 25000, 100, 50, "1123", "1900"),
-)
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One figure of Table 1: its text in the paper, and what it should be."""
-
-    printed: str
-    computed: float
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the computed figure is what the printed one says."""
-        return consistent(self.printed, self.computed)
-
-
-@dataclass(frozen=True)
-class Row:
-    """One row of Table 1."""
-
-    part: str
-    setting: Setting
-    rs: Cell
-    srs: Cell
-
-
-def consistent(printed: str, computed: float) -> bool:
-    """Return whether a printed figure states ``computed``.
-
-    A bound (``> 10^6``) must hold; a figure of one digit (``5*10^6``) must be the nearest one; a
-    whole number may be rounded or truncated, as most of the table is.
-    """
-    if printed.startswith(">"):
-        return computed > _number(printed[1:])
-    if "^" in printed:
-        unit = 10.0 ** math.floor(math.log10(computed))
-        return _number(printed) == round(computed / unit) * unit
-    return -1.0 < int(printed) - computed < 1.0
-
-
-def rows() -> list[Row]:
-    """Return Table 1 with each figure computed."""
-    found = []
-    for part, scenario, p, q, r, *printed in PRINTED:
-        settings = [Setting.of(scenario, p, q, r, alpha) for alpha in (0, 1)]
-        rs, srs = (_cell(text, setting) for text, setting in zip(printed, settings, strict=True))
-        found.append(Row(part, settings[0], rs, srs))
-    return found
-
-
-def _cell(printed: str, setting: Setting) -> Cell:
-    time = expected_time(setting)
-    return Cell(printed, math.inf if time is None else time.value)
-
-
-def _number(text: str) -> float:
-    """Return the value of ``a*10^b`` or ``10^b``."""
-    digits, _, exponent = text.strip().rpartition("10^")
-    return float(digits.rstrip("*") or 1) * 10.0 ** int(exponent)
-
-
-# The paper's Figure 1: features found against iterations, RS and SRS, in the three scenarios.
-#
-# The curves need no plotting library; only `draw` imports matplotlib.
-
-# Sizes from Table 1, one of each scenario.
-PANELS: tuple[tuple[Scenario, int, int, int], ...] = (
-    ("chain", 10**4, 100, 3),
-    ("clique", 10**4, 10**3, 4),
-    ("marginal", 10**4, 100, 50),
-)
-N_POINTS = 120
-COLOURS = {"RS": "#0072B2", "SRS": "#D55E00"}  # told apart by colour-blind readers
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Mean number found (``found``, float) after each of ``iterations`` (int)."""
-
-    label: str
-    iterations: list[int]
-    found: list[float]
-
-
-def curve(setting: Setting, last: int) -> Curve:
-    """Return the mean number found on a logarithmic grid from 1 to ``last`` iterations."""
-    steps = {round(last ** (point / (N_POINTS - 1))) for point in range(N_POINTS)}
-    iterations = sorted(steps)
-    label = "RS" if setting.n_held_max == 0 else "SRS"
-    return Curve(label, iterations, expected_found(setting, iterations))
-
-
-def panel_curves(scenario: Scenario, p: int, q: int, r: int) -> list[Curve]:
-    """Return the RS and SRS curves of one panel, up to where both have found all (99%)."""
-    settings = [Setting.of(scenario, p, q, r, alpha) for alpha in (0, 1)]
-    last = max(time_quantile(setting, 0.99) or 1 for setting in settings)
-    return [curve(setting, last) for setting in settings]
-
-
-def draw(path: Path) -> None:
-    """Draw the three panels into ``path`` (the format follows its extension).
-
-    Raises
-    ------
-    UsageError
-        If matplotlib is not installed, or knows no such format, or the file cannot be written.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise UsageError(
-            "--plot needs matplotlib, which is not installed: pip install 'srs-ooc[plot]'"
-        ) from None
-    figure = Figure(figsize=(12, 3.6), layout="constrained")
-    for axes, panel in zip(figure.subplots(1, len(PANELS)), PANELS, strict=True):
-        _draw_panel(axes, *panel)
-    try:
-        figure.savefig(path, dpi=150)
-    except (OSError, ValueError) as error:
-        raise UsageError(f"--plot: cannot write {path}: {error}") from None
-
-
-def _draw_panel(axes: "Axes", scenario: Scenario, p: int, q: int, r: int) -> None:
-    for line in panel_curves(scenario, p, q, r):
-        axes.plot(line.iterations, line.found, label=line.label, color=COLOURS[line.label])
-    axes.set_xscale("log")
-    axes.set_ylim(0, r * 1.05)
-    axes.set_yticks(range(0, r + 1, max(1, math.ceil(r / 5))))
-    axes.set_xlabel("iterations")
-    axes.set_ylabel("relevant features found (mean)")
-    axes.set_title(f"{scenario}: p = {p:,}, q = {q:,}, r = {r}")
-    axes.legend(frameon=False)
-
-
-# Theorem I.1 of the supplement of RFEST: how many fresh rows sensitivity asks for.
-#
-# A classifier of error eps labels rows by features of a product distribution. Altering (flipping) a
-# relevant feature makes it wrong with probability at least I_min - rho eps, an irrelevant one with
-# at most rho eps. Where their middle is apart from both by tau > 0, Hoeffding's bound for each
-# feature and the union bound over all of them give the size of the sample.
-#
-# As printed the theorem allows 2 rho eps = I_min, for which tau is 0 and nothing follows: the
-# example that ends the supplement, consensus on three bits and a classifier that always says no, is
-# such a case, and no sample distinguishes its features. The proof holds where I_min > 2 rho eps.
-
-
-def margin(min_influence: float, rho: float, error: float) -> float:
-    """Return tau = I_min / 2 - rho eps.
-
-    Parameters
-    ----------
-    min_influence : float
-        I_min: the least probability, over relevant features, that flipping one changes the label.
-    rho : float
-        The largest ratio, over features, of the probabilities of its two values.
-    error : float
-        eps: the classifier's true error.
-    """
-    return min_influence / 2 - rho * error
-
-
-def sample_size(
-    n_features: int, delta: float, min_influence: float, rho: float, error: float
-) -> int:
-    """Return t = ln(n / delta) / (2 tau^2), rounded up.
-
-    With that many rows, drawn from the distribution and not seen in training, all relevant features
-    have a higher accuracy lost than all irrelevant ones with probability at least ``1 - delta``.
-
-    Raises
-    ------
-    ValueError
-        If 2 rho eps is not below I_min: the theorem says nothing then.
-    """
-    tau = margin(min_influence, rho, error)
-    if not tau > 0:
-        raise ValueError(
-            f"expected an error below I_min / (2 rho) = {min_influence / (2 * rho):.4g}, found "
-            f"{error:.4g}"
-        )
-    return ceil(log(n_features / delta) / (2 * tau * tau))

@@ -398,12 +398,11 @@ def _trees_on(subject: Subject, n_rows: int, n_probed: int, n_looked_at: int) ->
 # The two parts of a run whose method learns behind a screen, and their speed together.
 
 
-@dataclass(frozen=True)
-class Parts:
-    """A run in two parts.
+def parts_of(subject: Subject) -> tuple[int, Subject, Subject] | None:
+    """Return the parts of a run; None where there is no screen.
 
-    Attributes
-    ----------
+    Returns
+    -------
     n_trees : int
         Iterations of the screen.
     screen : Subject
@@ -411,14 +410,6 @@ class Parts:
     rest : Subject
         The method on as many features as it learns on, without a screen.
     """
-
-    n_trees: int
-    screen: Subject
-    rest: Subject
-
-
-def parts_of(subject: Subject) -> Parts | None:
-    """Return the parts of a run; None where there is no screen."""
     spec, shape = subject.spec, subject.shape
     params, p = spec.sampler, shape.n_candidates
     if not isinstance(params, ScreenParams) or not params.screens(p):
@@ -434,7 +425,7 @@ def parts_of(subject: Subject) -> Parts | None:
         sizes = replace(shape, n_candidates=n_features, n_features=n_features)
         return replace(subject, spec=own, shape=sizes, store=None)
 
-    return Parts(
+    return (
         params.n_screen_trees(p, spec.subspace_size),
         part(p, size, "rs", method_of("rs").params.settle({}, shape)),
         part(count, min(spec.subspace_size, count), spec.run.method, replace(params, screen=None)),
@@ -458,16 +449,17 @@ def speed_of(
     measures = may_measure and subject.store is not None and is_measurable(subject)
     if parts is None:
         return measured_speed(subject) if measures else estimated_speed(subject, *tried)
-    first = measured_speed(subject) if measures else estimated_speed(parts.screen, *tried)
-    rest = estimated_speed(parts.rest, *tried)
+    n_trees, screen, behind = parts
+    first = measured_speed(subject) if measures else estimated_speed(screen, *tried)
+    rest = estimated_speed(behind, *tried)
     spec, n_candidates = subject.spec, subject.shape.n_candidates
     ends = spec.method.most_iterations(spec.sampler, n_candidates, spec.subspace_size)
     assert ends is not None, "a method behind a screen ends by itself"
-    share = parts.n_trees / ends[0]
+    share = n_trees / ends[0]
     return Speed(
         share * first.seconds + (1 - share) * rest.seconds,
         False,
-        f"{parts.n_trees:,} trees of the screen of {describe_seconds(first.seconds)} each, by "
+        f"{n_trees:,} trees of the screen of {describe_seconds(first.seconds)} each, by "
         f"{first.how}; then {rest.how}",
     )
 

@@ -25,8 +25,8 @@ from srs_ooc.trees.saved import Trees, decode_trees
 # The records of a file of trees: how they are laid out, and whether they are whole.
 #
 # The file begins with `MAGIC`. A record is the length of a tree's bytes and their CRC-32 (each a
-# little-endian uint32), then the bytes (`srs_ooc.trees.forest_reference`). The CRC-32 starts from
-# the record's number instead of 0, so a record lost or out of place is found as well.
+# little-endian uint32), then the bytes (`tests/helpers/forest_reference.py`). The CRC-32 starts
+# from the record's number instead of 0, so a record lost or out of place is found as well.
 #
 # A commit of the ledger says up to which byte the file is valid, after those bytes are safe on
 # disk. What lies beyond belongs to no commit: readers do not look at it, and a run that goes on

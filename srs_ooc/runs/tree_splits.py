@@ -15,8 +15,7 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.files import published_file
 from srs_ooc.runs.run_trees import BATCH_NBYTES, TreeReader
 from srs_ooc.store.store import Store
-from srs_ooc.trees.forest_reference import ALL_CODES, How
-from srs_ooc.trees.saved import PROBE_SPLIT, Trees, add_shares
+from srs_ooc.trees.saved import ALL_CODES, PROBE_SPLIT, How, Trees, add_shares
 
 # What the splits of a run's trees mean outside its store: a table beside the trees.
 #

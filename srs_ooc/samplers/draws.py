@@ -156,7 +156,7 @@ class WeightedDrawing:
 
 # Distinct random integers: the face of the native draws.
 #
-# `srs_ooc.samplers.distinct_reference` is the twin.
+# `tests/helpers/distinct_reference.py` is the twin.
 
 _NO_FEATURES = np.zeros(0, dtype=np.uint32)
 

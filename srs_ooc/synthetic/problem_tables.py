@@ -4,6 +4,7 @@ import dataclasses
 import gzip
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,14 +12,14 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file, published_folder
-from srs_ooc.base.seeds import below, derive_array
+from srs_ooc.base.seeds import Purpose, below, derive_array, key_of
 from srs_ooc.base.text import ceil_div
 
 # What a synthetic problem is, and the two ways its table is read: by rows and by columns.
@@ -56,39 +57,39 @@ class Truth:
     blocks: tuple[tuple[int, ...], ...] = ()
 
 
-class Problem(Protocol):
+class Problem(ABC):
     """A table that can be computed anywhere, in any order, from its parameters and seed.
 
-    Implementations are frozen dataclasses: their fields are the parameters.
+    Subclasses are frozen dataclasses: their fields are the parameters.
     """
 
     name: ClassVar[str]
+    word: ClassVar[tuple[int, ...]] = ()
+    """What keys have beside the seed, so that problems of one seed share no numbers."""
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of the table."""
-        ...
+    n_rows: int
+    n_features: int
+    seed: int
 
-    @property
-    def n_features(self) -> int:
-        """Features of the table, the target not counted."""
-        ...
-
+    @abstractmethod
     def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
-        ...
 
+    @abstractmethod
     def target(self, start: int, stop: int) -> Target:
         """Return the target of rows ``start .. stop - 1``: (stop - start,).
 
         uint8 class codes, or, where the problem is a regression, float64 numbers of at most four
         decimals, above -10 and below 100.
         """
-        ...
 
+    @abstractmethod
     def truth(self) -> Truth:
         """Return which features are relevant, and how."""
-        ...
+
+    def _key(self, part: int) -> int:
+        """Return the key of what is numbered ``part`` in the problem."""
+        return key_of(Purpose.SYNTH, self.seed, *self.word, part)
 
 
 def feature_name(position: int) -> str:

@@ -1,8 +1,7 @@
 """Synthetic problems by name. A new one is a class here and a line in the table at the end."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
 from itertools import count
 from typing import ClassVar
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.seeds import Purpose, below, derive, derive_array, key_of, scale_below
+from srs_ooc.base.seeds import below, derive, derive_array, scale_below
 from srs_ooc.base.text import ceil_div
 from srs_ooc.native.numerics import products
 from srs_ooc.synthetic.problem_tables import (
@@ -36,6 +35,55 @@ from srs_ooc.synthetic.problem_tables import (
     uniforms,
 )
 
+# Features planted at random places.
+
+MAX_RELEVANT = 1000
+_PLACES = 1
+
+
+@dataclass(frozen=True)
+class Planted(Problem):
+    """A table of which some features, at random positions, are relevant.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Shape of the table, the target not counted.
+    n_relevant : int
+        Relevant features, 1 to :attr:`most_relevant`.
+    seed : int
+        Seed of the table.
+
+    Raises
+    ------
+    UsageError
+        If a parameter is outside its range.
+    """
+
+    most_relevant: ClassVar[int] = MAX_RELEVANT
+    role: ClassVar[str]
+    """What the relevant features are."""
+
+    n_rows: int
+    n_features: int
+    n_relevant: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        check_shape(self.n_rows, self.n_features, self.seed)
+        check_relevant(self.n_relevant, self.n_features, self.most_relevant)
+
+    def truth(self) -> Truth:
+        """Return the relevant features, by role."""
+        places = tuple(sorted(self.positions.tolist()))
+        return Truth(places, {self.role: places})
+
+    @cached_property
+    def positions(self) -> NDArray[np.uint32]:
+        """Source positions of the relevant features, first to last: uint32 (n_relevant,)."""
+        return distinct_places(self._key(_PLACES), self.n_relevant, self.n_features)
+
+
 # Madelon: two classes that differ only in how several features go together.
 #
 # After the generator of the data set of that name (Guyon 2003, "Design of experiments of the NIPS
@@ -44,7 +92,6 @@ from srs_ooc.synthetic.problem_tables import (
 # noise. With 20 relevant features among 500 it is as hard as the published table; see `CLASS_SEP`.
 
 MAX_CLUSTERS = 32
-MAX_RELEVANT = 1000
 CLASS_SEP = 2.0
 """Half the side of the hypercube, in units of a cluster's scale.
 
@@ -55,21 +102,10 @@ against 0.90 to 0.93 on the 20 relevant; logistic regression on those 0.60 again
 FLIPPED = 0.01
 
 
-class _Part(IntEnum):
-    """What a key of a table is for."""
-
-    PLACES = 1
-    VERTICES = 2
-    MIXING = 3
-    WEIGHTS = 4
-    CLUSTER = 5
-    POINT = 6
-    FLIP = 7
-    NOISE = 8
+_VERTICES, _MIXING, _WEIGHTS, _CLUSTER, _POINT, _FLIP, _MADELON_NOISE = 2, 3, 4, 5, 6, 7, 8
 
 
-@dataclass(frozen=True)
-class Madelon:
+class Madelon(Planted):
     """A madelon-like table.
 
     Of ``n_relevant`` features, d = max(1, n_relevant // 4) are informative: coordinates of
@@ -94,16 +130,7 @@ class Madelon:
         If a parameter is outside its range.
     """
 
-    name: ClassVar[str] = "madelon"
-
-    n_rows: int
-    n_features: int
-    n_relevant: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
-        check_relevant(self.n_relevant, self.n_features, MAX_RELEVANT)
+    name = "madelon"
 
     @property
     def n_informative(self) -> int:
@@ -112,7 +139,7 @@ class Madelon:
 
     def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
-        out = noise_cells(self._key(_Part.NOISE), start, stop, columns)
+        out = noise_cells(self._key(_MADELON_NOISE), start, stop, columns)
         at, which = find_planted(self.positions, columns)
         if len(at):
             for low, high in pieces(stop - start, 4 * self.n_relevant):
@@ -123,7 +150,7 @@ class Madelon:
     def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         rows = np.arange(start, stop, dtype=np.uint64)
-        flipped = derive_array(self._key(_Part.FLIP), rows) < np.uint64(int(FLIPPED * 2.0**64))
+        flipped = derive_array(self._key(_FLIP), rows) < np.uint64(int(FLIPPED * 2.0**64))
         labels: NDArray[np.uint8] = (self._cluster[start:stop] & np.uint8(1)) ^ flipped
         return labels
 
@@ -139,20 +166,10 @@ class Madelon:
         )
 
     @cached_property
-    def positions(self) -> NDArray[np.uint32]:
-        """Source positions of the relevant features, informative first: uint32 (n_relevant,)."""
-        return distinct_places(self._key(_Part.PLACES), self.n_relevant, self.n_features)
-
-    def _key(self, part: _Part) -> int:
-        return key_of(Purpose.SYNTH, self.seed, part)
-
-    @cached_property
     def _vertices(self) -> NDArray[np.float64]:
         """Cluster centres in units of CLASS_SEP, (n_clusters, d); odd ones are of class 1."""
         for attempt in count():
-            vertices = _draw_vertices(
-                derive(self._key(_Part.VERTICES), attempt), self.n_informative
-            )
+            vertices = _draw_vertices(derive(self._key(_VERTICES), attempt), self.n_informative)
             if 2**self.n_informative > MAX_CLUSTERS or _depends_on_all(vertices):
                 return vertices
         raise AssertionError("unreachable")
@@ -161,7 +178,7 @@ class Madelon:
     def _mixing(self) -> NDArray[np.float64]:
         """Square roots of the clusters' covariances: (n_clusters, d, d), uniform in [-1, 1)."""
         n_clusters, d = self._vertices.shape
-        grid = hash_grid(self._key(_Part.MIXING), np.arange(n_clusters * d), np.arange(d))
+        grid = hash_grid(self._key(_MIXING), np.arange(n_clusters * d), np.arange(d))
         return uniforms(grid).reshape(n_clusters, d, d)
 
     @cached_property
@@ -169,7 +186,7 @@ class Madelon:
         """Informative to relevant features, all standardised: (d, n_relevant)."""
         d = self.n_informative
         grid = hash_grid(
-            self._key(_Part.WEIGHTS), np.arange(d), np.arange(self.n_relevant - d, dtype=np.uint64)
+            self._key(_WEIGHTS), np.arange(d), np.arange(self.n_relevant - d, dtype=np.uint64)
         )
         weights = np.hstack([np.eye(d), uniforms(grid)])
         spread = CLASS_SEP**2 * np.cov(self._vertices.T, bias=True).reshape(d, d)
@@ -182,7 +199,7 @@ class Madelon:
     def _cluster(self) -> NDArray[np.uint8]:
         """Cluster of each row, in equal shares and random order: uint8 (n_rows,)."""
         rows = np.arange(self.n_rows, dtype=np.uint64)
-        order = np.argsort(derive_array(self._key(_Part.CLUSTER), rows), kind="stable")
+        order = np.argsort(derive_array(self._key(_CLUSTER), rows), kind="stable")
         cluster = np.empty(self.n_rows, dtype=np.uint8)
         cluster[order] = np.arange(self.n_rows) % len(self._vertices)
         return cluster
@@ -195,7 +212,7 @@ class Madelon:
         d = self.n_informative
         cluster = self._cluster[start:stop]
         rows = np.arange(start, stop, dtype=np.uint64)
-        points = normals(hash_grid(self._key(_Part.POINT), rows, np.arange(d)))
+        points = normals(hash_grid(self._key(_POINT), rows, np.arange(d)))
         centred = self._vertices - self._vertices.mean(axis=0)
         informative = CLASS_SEP * centred[cluster]
         for j in range(d):
@@ -238,13 +255,13 @@ def _depends_on_all(vertices: NDArray[np.float64]) -> bool:
 # take more rows than there are.) With one repetition they are constant.
 
 MAX_SCENARIO_RELEVANT = 16
-_PLACES, _CELL, _NOISE = 1, 2, 3
+_CELL, _NOISE = 2, 3
 
 Bits = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Scenario(ABC):
+class Scenario(Planted):
     """A table of one of the scenarios.
 
     Parameters
@@ -266,17 +283,13 @@ class Scenario(ABC):
         multiple of its cells.
     """
 
-    name: ClassVar[str]
+    most_relevant = MAX_SCENARIO_RELEVANT
 
-    n_rows: int
-    n_features: int
-    n_relevant: int
     seed: int = 0
     exact: bool = True
 
     def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
-        check_relevant(self.n_relevant, self.n_features, MAX_SCENARIO_RELEVANT)
+        super().__post_init__()
         n_cells = self.n_cells(self.n_relevant)
         if self.exact and self.n_rows % n_cells:
             raise UsageError(
@@ -293,10 +306,6 @@ class Scenario(ABC):
     def _target(self, cells: Bits) -> Bits:
         """Return the class of each cell, 0 or 1; the lowest r bits of a cell are the features."""
 
-    @abstractmethod
-    def _roles(self) -> dict[str, tuple[int, ...]]:
-        """Return the relevant features by what they are."""
-
     def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
         out = self._irrelevant(start, stop, columns)
@@ -308,18 +317,6 @@ class Scenario(ABC):
     def target(self, start: int, stop: int) -> NDArray[np.uint8]:
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return self._target(self._cells(start, stop)).astype(np.uint8)
-
-    def truth(self) -> Truth:
-        """Return the relevant features, by role."""
-        return Truth(tuple(sorted(self.positions.tolist())), self._roles())
-
-    @cached_property
-    def positions(self) -> NDArray[np.uint32]:
-        """Source positions of the relevant features, first to last: uint32 (n_relevant,)."""
-        return distinct_places(self._key(_PLACES), self.n_relevant, self.n_features)
-
-    def _key(self, part: int) -> int:
-        return key_of(Purpose.SYNTH, self.seed, part)
 
     def _cells(self, start: int, stop: int) -> Bits:
         n_cells, rows = self.n_cells(self.n_relevant), np.arange(start, stop)
@@ -354,14 +351,18 @@ class Chain(Scenario):
         length = (cells >> self.n_relevant) + 1
         return _parity(cells & ((1 << length) - 1))
 
-    def _roles(self) -> dict[str, tuple[int, ...]]:
-        return {f"degree {i}": (place,) for i, place in enumerate(self.positions.tolist())}
+    def truth(self) -> Truth:
+        """Return the relevant features, by degree."""
+        places: list[int] = self.positions.tolist()
+        return Truth(
+            tuple(sorted(places)), {f"degree {i}": (place,) for i, place in enumerate(places)}
+        )
 
 
 class Clique(Scenario):
     """Target = parity of r bits: each is informative only beside all the others (degree r - 1)."""
 
-    name = "clique"
+    name = role = "clique"
 
     @staticmethod
     def n_cells(n_relevant: int) -> int:
@@ -371,14 +372,11 @@ class Clique(Scenario):
     def _target(self, cells: Bits) -> Bits:
         return _parity(cells)
 
-    def _roles(self) -> dict[str, tuple[int, ...]]:
-        return {"clique": tuple(sorted(self.positions.tolist()))}
-
 
 class Marginal(Scenario):
     """Target = one of r bits, which one uniform: each is informative, strongly relevant."""
 
-    name = "marginal"
+    name = role = "marginal"
 
     @staticmethod
     def n_cells(n_relevant: int) -> int:
@@ -388,9 +386,6 @@ class Marginal(Scenario):
     def _target(self, cells: Bits) -> Bits:
         target: Bits = (cells >> (cells >> self.n_relevant)) & 1
         return target
-
-    def _roles(self) -> dict[str, tuple[int, ...]]:
-        return {"marginal": tuple(sorted(self.positions.tolist()))}
 
 
 def _parity(numbers: Bits) -> Bits:
@@ -402,7 +397,6 @@ def _parity(numbers: Bits) -> Bits:
 # Correlated blocks: features in autoregressive blocks, one cause in each of some of them.
 
 MAX_BLOCK_SIZE = 1000
-_WORD = 103
 _BLOCKS, _MEMBERS, _CELLS, _SIGNS, _CORRELATED_NOISE = 1, 2, 3, 4, 5
 _NOISE_COLUMN = np.zeros(1, dtype=np.uint32)
 
@@ -444,7 +438,7 @@ def block_cells(
 
 
 @dataclass(frozen=True)
-class Blocks:
+class Blocks(Planted):
     """A table of correlated blocks with one cause in each of some blocks.
 
     Neighbours in the source form blocks of ``block_size`` (the last may be shorter), autoregressive
@@ -471,12 +465,9 @@ class Blocks:
         If a parameter is outside its range.
     """
 
-    name: ClassVar[str] = "blocks"
+    name = "blocks"
+    word = (103,)
 
-    n_rows: int
-    n_features: int
-    n_relevant: int
-    seed: int
     block_size: int = 20
     correlation: float = 0.9
 
@@ -525,9 +516,6 @@ class Blocks:
         first = block * self.block_size
         return tuple(range(first, min(first + self.block_size, self.n_features)))
 
-    def _key(self, part: int) -> int:
-        return key_of(Purpose.SYNTH, self.seed, _WORD, part)
-
 
 # Shifted features: the mean of a few features differs between two classes, and nothing else.
 #
@@ -535,12 +523,11 @@ class Blocks:
 # of few rows.
 
 MAX_SHIFT = 5.0
-_SHIFTED_WORD = 102
-_SHIFTED_PLACES, _SHIFTED_CELLS, _SHIFTED_SIGNS, _CLASSES = 1, 2, 3, 4
+_SHIFTED_CELLS, _SHIFTED_SIGNS, _CLASSES = 2, 3, 4
 
 
 @dataclass(frozen=True)
-class Shifted(ABC):
+class Shifted(Planted):
     """A table of independent standard normal features, some of them shifted in class 1.
 
     Parameters
@@ -561,17 +548,13 @@ class Shifted(ABC):
         If a parameter is outside its range.
     """
 
-    name: ClassVar[str]
+    word = (102,)
+    role = "shifted"
 
-    n_rows: int
-    n_features: int
-    n_relevant: int
-    seed: int
     size: float
 
     def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
-        check_relevant(self.n_relevant, self.n_features, MAX_RELEVANT)
+        super().__post_init__()
         if not 0 < self.size <= MAX_SHIFT:
             raise UsageError(
                 f"--size: expected a number above 0 and at most {MAX_SHIFT:g}, found {self.size:g}."
@@ -598,29 +581,16 @@ class Shifted(ABC):
         """Return the class codes, 0 or 1, of rows ``start .. stop - 1``: uint8 (stop - start,)."""
         return self._classes[start:stop]
 
-    def truth(self) -> Truth:
-        """Return the shifted features."""
-        places = tuple(sorted(self.positions.tolist()))
-        return Truth(places, {"shifted": places})
-
-    @cached_property
-    def positions(self) -> NDArray[np.uint32]:
-        """Source positions of the shifted features: uint32 (n_relevant,)."""
-        return distinct_places(self._key(_SHIFTED_PLACES), self.n_relevant, self.n_features)
-
     @cached_property
     def _classes(self) -> NDArray[np.uint8]:
         return shuffled_classes(self._key(_CLASSES), self.n_rows, self.n_ones)
-
-    def _key(self, part: int) -> int:
-        return key_of(Purpose.SYNTH, self.seed, _SHIFTED_WORD, part)
 
 
 @dataclass(frozen=True)
 class Shift(Shifted):
     """Shifted features in two classes of equal size; see :class:`Shifted`."""
 
-    name: ClassVar[str] = "shift"
+    name = "shift"
 
     size: float = 1.5
 
@@ -640,7 +610,7 @@ class Imbalance(Shifted):
         Share of the rows that are of class 1, above 0 and at most 0.5; one row at the least.
     """
 
-    name: ClassVar[str] = "imbalance"
+    name = "imbalance"
 
     size: float = 0.8
     share: float = 0.05
@@ -661,12 +631,11 @@ class Imbalance(Shifted):
 # Friedman 1: a regression on five of many uniform features, two of which interact.
 
 N_RELEVANT = 5
-_FRIEDMAN_WORD = 105
-_FRIEDMAN_PLACES, _FRIEDMAN_CELLS, _FRIEDMAN_NOISE = 1, 2, 3
+_FRIEDMAN_CELLS, _FRIEDMAN_NOISE = 2, 3
 
 
 @dataclass(frozen=True)
-class Friedman:
+class Friedman(Problem):
     """A table whose target is a number (Friedman 1991, "Multivariate adaptive regression splines").
 
     All features are uniform on 0 .. 1 and independent; the target is
@@ -687,7 +656,8 @@ class Friedman:
         If a parameter is outside its range.
     """
 
-    name: ClassVar[str] = "friedman"
+    name = "friedman"
+    word = (105,)
 
     n_rows: int
     n_features: int
@@ -728,10 +698,7 @@ class Friedman:
     @cached_property
     def positions(self) -> NDArray[np.uint32]:
         """Source positions of x1 to x5: uint32 (5,)."""
-        return distinct_places(self._key(_FRIEDMAN_PLACES), N_RELEVANT, self.n_features)
-
-    def _key(self, part: int) -> int:
-        return key_of(Purpose.SYNTH, self.seed, _FRIEDMAN_WORD, part)
+        return distinct_places(self._key(_PLACES), N_RELEVANT, self.n_features)
 
 
 def _unit(hashes: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -750,12 +717,10 @@ def _sine(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 # Sparse linear: a few of many heavy-tailed features add up to the target.
 
-_LINEAR_WORD = 101
-_LINEAR_PLACES, _LINEAR_CELLS, _LINEAR_SIGNS, _LINEAR_NOISE = 1, 2, 3, 4
+_LINEAR_CELLS, _LINEAR_SIGNS, _LINEAR_NOISE = 2, 3, 4
 
 
-@dataclass(frozen=True)
-class Linear:
+class Linear(Planted):
     """A table whose class is the sign of a sparse linear score with heavy tails.
 
     All features, and the noise of the score, are independent with the law of half Student's t with
@@ -777,16 +742,8 @@ class Linear:
         If a parameter is outside its range.
     """
 
-    name: ClassVar[str] = "linear"
-
-    n_rows: int
-    n_features: int
-    n_relevant: int
-    seed: int
-
-    def __post_init__(self) -> None:
-        check_shape(self.n_rows, self.n_features, self.seed)
-        check_relevant(self.n_relevant, self.n_features, MAX_RELEVANT)
+    name = role = "linear"
+    word = (101,)
 
     def cells(self, start: int, stop: int, columns: NDArray[np.uint32]) -> Cells:
         """Return the cells of rows ``start .. stop - 1``: int32 (stop - start, len(columns))."""
@@ -800,30 +757,16 @@ class Linear:
             noise_cells(self._key(_LINEAR_NOISE), start, stop, _NOISE_COLUMN, heavy),
         )
 
-    def truth(self) -> Truth:
-        """Return the features in the score."""
-        places = tuple(sorted(self.positions.tolist()))
-        return Truth(places, {"linear": places})
-
-    @cached_property
-    def positions(self) -> NDArray[np.uint32]:
-        """Source positions of the relevant features: uint32 (n_relevant,)."""
-        return distinct_places(self._key(_LINEAR_PLACES), self.n_relevant, self.n_features)
-
-    def _key(self, part: int) -> int:
-        return key_of(Purpose.SYNTH, self.seed, _LINEAR_WORD, part)
-
 
 # Noise: two equal classes that no feature is informative about.
 
 BLOCK_SIZE = 20
 CORRELATION = 0.9
-_NULL_WORD = 104
 _NULL_CELLS, _NULL_CLASSES = 1, 2
 
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Problem):
     """A table of standard normal features, independent of the target.
 
     Parameters
@@ -842,7 +785,8 @@ class Noise:
         If a parameter is outside its range.
     """
 
-    name: ClassVar[str] = "noise"
+    name = "noise"
+    word = (104,)
 
     n_rows: int
     n_features: int
@@ -870,9 +814,6 @@ class Noise:
     @cached_property
     def _classes(self) -> NDArray[np.uint8]:
         return shuffled_classes(self._key(_NULL_CLASSES), self.n_rows, self.n_rows // 2)
-
-    def _key(self, part: int) -> int:
-        return key_of(Purpose.SYNTH, self.seed, _NULL_WORD, part)
 
 
 # The problems there are, by name. A new problem is a file beside this one and a line here.

@@ -1,1 +1,1 @@
-"""Growing randomized trees on ordinal codes, natively, and its readable Python twin."""
+"""Growing randomized trees on ordinal codes, natively."""

@@ -75,11 +75,10 @@ class Block:
     def as_columns(self, n_columns: int | None = None) -> NDArray[Any]:
         """Return a copy of the codes as (n_columns, n_rows), whatever the layout."""
         n_columns = self.n_columns if n_columns is None else n_columns
-        codes: NDArray[Any] = self.codes.view(f"u{self.code_nbytes}")
-        if not self.tiled:
-            return codes[: n_columns * self.n_rows].reshape(n_columns, self.n_rows).copy()
-        tiles = codes.reshape(-1, self.n_rows, _native.TILE)
-        return tiles.transpose(0, 2, 1).reshape(-1, self.n_rows)[:n_columns].copy()
+        codes = self._by_column()
+        if self.tiled:
+            codes = codes.transpose(0, 2, 1).reshape(-1, self.n_rows)
+        return codes[:n_columns].copy()
 
     def _by_column(self) -> NDArray[Any]:
         """Return a view of the codes as (n_columns, n_rows), or of tiles as (tile, row, column)."""
@@ -115,15 +114,10 @@ class Block:
         """Return a copy of some columns, laid out as plain columns."""
         n_values = 0 if self.values is None else self.values.shape[1]
         out = Block(len(columns), self.n_rows, self.code_nbytes, tiled=False, n_values=n_values)
-        from_codes = self.codes.view(f"u{self.code_nbytes}")
-        to = out.codes.view(f"u{self.code_nbytes}")[: len(columns) * self.n_rows]
-        if self.tiled:
-            tiles = from_codes.reshape(-1, self.n_rows, _native.TILE)
-            picked = tiles[columns // _native.TILE, :, columns % _native.TILE]
-        else:
-            picked = from_codes[: len(from_codes) // self.n_rows * self.n_rows]
-            picked = picked.reshape(-1, self.n_rows)[columns]
-        to.reshape(len(columns), self.n_rows)[:] = picked
+        codes, tile = self._by_column(), _native.TILE
+        out._by_column()[: len(columns)] = (
+            codes[columns // tile, :, columns % tile] if self.tiled else codes[columns]
+        )
         if out.values is not None and self.values is not None:
             out.values[: len(columns)] = self.values[columns]
         return out

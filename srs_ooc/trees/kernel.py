@@ -1,10 +1,9 @@
 """The native kernel behind typed functions: trees on blocks, on few sorted columns, on subsets.
 
-:mod:`srs_ooc.trees.reference` is the readable twin of growing one tree.
+``tests/helpers/tree_reference.py`` is the readable twin of growing one tree.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -29,81 +28,49 @@ def grow_tree(
     block: Block,
     features: NDArray[np.uint32],
     rows: TrainingRows,
-    tree_key: int,
+    key: int,
     limits: TreeLimits,
     isa: str = "",
     *,
     record: bool = False,
     categorical: NDArray[np.bool_] | None = None,
     n_threads: int = 1,
-) -> GrownTree:
-    """Grow one tree on the first ``len(features)`` columns of ``block``, without the GIL.
-
-    Same result as :func:`srs_ooc.trees.reference.grow_tree`, to the bit, on every instruction set;
-    the tree itself is returned only where ``record`` asks for it. Of a tiled block the columns of a
-    large node are shared by ``n_threads`` threads, which changes nothing but speed. Where the block
-    has the values of its codes, thresholds are uniform between them.
-    """
-    kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
-    leaves = limits.most_leaves(len(rows.order)) if record else 0
-    return _grow(block, features, rows, tree_key, limits, isa, kinds, leaves, n_threads)
-
-
-def grow_forest(
-    block: Block,
-    features: NDArray[np.uint32],
-    rows: TrainingRows,
-    first_key: int,
-    limits: TreeLimits,
-    isa: str = "",
-    *,
-    trees: range,
+    trees: range = range(1),
     bootstrap: bool = False,
-    categorical: NDArray[np.bool_] | None = None,
 ) -> GrownTree:
-    """Grow trees on the same columns, without the GIL, and sum what they say.
+    """Grow trees on the same columns, one by default, without the GIL, and sum what they say.
 
-    Same result as :func:`srs_ooc.trees.reference.grow_forest`, to the bit.
+    Same result as ``grow_on`` and ``grow_forest`` of the twin, to the bit, on every instruction
+    set. Where the block has the values of its codes, thresholds are uniform between them.
 
     Parameters
     ----------
     block : Block
-        The codes.
+        The codes, in its first columns.
     features : uint32 (n_columns,)
         The feature of each column.
     rows : TrainingRows
         Rows to grow on. Importances are shares of *their* weight, or sum of squares, whatever each
         tree's own sample has, so that trees count by what they decrease.
-    first_key : int
-        64-bit key of the first tree of the forest; those of the others follow from it.
+    key : int
+        64-bit key of the first tree; those of the others follow from it.
     limits : TreeLimits
         How trees are randomized and where they stop.
     isa : str
         Instruction set; the fastest if empty.
+    record : bool
+        Whether the tree itself is returned; of one tree only.
+    categorical : bool (n_columns,), optional
+        Columns whose codes are categories.
+    n_threads : int
+        Threads that share the columns of a large node of a tiled block; they change nothing but
+        speed.
     trees : range
         Numbers of the trees to grow, with step 1. Sums over parts are the sum over all.
     bootstrap : bool
         Grow each tree on as many rows drawn with replacement; of a regression only.
-    categorical : bool (n_columns,), optional
-        Columns whose codes are categories.
     """
     kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
-    return _grow(block, features, rows, first_key, limits, isa, kinds, 0, 1, trees, bootstrap)
-
-
-def _grow(
-    block: Block,
-    features: NDArray[np.uint32],
-    rows: TrainingRows,
-    key: int,
-    limits: TreeLimits,
-    isa: str,
-    kinds: NDArray[np.uint8],
-    record_leaves: int,
-    n_threads: int,
-    trees: range = range(1),
-    bootstrap: bool = False,
-) -> GrownTree:
     values = _NO_VALUES if block.values is None else block.values
     importance = np.zeros(len(features), dtype=np.int64)
     sizes = _native.grow(
@@ -131,7 +98,7 @@ def _grow(
         rows.xlogx,
         importance,
         isa,
-        record_leaves,
+        limits.most_leaves(len(rows.order)) if record else 0,
         n_threads,
         trees.start,
         len(trees),
@@ -185,22 +152,6 @@ _NO_TARGETS = np.zeros(0, np.int32)
 _NO_COLUMN_VALUES = np.zeros(0, np.float64)
 
 
-@dataclass(frozen=True)
-class Said:
-    """What a tree says of rows that it was not grown on.
-
-    Attributes
-    ----------
-    importance : int64 (n_columns,)
-        What its splits on each column are worth.
-    shares : float64 (n, n_classes)
-        Class shares of each row, or the mean whole-number target.
-    """
-
-    importance: NDArray[np.int64]
-    shares: NDArray[np.float64]
-
-
 def takes_sorted(
     block: Block, n_columns: int, rows: TrainingRows, n_predicted: int, limits: TreeLimits
 ) -> bool:
@@ -242,10 +193,10 @@ def grow_sorted(
     tree_key: int,
     limits: TreeLimits,
     isa: str = "",
-) -> Said | None:
-    """Return what :func:`grow_and_walk` does, to the bit, on every instruction set.
+) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
+    """Return the importances and shares of :func:`grow_and_walk`, to the bit.
 
-    Without the GIL. None where a value of the block is missing.
+    On every instruction set, without the GIL. None where a value of the block is missing.
 
     Parameters
     ----------
@@ -289,7 +240,7 @@ def grow_sorted(
         importance,
         shares,
     )
-    return Said(importance, shares) if is_complete else None
+    return (importance, shares) if is_complete else None
 
 
 def grow_and_walk(
@@ -301,7 +252,7 @@ def grow_and_walk(
     limits: TreeLimits,
     categorical: NDArray[np.bool_] | None = None,
     n_threads: int = 1,
-) -> tuple[Said, bytes]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], bytes]:
     """Grow a tree, walk rows down it; return what it says and the tree itself.
 
     Parameters
@@ -312,6 +263,15 @@ def grow_and_walk(
         Columns whose codes are categories.
     n_threads : int
         Threads that share the columns of a large node.
+
+    Returns
+    -------
+    importance : int64 (n_columns,)
+        What its splits on each column are worth.
+    shares : float64 (n, n_classes)
+        Class shares of each row predicted, or the mean whole-number target.
+    record : bytes
+        The tree itself.
     """
     grown = grow_tree(
         block,
@@ -333,7 +293,7 @@ def grow_and_walk(
         response.n_classes,
         regression=response.is_regression,
     )
-    return Said(grown.importance, shares), grown.record
+    return grown.importance, shares, grown.record
 
 
 def grow_and_ask(
@@ -347,15 +307,15 @@ def grow_and_ask(
     categorical: NDArray[np.bool_] | None = None,
     n_threads: int = 1,
     records: bool = False,
-) -> tuple[Said, bytes | None]:
-    """Return what a tree says, by whichever way is faster, and the tree itself where wanted.
+) -> tuple[NDArray[np.int64], NDArray[np.float64], bytes | None]:
+    """Return what :func:`grow_and_walk` does, by whichever way is faster.
 
     Parameters
     ----------
     block, features, rows, predicted, tree_key, limits, categorical, n_threads
         As for :func:`grow_and_walk`.
     records : bool
-        Whether the tree itself is wanted.
+        Whether the tree itself is wanted; else None stands for it.
     """
     if (
         not records
@@ -364,11 +324,11 @@ def grow_and_ask(
     ):
         said = grow_sorted(block, features, rows, predicted, tree_key, limits)
         if said is not None:
-            return said, None
-    said, record = grow_and_walk(
+            return *said, None
+    importance, shares, record = grow_and_walk(
         block, features, rows, predicted, tree_key, limits, categorical, n_threads
     )
-    return said, record if records else None
+    return importance, shares, record if records else None
 
 
 # Held-out losses of trees on many small subsets of a block's columns, in one native call.

@@ -319,7 +319,7 @@ class GrownTree:
     n_nodes, n_leaves, depth : int
         Its size; a lone root has depth 0.
     record : bytes or None
-        The tree itself, as :mod:`srs_ooc.trees.forest_reference` tells; None unless asked for.
+        The tree itself, as ``tests/helpers/forest_reference.py`` tells; None unless asked for.
     """
 
     importance: NDArray[np.int64]

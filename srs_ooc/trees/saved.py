@@ -4,6 +4,7 @@ Walking is native, for the rows as they are and with one feature at another valu
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,21 @@ from srs_ooc.native import _native
 from srs_ooc.trees.block import Block
 
 LEAF, PROBE_SPLIT = -1, -2
+ALL_CODES = 65_534
+"""As a threshold: every value that is not missing goes left."""
+
+
+class How(IntEnum):
+    """How a split sends rows, given its threshold."""
+
+    PLAIN = 0
+    """Codes up to it go left. No training row had a missing value: one goes to the heavier side."""
+    MISSING_LEFT = 1
+    """Missing values and codes below it go left."""
+    MISSING_RIGHT = 2
+    """Codes up to it go left, missing values right."""
+    MAPPED = 3
+    """Categories whose place is up to it go left; a missing value is a category."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +49,7 @@ class Trees:
     n_rows : int64 (n_nodes,)
         Training weight at the node: rows, unless they are weighted.
     how : int32 (n_nodes,)
-        How a split sends rows (:class:`srs_ooc.trees.forest_reference.How`).
+        How a split sends rows (:class:`How`).
     hash : uint32 (n_nodes,)
         Of a bijection of categories.
     pair_class : int32 (n_pairs,)
@@ -176,7 +192,7 @@ def predict_block(
 # A tree's say of a row changes only for features on the row's path, so one walk of each tree by
 # each row finds the effects of all features: about depth squared steps, whatever the number of
 # features. All sums are of whole numbers, so that they do not depend on the order of rows, trees or
-# threads. `srs_ooc.trees.sensitivity_reference` is the twin of this module.
+# threads. `tests/helpers/sensitivity_reference.py` is the twin.
 
 CLASS_BITS, TARGET_BITS = 36, 16
 """What a leaf says is counted in units of ``2**-bits``: class shares, or whole-number targets."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_reference import lane_hashes, mix32_array
 
 from srs_ooc.base.seeds import (
     Purpose,
@@ -13,8 +14,6 @@ from srs_ooc.base.seeds import (
     derive,
     derive_array,
     key_of,
-    lane_hashes,
-    mix32_array,
     mix64,
     mix64_array,
     scale_below,

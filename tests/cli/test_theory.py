@@ -84,37 +84,11 @@ def test_a_reader_sees_both_methods(capsys):
     assert "5 of 9 are found and no more" in out
 
 
-def test_the_table_marks_what_disagrees(capsys):
-    status, out, _ = run(capsys, "theory", "--table")
-    assert status == 0
-    assert out.count("*10^") == 2
-    marked = [line for line in out.splitlines() if "5*10^6*" in line or "1123*" in line]
-    assert len(marked) == 2
-    assert "2 printed figures" in out
-
-
-def test_the_table_as_json(capsys):
-    rows = run_json(capsys, "theory", "--table")
-    assert len(rows) == 15
-    assert sum(not row["agrees_rs"] for row in rows) == 2
-    assert all(row["agrees_srs"] for row in rows)
-
-
-@pytest.mark.slow
-def test_the_figure_is_written(capsys, tmp_path):
-    pytest.importorskip("matplotlib")
-    target = tmp_path / "figure.svg"
-    status, out, _ = run(capsys, "theory", "--plot", str(target))
-    assert status == 0
-    assert str(target) in out
-    assert target.stat().st_size > 1000
-
-
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "expected a scenario"),
+        ([], "Missing argument '{chain|clique|marginal}'"),
         (["ring"], "'ring' is not one of"),
         (["chain"], "missing --n-features"),
         (["chain", "-p", "9"], "missing --q"),
@@ -126,8 +100,7 @@ def test_the_figure_is_written(capsys, tmp_path):
         (["chain", "-p", "9", "-q", "3", "-r", "2", "--after", "-1"], "iterations"),
         (["chain", "-p", "9", "-q", "3", "-r", "2", "--round-size", "0"], "round size"),
         (["chain", "-p", "x"], "not a valid integer"),
-        (["--table", "--q", "3"], "need a scenario"),
-        (["--plot", "nowhere/at/all.png"], "plot"),
+        (["--q", "3"], "Missing argument"),
     ],
 )
 def test_bad_arguments_are_one_message_and_status_2(capsys, arguments, said):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from closing import FEW, closing_trees
 from command import error_of, json_of, peak_kb, srs_ooc
+from forest_reference import add_shares, decode_tree
 from stores import make_store, noise_table
 
 import srs_ooc as package
@@ -29,7 +30,6 @@ from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import verify_compactions
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.forest_reference import add_shares, decode_tree
 
 N_ROWS, N_FEATURES = 90, 160
 N_TREES = 25

@@ -8,10 +8,10 @@ import shutil
 import numpy as np
 import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
+from forest_reference import add_shares, decode_tree
 from stores import noise_table
 
 from srs_ooc.ingestion.ingest_options import stored_positions
-from srs_ooc.trees.forest_reference import add_shares, decode_tree
 
 N_ROWS, N_FEATURES, N_TREES = 320, 60, 150
 TRAINED = 200

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from command import error_of, json_of, peak_kb, srs_ooc
+from forest_reference import decode_tree
+from sensitivity_reference import class_changes, effects_of, features_of
 from stores import make_store, noise_table
 
 import srs_ooc as package
@@ -18,9 +20,7 @@ from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.task import Task, training_response
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.forest_reference import decode_tree
 from srs_ooc.trees.saved import CLASS_BITS, TARGET_BITS
-from srs_ooc.trees.sensitivity_reference import class_changes, effects_of, features_of
 
 N_ROWS, N_FEATURES = 40, 24
 QUICK = {"iterations": 12, "q": 9, "save_trees": True, "bootstrap": True, "threads": 1}

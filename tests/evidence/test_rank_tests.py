@@ -6,6 +6,7 @@ from math import comb, log10
 
 import numpy as np
 import pytest
+import rank_tests_reference as reference
 from examples import examples
 from hypothesis import given
 from rank_tables import (
@@ -20,7 +21,6 @@ from rank_tables import (
 )
 from scipy import stats
 
-from srs_ooc.evidence import rank_tests_reference as reference
 from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strengths
 
 

@@ -1,9 +1,9 @@
 """Small columns and targets crossed, and what the reference says of them."""
 
 import numpy as np
+import rank_tests_reference as reference
 from hypothesis import strategies as st
 
-from srs_ooc.evidence import rank_tests_reference as reference
 from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strengths
 
 MISSING = 255

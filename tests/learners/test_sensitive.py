@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from blocks import block_of
+from forest_reference import decode_tree
+from sensitivity_reference import effects_of, features_of
 
 from srs_ooc.base.records import Iteration, Subspace
 from srs_ooc.base.seeds import Purpose, derive, derive_array
 from srs_ooc.learners import tree_learner
 from srs_ooc.learners.tree_learner import Columns, SensitiveLearner, TreeLearner
 from srs_ooc.testing import check_learner
-from srs_ooc.trees.forest_reference import decode_tree
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 from srs_ooc.trees.saved import CLASS_BITS, TARGET_BITS
-from srs_ooc.trees.sensitivity_reference import effects_of, features_of
 
 N_ROWS, N_COLUMNS, KEY = 60, 70, 99
 

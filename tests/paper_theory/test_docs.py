@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from paper_table1 import rows, table_lines
 
 from srs_ooc.cli import main
 from srs_ooc.planning.paper_theory import Setting, expected_time, time_quantile
@@ -30,7 +31,12 @@ def test_commands_print_what_the_page_shows(capsys, command, shown):
 
 
 def test_every_kind_of_example_is_there():
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 4
+
+
+def test_table_1_is_what_the_page_shows():
+    table = "".join(f"    {line}".rstrip() + "\n" for line in table_lines(rows()))
+    assert f"    $ python benchmarks/research/paper_table1.py\n{table}" in TEXT
 
 
 def test_the_python_example_is_true():

@@ -1,10 +1,7 @@
-import sys
 from itertools import pairwise
 
 import pytest
-
-from srs_ooc.base.errors import UsageError
-from srs_ooc.planning.paper_theory import PANELS, draw, panel_curves
+from paper_table1 import PANELS, draw, panel_curves
 
 
 @pytest.mark.parametrize("panel", PANELS)
@@ -20,12 +17,6 @@ def test_curves_climb_to_all_relevant_features(panel):
     assert all(a >= b - 1e-9 for a, b in zip(ahead.found, behind.found, strict=True))
 
 
-def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UsageError, match=r"srs-ooc\[plot\]"):
-        draw(tmp_path / "figure.png")
-
-
 @pytest.mark.slow
 def test_the_figure_is_drawn_with_three_panels(tmp_path):
     pytest.importorskip("matplotlib")
@@ -33,9 +24,3 @@ def test_the_figure_is_drawn_with_three_panels(tmp_path):
     text = (tmp_path / "figure.svg").read_text()
     assert "<svg" in text
     assert text.count('id="axes_') == 3
-
-
-def test_an_unknown_format_is_refused(tmp_path):
-    pytest.importorskip("matplotlib")
-    with pytest.raises(UsageError, match="cannot write"):
-        draw(tmp_path / "figure.xyz")

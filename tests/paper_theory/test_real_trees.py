@@ -8,11 +8,11 @@ from theory_parts.examples import chain, clique, marginal
 from theory_parts.real_trees import TreeLaws, real_tree_time
 from theory_parts.relevance import subsets
 from theory_parts.trees import tree_outcomes
+from tree_reference import grow_tree
 
 from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.synthetic.problem_tables import rows
 from srs_ooc.synthetic.problems import Clique
-from srs_ooc.trees.reference import grow_tree
 from srs_ooc.trees.response import TreeLimits
 
 

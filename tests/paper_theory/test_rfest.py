@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import rfest_theory as simulation
-
-from srs_ooc.planning.paper_theory import margin, sample_size
+from rfest_theory import margin, sample_size
 
 FLOOR = dict(zip([c.name for c in simulation.CONCEPTS], simulation.CONCEPTS, strict=True))
 

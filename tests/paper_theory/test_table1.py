@@ -1,6 +1,8 @@
-import pytest
+import sys
 
-from srs_ooc.planning.paper_theory import PRINTED, consistent, rows
+import paper_table1
+import pytest
+from paper_table1 import PRINTED, consistent, rows, table_lines
 
 
 def test_two_printed_figures_disagree_and_only_those():
@@ -41,3 +43,14 @@ def test_every_row_of_the_paper_is_there():
 )
 def test_what_a_printed_figure_says(printed, computed, agrees):
     assert consistent(printed, computed) is agrees
+
+
+def test_the_table_marks_what_disagrees(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["paper_table1.py"])
+    paper_table1.main()
+    out = capsys.readouterr().out
+    assert out.splitlines() == table_lines(rows())
+    assert out.count("*10^") == 2
+    marked = [line for line in out.splitlines() if "5*10^6*" in line or "1123*" in line]
+    assert len(marked) == 2
+    assert "2 printed figures" in out

@@ -5,6 +5,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
+from markov_times import found_distribution, markov_time
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.planning.paper_theory import (
@@ -13,8 +14,6 @@ from srs_ooc.planning.paper_theory import (
     Setting,
     expected_found,
     expected_time,
-    found_distribution,
-    markov_time,
     mean_time,
     n_wanted_for,
     one_iteration,

@@ -149,7 +149,7 @@ SCRIPTS = {
         "theory chain -p 1000 -q 50 -r 3", "theory clique -p 1000 -q 50 -r 3 --json",
         "theory marginal -p 1000 -q 50 -r 3 --alpha 0.5 --share 0.5 --quantile 0.9 --after 100",
         "theory chain -p 1000 -q 50 -r 3 --quantile 0.9 --after 100 --round-size 10 --json",
-        "theory --table", "theory chain -p 10 -q 50 -r 3",
+        "theory chain -p 10 -q 50 -r 3",
     ],
     "refusals": [
         "", "--version", "rum", "run", "run no.zarr", "status no.run", "inspect table.csv",

@@ -3,7 +3,7 @@
 import pytest
 
 from srs_ooc.planning import speed
-from srs_ooc.planning.iterations import Numbers, subject_asked
+from srs_ooc.planning.iterations import subject_asked
 from srs_ooc.planning.speed import Speed, memory_plan, parts_of, speed_of
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -13,23 +13,24 @@ P, N_FIRST = 20_000, 300
 
 def planned(method, **options):
     options = Options(method=method, models=10, folds=2, **options)
-    return subject_asked(None, Numbers(200, P), Request(options, memory_mb=1000))
+    return subject_asked(None, Request(options, memory_mb=1000), 200, P)
 
 
 @pytest.mark.parametrize("method", ["prs", "rase"])
 def test_a_run_behind_a_screen_is_that_and_a_run_on_what_it_lets_through(method):
     subject = planned(method, screen=N_FIRST)
-    found = parts_of(subject)
-    assert (found.screen.shape.n_candidates, found.screen.spec.subspace_size) == (P, P // 20)
-    assert found.n_trees == 2000
-    rest = found.rest.spec
-    assert found.rest.shape.n_candidates == N_FIRST
+    n_trees, screen, rest_of_it = parts_of(subject)
+    assert (screen.shape.n_candidates, screen.spec.subspace_size) == (P, P // 20)
+    assert n_trees == 2000
+    rest = rest_of_it.spec
+    assert rest_of_it.shape.n_candidates == N_FIRST
     alone = subject_asked(
         None,
-        Numbers(200, N_FIRST),
         Request(
             Options(method=method, models=10, folds=2, subspace_size=str(N_FIRST)), memory_mb=1000
         ),
+        200,
+        N_FIRST,
     ).spec
     assert (rest.sampler, rest.learner, rest.run) == (alone.sampler, alone.learner, alone.run)
     assert parts_of(planned(method)) is None

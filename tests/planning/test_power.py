@@ -7,8 +7,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from srs_ooc.planning import iterations
-from srs_ooc.planning.iterations import Contest, mann_whitney_law, power_of
+from srs_ooc.planning import run_plan
+from srs_ooc.planning.run_plan import Contest, mann_whitney_law, power_of
 
 
 @pytest.mark.parametrize(("n0", "n1"), [(1, 1), (2, 3), (4, 4), (5, 3)])
@@ -46,7 +46,7 @@ def test_the_shift_is_found_as_often_as_said(n0, n1, p, level, name):
 
 def test_the_normal_tail_goes_on_where_the_exact_one_ends(monkeypatch):
     exact = Contest(100, 100, 10_000).shift_found(0.5)
-    monkeypatch.setattr(iterations, "EXACT_PAIRS", 0)
+    monkeypatch.setattr(run_plan, "EXACT_PAIRS", 0)
     assert Contest(100, 100, 10_000).shift_found(0.5) == pytest.approx(exact, rel=0.02)
 
 

@@ -5,7 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from command import srs_ooc
+from distinct_reference import draw_blocks
 from stores import make_store, noise_table
+from tree_reference import draw_distinct, grow_on, shuffled
 
 from srs_ooc.base.seeds import Purpose, below, derive, key_of
 from srs_ooc.evidence.tally import Tally
@@ -14,10 +16,8 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.samplers.distinct_reference import draw_blocks
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.store import Store
-from srs_ooc.trees.reference import draw_distinct, grow_on, shuffled
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 
 NONE = np.zeros(0, dtype=np.uint32)

@@ -7,11 +7,11 @@ import time
 
 import pytest
 from command import committing_often, environment, error_of, json_of, srs_ooc, wait_for
+from forest_reference import PROBE, Leaf, decode_tree
 from stores import make_store, noise_table
 
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_trees import TreeReader
-from srs_ooc.trees.forest_reference import PROBE, Leaf, decode_tree
 
 OPTIONS = ("--q", 400, "--alpha", 0.5, "--probe-min-draws", 2, "--probe-min-wins", 0.6)
 ENDLESS = 10**7

@@ -5,15 +5,16 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
+from distinct_reference import draw_blocks as reference_blocks
+from distinct_reference import items_from
+from forest_reference import mix32_array
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_reference import draw_distinct as reference_draw
 
-from srs_ooc.base.seeds import derive, mix32_array
+from srs_ooc.base.seeds import derive
 from srs_ooc.native import _native
-from srs_ooc.samplers.distinct_reference import draw_blocks as reference_blocks
-from srs_ooc.samplers.distinct_reference import items_from
 from srs_ooc.samplers.draws import draw_blocks, draw_distinct
-from srs_ooc.trees.reference import draw_distinct as reference_draw
 
 
 @given(st.data(), st.integers(1, 5000), st.integers(0, 2**64 - 1))

@@ -7,11 +7,11 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_reference import draw_distinct
 
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import KeptSet
-from srs_ooc.trees.reference import draw_distinct
 
 
 @examples(60)

@@ -6,11 +6,11 @@ from blocks import block_of
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_reference import shuffled
 
 from srs_ooc.evidence.decoys import involution
 from srs_ooc.native import _native
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.reference import shuffled
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from theory_parts import examples
 from theory_parts.relevance import degree, strongly_relevant_features
+from tree_reference import grow_tree
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.synthetic.problem_tables import rows
 from srs_ooc.synthetic.problems import Chain, Clique, Marginal
-from srs_ooc.trees.reference import grow_tree
 from srs_ooc.trees.response import TreeLimits
 
 KINDS = {"chain": Chain, "clique": Clique, "marginal": Marginal}

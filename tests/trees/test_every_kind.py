@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from blocks import block_of
 from examples import examples
+from forest_reference import Split, decode_tree
+from forest_reference import add_shares as reference_shares
 from hypothesis import given
 from problems import tree_problems
+from tree_reference import grow_on
 
-from srs_ooc.trees.forest_reference import Split, decode_tree
-from srs_ooc.trees.forest_reference import add_shares as reference_shares
 from srs_ooc.trees.kernel import grow_tree, instruction_sets
-from srs_ooc.trees.reference import grow_on
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
 from srs_ooc.trees.saved import add_shares, decode_trees
 

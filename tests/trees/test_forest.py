@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from examples import examples
+from forest_reference import PROBE, Leaf, Split, decode_tree, encode_tree
+from forest_reference import add_shares as reference_shares
 from hypothesis import given
 from hypothesis import strategies as st
 
-from srs_ooc.trees.forest_reference import PROBE, Leaf, Split, decode_tree, encode_tree
-from srs_ooc.trees.forest_reference import add_shares as reference_shares
 from srs_ooc.trees.saved import LEAF, PROBE_SPLIT, add_shares, decode_trees
 
 N_CLASSES = 4

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+import tree_reference as reference
 from blocks import block_of
 from scipy.stats import spearmanr
 
-from srs_ooc.trees import reference
-from srs_ooc.trees.kernel import grow_forest, instruction_sets
+from srs_ooc.trees.kernel import grow_tree, instruction_sets
 from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
 
 ALL = np.iinfo(np.int64).max
@@ -42,7 +42,7 @@ def test_the_native_forest_equals_its_twin(isa, splitter, bootstrap, k, tiled, w
     )
     block = block_of(codes, tiled=tiled)
     parts = [
-        grow_forest(block, features, rows, 5, limits, isa, trees=trees, bootstrap=bootstrap)
+        grow_tree(block, features, rows, 5, limits, isa, trees=trees, bootstrap=bootstrap)
         for trees in (range(1), range(1, 3))
     ]
     np.testing.assert_array_equal(sum(part.importance for part in parts), expected)
@@ -60,7 +60,7 @@ def test_importances_agree_with_scikit_learns_forests(splitter, k):
     n_trees, bootstrap = 400, splitter == "best"
     features = np.arange(20, dtype=np.uint32)
     block = block_of(codes, tiled=True)
-    grown = grow_forest(block, features, rows, 1, limits, trees=range(n_trees), bootstrap=bootstrap)
+    grown = grow_tree(block, features, rows, 1, limits, trees=range(n_trees), bootstrap=bootstrap)
     ours = np.ldexp(grown.importance / n_trees, -IMPORTANCE_BITS)
     kind = RandomForestRegressor if splitter == "best" else ExtraTreesRegressor
     peer = kind(200, max_features=min(k, 20), random_state=0).fit(values.T, target / target.std())
@@ -77,7 +77,7 @@ def test_trees_of_a_sample_count_by_what_they_decrease_of_all_rows():
     rows = TrainingRows.of(Response.targets(target), "variance")
     limits = TreeLimits(ALL, impurity="variance", splitter="best")
     features = np.arange(len(codes), dtype=np.uint32)
-    grown = grow_forest(
+    grown = grow_tree(
         block_of(codes, tiled=True), features, rows, 2, limits, trees=range(1), bootstrap=True
     )
     sample = rows.resampled(2)  # a tree grown whole explains all of its sample's variance
@@ -105,7 +105,7 @@ def test_nodes_equal_the_twin_whatever_registers_and_tables_hold_their_rows(isa,
         expected = reference.grow_on(codes, rows, features, 9, limits).importance
         for tiled in (False, True):
             block = block_of(codes, tiled=tiled)
-            grown = grow_forest(block, features, rows, 9, limits, isa, trees=range(1))
+            grown = grow_tree(block, features, rows, 9, limits, isa, trees=range(1))
             np.testing.assert_array_equal(grown.importance, expected)
 
 
@@ -126,5 +126,5 @@ def test_nodes_of_many_rows_equal_the_twin_however_rows_are_counted_by_code(isa,
         expected = reference.grow_on(codes, rows, features, 9, limits).importance
         for tiled in (False, True):
             block = block_of(codes, tiled=tiled)
-            grown = grow_forest(block, features, rows, 9, limits, isa, trees=range(1))
+            grown = grow_tree(block, features, rows, 9, limits, isa, trees=range(1))
             np.testing.assert_array_equal(grown.importance, expected)

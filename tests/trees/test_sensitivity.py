@@ -3,21 +3,22 @@
 import numpy as np
 import pytest
 from examples import examples
+from forest_reference import PROBE, Leaf, Split, TargetLeaf, encode_tree
 from hypothesis import given
 from hypothesis import strategies as st
+from sensitivity_reference import class_changes, effects_of, target_change
 
-from srs_ooc.trees.forest_reference import PROBE, How, Leaf, Split, TargetLeaf, encode_tree
 from srs_ooc.trees.saved import (
     CLASS_BITS,
     NO_VOTES,
     TARGET_BITS,
     Effects,
+    How,
     add_effects,
     decode_trees,
     tally_classes,
     tally_targets,
 )
-from srs_ooc.trees.sensitivity_reference import class_changes, effects_of, target_change
 
 N_CLASSES, N_ROWS = 3, 7
 FEATURES = [0, 1, 5, 6, 126, 5_000_000]

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 from blocks import block_of
+from forest_reference import map_categories
 
 from srs_ooc.base.seeds import key_of
-from srs_ooc.trees.forest_reference import map_categories
 from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
 

@@ -6,10 +6,10 @@ from blocks import block_of
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from tree_reference import grow_tree as reference_tree
 
 from srs_ooc.base.seeds import key_of
 from srs_ooc.trees.kernel import grow_tree, instruction_sets
-from srs_ooc.trees.reference import grow_tree as reference_tree
 from srs_ooc.trees.response import (
     IMPORTANCE_BITS,
     Response,

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 from blocks import block_of
+from forest_reference import decode_tree
 
 from srs_ooc.base.seeds import key_of
-from srs_ooc.trees.forest_reference import How, decode_tree
 from srs_ooc.trees.kernel import grow_tree, instruction_sets
 from srs_ooc.trees.response import IMPORTANCE_BITS, Response, TrainingRows, TreeLimits
+from srs_ooc.trees.saved import How
 
 UNIT = float(1 << IMPORTANCE_BITS)
 

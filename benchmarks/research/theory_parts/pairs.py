@@ -1,8 +1,8 @@
 """How often two features are in one subspace when C is drawn by blocks of neighbours.
 
-With n features, m of them drawn and R empty (``samplers/distinct_reference.py`` says how): a window
-of m items on a circle of the n in a random order of blocks. One feature is in it with probability
-m/n.
+With n features, m of them drawn and R empty (``tests/helpers/distinct_reference.py`` says how): a
+window of m items on a circle of the n in a random order of blocks. One feature is in it with
+probability m/n.
 Two of them, D steps apart on the circle, are in it together in (m - D)+ + (m - n + D)+ of its n
 places, so all depends on the law of D.
 """

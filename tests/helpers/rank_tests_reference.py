@@ -200,8 +200,8 @@ def _convolved(a: dict[int, Fraction], b: dict[int, Fraction]) -> dict[int, Frac
     out = Counter[int]()
     for s, p in a.items():
         for t, q in b.items():
-            out[s + t] += p * q  # type: ignore[assignment]
-    return dict(out)  # type: ignore[arg-type]
+            out[s + t] += p * q
+    return dict(out)
 
 
 def _law(rows: Table, x: Sequence[int], y: Sequence[int]) -> dict[int, Fraction]:

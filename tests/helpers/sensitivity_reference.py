@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import floor
 
-from srs_ooc.trees.forest_reference import PROBE, Leaf, Node, Split, TargetLeaf
+from forest_reference import PROBE, Leaf, Node, Split, TargetLeaf
+
 from srs_ooc.trees.saved import CHANGE_BITS
 
 Codes = Callable[[int], int | None]

@@ -17,30 +17,14 @@ both children count, each weighted by its part of the split's training weight.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.seeds import mix32_array
+from srs_ooc.trees.saved import How
 
 PROBE = 0xFFFFFFFF
 HOW_SHIFT = 33
-ALL_CODES = 65_534
-"""As a threshold: every value that is not missing goes left."""
-
-
-class How(IntEnum):
-    """How a split sends rows, given its threshold."""
-
-    PLAIN = 0
-    """Codes up to it go left. No training row had a missing value: one goes to the heavier side."""
-    MISSING_LEFT = 1
-    """Missing values and codes below it go left."""
-    MISSING_RIGHT = 2
-    """Codes up to it go left, missing values right."""
-    MAPPED = 3
-    """Categories whose place is up to it go left; a missing value is a category."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +79,13 @@ class Split:
 
 
 Node = Split | Leaf | TargetLeaf
+
+
+def mix32_array(x: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the MurmurHash3 32-bit finalizer of each element."""
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    x = (x ^ (x >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    return x ^ (x >> np.uint32(16))
 
 
 def map_categories(codes: NDArray[np.int64], hash_: int, missing: int) -> NDArray[np.int64]:

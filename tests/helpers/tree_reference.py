@@ -6,9 +6,9 @@ Growth of one randomized tree on a block of ordinal codes (SRS, Algorithm 1, ste
   them if they are no more): the first ones in a random order of the columns, drawn by Fisher-Yates
   over the columns by ascending feature.
 * A candidate's split is drawn, or all of its splits are tried, as
-  :mod:`srs_ooc.trees.reference` tells.
+  the part on drawn splits below tells.
 * Candidates that leave fewer than ``min_samples_leaf`` rows on a side are dropped.
-* The best candidate has the largest float32 score (:mod:`srs_ooc.trees.reference`); equal
+* The best candidate has the largest float32 score (what a split is worth, below); equal
   scores are settled by the larger tie hash, then by the smaller feature number. No rule looks at a
   column's place in the block (law 8).
 * A node is split while impure, within its limits, and with a candidate, even if nothing decreases,
@@ -20,6 +20,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from forest_reference import (
+    Leaf,
+    Split,
+    TargetLeaf,
+    encode_tree,
+    map_categories,
+    mix32_array,
+)
 from numpy.typing import NDArray
 
 from srs_ooc.base.seeds import (
@@ -27,18 +35,7 @@ from srs_ooc.base.seeds import (
     Purpose,
     derive,
     derive_array,
-    lane_hashes,
-    mix32_array,
     scale_below,
-)
-from srs_ooc.trees.forest_reference import (
-    ALL_CODES,
-    How,
-    Leaf,
-    Split,
-    TargetLeaf,
-    encode_tree,
-    map_categories,
 )
 from srs_ooc.trees.response import (
     ENTROPY_BITS,
@@ -49,6 +46,7 @@ from srs_ooc.trees.response import (
     TreeLimits,
     root_of,
 )
+from srs_ooc.trees.saved import ALL_CODES, How
 
 # The Python reference of what a split is worth.
 #
@@ -316,6 +314,25 @@ def _drawn(hash_: int, low: int, high: int) -> int:
     return low + (((hash_ >> 8) * (high - low)) >> 24)
 
 
+def lane_hashes(
+    feature_hashes: NDArray[np.uint32], node_key: int, purpose: Purpose
+) -> NDArray[np.uint32]:
+    """Return one 32-bit hash per feature for one purpose at one node.
+
+    Parameters
+    ----------
+    feature_hashes : uint32 (n_columns,)
+        High halves of ``derive(tree key, feature)``, fixed for a tree.
+    node_key : int
+        64-bit key of the node.
+    purpose : Purpose
+        What the numbers are for.
+    """
+    key = derive(node_key, purpose)
+    low, high = np.uint32(key & UINT32_MASK), np.uint32(key >> 32)
+    return mix32_array((feature_hashes ^ low) + high)
+
+
 def draw_distinct(
     key: int, bound: int, excluded: NDArray[np.uint32], count: int
 ) -> NDArray[np.uint32]:
@@ -441,7 +458,7 @@ def grow_forest(
     trees: range,
     bootstrap: bool = False,
 ) -> NDArray[np.int64]:
-    """Sum the importances of trees; :func:`srs_ooc.trees.kernel.grow_forest` returns the same.
+    """Sum the importances of trees; :func:`srs_ooc.trees.kernel.grow_tree` returns the same.
 
     Tree 0 has ``first_key``, tree t the key ``derive(first_key, 2**32 | t)``. With ``bootstrap`` a
     tree has the rows of :meth:`TrainingRows.resampled`, but its importances are shares of the sum
