@@ -609,22 +609,6 @@ def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
 _SAMPLE_NBYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a look at the beginning of a file says of the whole.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows there are, about.
-    text_nbytes : int
-        Bytes of text there are, about; exact where the file is not compressed.
-    """
-
-    n_rows: int
-    text_nbytes: int
-
-
 def _skim(
     source: SourceFile, form: TextForm, n_columns: int, target: int | None = None
 ) -> tuple[CsvStream, TableReader]:
@@ -690,8 +674,11 @@ def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> Non
         )
 
 
-def estimate(source: SourceFile, form: TextForm, n_columns: int) -> Estimate:
-    """Estimate the rows of a file from the first megabyte after its header."""
+def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, int]:
+    """Estimate the rows of a file from the first megabyte after its header, and its text in bytes.
+
+    The bytes are exact where the file is not compressed.
+    """
     stream, reader = _skim(source, form, n_columns)
     n_body = 0
     for n_fed in fed(stream, reader):
@@ -702,9 +689,9 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> Estimate:
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
     n_cells = reader.n_rows * n_columns + reader.column
     if not n_cells:
-        return Estimate(0, text_nbytes)
+        return 0, text_nbytes
     body_nbytes = text_nbytes - (pieces.n_text - n_body)
-    return Estimate(int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes)
+    return int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes
 
 
 def rows_at_most(source: SourceFile, n_columns: int) -> int | None:

@@ -577,7 +577,7 @@ def open_feature_rows(
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     kinds = options.kinds.by_name()
-    n_rows = estimate(source, options.text, len(header)).n_rows
+    n_rows = estimate(source, options.text, len(header))[0]
     check_disk(work.folder, 8 * len(ids) * n_rows, 0)
     category_nbytes = min(CATEGORY_NBYTES, needs.spare_nbytes(options.memory_nbytes) // 2)
     kept = np.array([sample in known.cells for sample in ids])

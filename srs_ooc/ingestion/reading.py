@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ from srs_ooc.ingestion.ingest_options import (
     StoredColumns,
     cells_of,
 )
-from srs_ooc.ingestion.rows import KeptRows, RowColumns, Wording, same_length, shown, wording_of
+from srs_ooc.ingestion.rows import KeptRows, RowColumns, Wording, shown, wording_of
 from srs_ooc.ingestion.scratch import PanelSpool, ScratchArray, TextSpool, open_panels, texts_of
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.store.manifest import CATEGORICAL, Shape
@@ -89,6 +89,15 @@ class Workplace:
         """Folder for what is given back at the end."""
         return self.folder / "scratch"
 
+    @classmethod
+    @contextlib.contextmanager
+    def at(cls, folder: Path, tell: ByteProgress | None = None) -> Iterator["Workplace"]:
+        """Yield a place to work at a folder; what is opened there is closed after the block."""
+        with contextlib.ExitStack() as stack:
+            work = cls(folder, stack, tell or (lambda stage, done, total: None))
+            work.scratch.mkdir()
+            yield work
+
 
 @dataclass(frozen=True)
 class Features:
@@ -110,57 +119,6 @@ class Features:
     fits_float32: bool
     kinds: FeatureKinds | None = None
     held_nbytes: int = 0
-
-
-class Reading(Protocol):
-    """A table that is being read, its methods called once each in this order.
-
-    Attributes
-    ----------
-    source : object
-        Its name in messages.
-    options : IngestOptions
-        As settled by what the table says of itself.
-    side : SideColumns
-        What stands beside it.
-    wording : Wording
-        How cells of row columns are read, and where they stand.
-    """
-
-    source: Any
-    options: IngestOptions
-    side: SideColumns
-    wording: Wording
-
-    def read_names(self, header: TextSpool) -> dict[str, Any]:
-        """Append the names of the columns; return what was inferred, for the manifest."""
-        ...
-
-    def needs(self, roles: Roles) -> Needs:
-        """Return what all of the ingest takes of memory."""
-        ...
-
-    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
-        """Refuse a disk without room; else say what may be used of the memory."""
-        ...
-
-    def read_rows(
-        self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns
-    ) -> None:
-        """Read all row columns, and the features as well where that is one pass."""
-        ...
-
-    def features(self, kept: KeptRows) -> Features:
-        """Return the features, all read or ready to be."""
-        ...
-
-    def origin(self) -> dict[str, Any]:
-        """Return where the table came from, for the manifest."""
-        ...
-
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to meanwhile."""
-        ...
 
 
 # A text table with a sample a row (CSV, TSV and their kin), read in one pass into panels.
@@ -225,9 +183,9 @@ class TextReading:
     def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
         """Share out what the cap leaves."""
         form = self.options.form()
-        guess = estimate(self.source, self.options.text, roles.n_columns)
-        guessed = Shape(guess.n_rows, roles.n_features)
-        disk = disk_of(guessed, form, by_rows=True, text_nbytes=guess.text_nbytes)
+        n_rows, text_nbytes = estimate(self.source, self.options.text, roles.n_columns)
+        guessed = Shape(n_rows, roles.n_features)
+        disk = disk_of(guessed, form, by_rows=True, text_nbytes=text_nbytes)
         check_disk(self._work.folder, *disk)
         resident = max(needs.held_nbytes, resident_nbytes())
         shape = Shape(needs.n_rows, roles.n_features)
@@ -403,7 +361,11 @@ class TableReading:
                 label = str(given) if isinstance(given, Path) else name
                 check_items(given, label)
                 spool_items(spool, item_blocks(given), partial(_item, label))
-                same_length(label, len(spool), self._table.shape[0])
+                if len(spool) != (n_rows := self._table.shape[0]):
+                    raise InputError(
+                        f"{label}: expected {n_rows} items, one for each row, found {len(spool)}. "
+                        "Give as many as rows."
+                    )
 
     def _in_row(self, column: int, row: int) -> str:
         return f"{self.source}, row {row + 1}: column {self._header.describe(column)}"
@@ -478,3 +440,7 @@ class TableReading:
 
 def _item(what: str, item: int) -> str:
     return f"{what}, item {item + 1}"
+
+
+Reading = TextReading | TableReading
+"""A table that is being read, its methods called once each, in the order of their definition."""

@@ -262,27 +262,13 @@ class Merging:
 # The headers of the pieces of a table: which options each takes, and whether they fit together.
 
 
-@dataclass(frozen=True)
-class Header:
-    """What the header of a piece says.
+def headers_of(
+    tables: list[Path], options: IngestOptions, folder: Path
+) -> list[tuple[IngestOptions, int]]:
+    """Read the headers of all pieces; return the options of each, and how many features it has.
 
-    Attributes
-    ----------
-    table : Path
-        The piece.
-    options : IngestOptions
-        Of the whole, as far as the piece has what they name.
-    n_features : int
-        Its features.
-    """
-
-    table: Path
-    options: IngestOptions
-    n_features: int
-
-
-def headers_of(tables: list[Path], options: IngestOptions, folder: Path) -> list[Header]:
-    """Read the headers of all pieces; those after the first need not have what it has.
+    Those after the first need not have what it has: their options are those of the whole, as far as
+    the piece has what they name.
 
     Parameters
     ----------
@@ -305,8 +291,8 @@ def headers_of(tables: list[Path], options: IngestOptions, folder: Path) -> list
             with _read(table, its_own, folder) as (header, found):
                 roles = choose_roles(table, header, found, has_target=not found.no_target)
                 _append(names, header, roles.special)
-            headers.append(Header(table, its_own, roles.n_features))
-        _check_distinct(names, headers)
+            headers.append((its_own, roles.n_features))
+        _check_distinct(names, tables, [n_features for _, n_features in headers])
     return headers
 
 
@@ -317,14 +303,14 @@ def _append(names: TextSpool, header: TextSpool, special: frozenset[int]) -> Non
         names.append(texts_of(piece.decode("utf-8", "surrogateescape") for piece in pieces))
 
 
-def _check_distinct(names: TextSpool, headers: list[Header]) -> None:
+def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> None:
     pairs = names.duplicates()
     if not pairs:
         return
-    last = np.cumsum([header.n_features for header in headers])
+    last = np.cumsum(sizes)
     found = "; ".join(
         f"{names.describe(first)} in "
-        + " and ".join(str(headers[int(np.searchsorted(last, i, "right"))].table) for i in pair)
+        + " and ".join(str(tables[int(np.searchsorted(last, i, "right"))]) for i in pair)
         for pair in pairs
         for first in pair[:1]
     )
@@ -368,11 +354,9 @@ def _read(
     table: Path, options: IngestOptions, folder: Path
 ) -> Iterator[tuple[TextSpool, IngestOptions]]:
     """Yield the names of a table's columns, and the options as the table settles them."""
-    with _emptied(folder / "header") as scratch, contextlib.ExitStack() as stack:
-        work = Workplace(scratch, stack, lambda stage, done, total: None)
-        work.scratch.mkdir()
+    with _emptied(folder / "header") as scratch, Workplace.at(scratch) as work:
         reading = open_reading(table, options, SideColumns(), work)
-        header = stack.enter_context(TextSpool(work.scratch, "header"))
+        header = work.stack.enter_context(TextSpool(work.scratch, "header"))
         reading.read_names(header)
         yield header, reading.options
 
@@ -471,7 +455,7 @@ def ingest_pieces(
     if options.overwrite:
         check_replaceable(store)
     with disk_errors(store), _work_folder(store, tables, options) as folder:
-        pieces = list(_pieces(headers_of(tables, options, folder), folder))
+        pieces = list(_pieces(tables, options, folder))
         each = map(do_here, pieces) if workers is None else workers(do_piece, pieces)
         sizes = [table.stat().st_size for table in tables]
         for done, _ in enumerate(each):  # in any order, so about
@@ -507,12 +491,16 @@ def _check_options(options: IngestOptions) -> None:
         )
 
 
-def _pieces(headers: list[Header], folder: Path) -> Iterator[Piece]:
+def _pieces(tables: list[Path], options: IngestOptions, folder: Path) -> Iterator[Piece]:
     first = 0
-    for number, header in enumerate(headers):
-        options = replace(header.options, first_feature=first, overwrite=False)
-        yield Piece(header.table.absolute(), folder.absolute() / f"{number:06}.zarr", options)
-        first += header.n_features
+    for number, (its_own, n_features) in enumerate(headers_of(tables, options, folder)):
+        place = folder.absolute() / f"{number:06}.zarr"
+        yield Piece(
+            tables[number].absolute(),
+            place,
+            replace(its_own, first_feature=first, overwrite=False),
+        )
+        first += n_features
 
 
 @contextmanager

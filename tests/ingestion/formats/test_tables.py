@@ -270,4 +270,4 @@ def test_damaged_files(tmp_path):
 def test_the_package_loads_no_part_until_it_is_asked():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         srs_ooc.nothing  # noqa: B018
-    assert srs_ooc.ingest is sys.modules["srs_ooc.ingestion.pipeline"].ingest
+    assert srs_ooc.ingest is sys.modules["srs_ooc.ingestion.ingest"].ingest
