@@ -35,8 +35,8 @@ from srs_ooc.ingestion.csv import (
     rows_at_most,
 )
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
+from srs_ooc.ingestion.formats.files import read_lines
 from srs_ooc.ingestion.formats.in_memory import item_blocks, line_nbytes
-from srs_ooc.ingestion.formats.numeric_files import read_lines
 from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, SLACK_NBYTES, Needs, check_disk
 from srs_ooc.ingestion.ingest_options import (
     FREE,

@@ -12,10 +12,8 @@ from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.files import published_folder
 from srs_ooc.base.options import path_given
-from srs_ooc.ingestion.columns import kept_columns
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
-from srs_ooc.ingestion.formats.detection import is_other, open_file, open_object
-from srs_ooc.ingestion.formats.in_memory import with_needs
+from srs_ooc.ingestion.formats.in_memory import open_object, with_needs
 from srs_ooc.ingestion.ingest_memory import (
     Needs,
     check_replaceable,
@@ -32,7 +30,7 @@ from srs_ooc.ingestion.ingest_options import (
     check_kinds,
     choose_roles,
 )
-from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
+from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace, kept_columns
 from srs_ooc.ingestion.rows import RowColumns
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.ingestion.sources import SourceFile, settle_source
@@ -52,26 +50,9 @@ def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Wo
     UsageError
         If options of text tables are given for another.
     """
-    path = path_given(table, "the table") if isinstance(table, str | Path) else None
-    if path is not None and (options.samples or not is_other(path)):
-        if side:
-            raise InputError(
-                f"{path}: a text table holds its names, target and row ids itself. Name their "
-                "columns, or give them apart only for arrays."
-            )
-        source = settle_source(path, work.scratch)
-        if options.samples:
-            from srs_ooc.ingestion.feature_rows import open_feature_rows
-
-            return open_feature_rows(source, options.samples, options, work)
-        return TextReading(source, options, work)
-    if options.text != TextForm():
-        raise UsageError(
-            f"{path or 'the table'}: expected --separator, --comment, --decimal, --missing and "
-            "--no-header only for text tables, found one of them. Leave it out."
-        )
-    if path is not None:
-        return _open_file(SourceFile.file(path), options, side, work)
+    if isinstance(table, str | Path):
+        return _open_file(path_given(table, "the table"), options, side, work)
+    _check_no_text_form("the table", options)
     as_texts = {name for name, kind in options.kinds.given if kind == "categorical"}
     opened = open_object(table, as_texts)
     grown = Lease("what is held of the table", max(0, resident_nbytes() - own_nbytes()))
@@ -79,21 +60,40 @@ def open_reading(table: Any, options: IngestOptions, side: SideColumns, work: Wo
     return TableReading(opened, "the table", options, side, work, {}, needs)
 
 
-def _open_file(
-    source: SourceFile, options: IngestOptions, side: SideColumns, work: Workplace
-) -> TableReading:
-    from srs_ooc.ingestion.formats.arrow import ArrowFile
-    from srs_ooc.ingestion.formats.numeric_files import SvmlightTable
+def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Workplace) -> Reading:
+    from srs_ooc.ingestion.formats.files import ArrowFile, SvmlightTable, is_other, open_file
 
-    opened, needs = open_file(source.path, work.scratch, options)
+    if options.samples or not is_other(path):
+        if side:
+            raise InputError(
+                f"{path}: a text table holds its names, target and row ids itself. Name their "
+                "columns, or give them apart only for arrays."
+            )
+        text = settle_source(path, work.scratch)
+        if not options.samples:
+            return TextReading(text, options, work)
+        from srs_ooc.ingestion.feature_rows import open_feature_rows
+
+        return open_feature_rows(text, options.samples, options, work)
+    _check_no_text_form(path, options)
+    source = SourceFile.file(path)
+    opened, needs = open_file(path, work.scratch, options)
     if isinstance(opened, SvmlightTable):
         labels = {"target": [("label", opened.labels)]}
         side = replace(side, columns=labels | dict(side.columns))
     if isinstance(opened, ArrowFile):
         options, found = _with_index(opened.index_names, options, side)
         side = replace(side, inferred=side.inferred | found)
-    origin = {"name": source.name, **_fingerprint(source.path)}
+    origin = {"name": source.name, **_fingerprint(path)}
     return TableReading(opened, source, options, side, work, origin, needs)
+
+
+def _check_no_text_form(table: object, options: IngestOptions) -> None:
+    if options.text != TextForm():
+        raise UsageError(
+            f"{table}: expected --separator, --comment, --decimal, --missing and "
+            "--no-header only for text tables, found one of them. Leave it out."
+        )
 
 
 def _with_index(
@@ -277,6 +277,8 @@ def forecast(
     """
     if str(table) == "-":
         raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
+    from srs_ooc.ingestion.formats.files import is_other, open_file
+
     load_libraries()
     has_target = not options.no_target and "target" not in (side or SideColumns()).columns
     unpacked, by_rows, text_nbytes = 0, True, None

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -691,6 +691,34 @@ def _object_numbers(column: Any, what: str) -> NDArray[np.float64]:
             out[i] = item
         start += len(block)
     return out
+
+
+_TABLE = [name for name in dir(Table) if not name.startswith("_")]
+
+
+def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
+    """Open an object in memory as a table.
+
+    The columns ``as_texts`` may hold numbers and texts at once, which are taken as texts.
+
+    Raises
+    ------
+    InputError
+        If it is of no kind that is known.
+    """
+    if isinstance(thing, np.ndarray):
+        return ArrayTable(thing, "the array")
+    if frame_library(thing):
+        return FrameTable(thing, "the frame", as_texts)
+    if type(thing).__module__.startswith("scipy.sparse"):
+        return SparseTable(thing, "the sparse matrix")
+    if all(hasattr(thing, name) for name in _TABLE):
+        return cast("Table", thing)  # of a format of the caller's own
+    raise InputError(
+        "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table, a SciPy "
+        "sparse matrix or an object with the shape of srs_ooc.ingestion.formats.Table, found "
+        f"{type(thing).__module__}.{type(thing).__qualname__}. Convert it."
+    )
 
 
 # What the ingest of a table takes that is read by columns or by rows.
