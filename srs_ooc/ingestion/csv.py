@@ -610,12 +610,13 @@ _SAMPLE_NBYTES = 1 << 20
 
 
 def _skim(
-    source: SourceFile, form: TextForm, n_columns: int, target: int | None = None
+    source: SourceFile, form: TextForm, n_columns: int, kept: int | None, *, row_names: bool = False
 ) -> tuple[CsvStream, TableReader]:
-    stream = CsvStream(source, form, lambda names: None)
+    """Open a file again, of which at most one column is kept, as the target's texts."""
+    stream = CsvStream(source, form, lambda names: None, row_names=row_names)
     slots = np.full(n_columns, IGNORED, np.int32)
-    if target is not None:
-        slots[target] = TARGET
+    if kept is not None:
+        slots[kept] = TARGET
     return stream, TableReader(slots, stream.dialect, place=stream.place)
 
 
@@ -646,22 +647,16 @@ def has_row_names(
         if reader.n_rows:
             break
     problem = reader.problem
-    found = (
-        problem is not None
-        and problem.fault == "ragged"
-        and reader.n_rows == 1
-        and problem.column == n_columns + 1
-    )
-    if found:
-        _refuse_empty_ends(source, form, n_columns + 1)
-    return found
+    if problem is None or problem.fault != "ragged" or reader.n_rows != 1:
+        return False
+    if problem.column != n_columns + 1:
+        return False
+    _refuse_empty_ends(source, form, n_columns + 1)
+    return True
 
 
 def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> None:
-    stream = CsvStream(source, form, lambda names: None, row_names=True)
-    slots = np.full(n_fields, IGNORED, np.int32)
-    slots[-1] = TARGET
-    reader = TableReader(slots, stream.dialect, place=stream.place)
+    stream, reader = _skim(source, form, n_fields, -1, row_names=True)
     for _ in fed(stream, reader):
         if reader.n_rows:
             break
@@ -679,7 +674,7 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, i
 
     The bytes are exact where the file is not compressed.
     """
-    stream, reader = _skim(source, form, n_columns)
+    stream, reader = _skim(source, form, n_columns, None)
     n_body = 0
     for n_fed in fed(stream, reader):
         n_body += n_fed
@@ -730,10 +725,7 @@ def count_rows(
 
 def cell_text(source: SourceFile, form: TextForm, n_columns: int, column: int, row: int) -> str:
     """Return the text of a cell, from 0, by reading the file up to there."""
-    stream = CsvStream(source, form, lambda names: None)
-    slots = np.full(n_columns, IGNORED, np.int32)
-    slots[column] = TARGET
-    reader = TableReader(slots, stream.dialect, place=stream.place)
+    stream, reader = _skim(source, form, n_columns, column)
     n_passed = 0
     for _ in fed(stream, reader):
         texts = reader.take_texts(TARGET)
