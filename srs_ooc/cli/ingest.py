@@ -1,6 +1,7 @@
 """``srs-ooc ingest``: a table into a store."""
 
 import csv
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
@@ -17,6 +18,7 @@ from srs_ooc.cli.progress import byte_progress, progress_option
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.ingest import made_first_at, make_at, remarks_of
 from srs_ooc.ingestion.ingest_options import (
+    WORDS,
     ByteProgress,
     ForcedKinds,
     IngestOptions,
@@ -185,6 +187,16 @@ def _check_files(tables: tuple[Path, ...]) -> None:
             )
 
 
+_FILE: dict[str, Any] = {"type": click.Path(path_type=Path), "metavar": "FILE"}
+
+
+def _choice(flag: str, words: Sequence[str], said: str) -> Callable[[Any], Any]:
+    """Return an option that is one of a few words, the first if it is not given."""
+    return click.option(
+        flag, type=click.Choice(words), default=words[0], show_default=True, help=said
+    )
+
+
 @click.command("ingest", cls=IngestCommand)
 @click.argument("tables", metavar="SOURCE...", nargs=-1, required=True,
                 type=click.Path(path_type=Path))  # fmt: skip
@@ -195,19 +207,13 @@ def _check_files(tables: tuple[Path, ...]) -> None:
     is_flag=True,
     help="No column is the target: all are features, for `srs-ooc network`.",
 )
-@click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    show_default=True,
-    help="What the target is; auto: texts and few whole numbers are classes.",
+@_choice(
+    "--task", WORDS["task"], "What the target is; auto: texts and few whole numbers are classes."
 )
-@click.option(
+@_choice(
     "--missing-target",
-    type=click.Choice(["drop", "refuse"]),
-    default="drop",
-    show_default=True,
-    help="Leave rows without a target out, or refuse the table.",
+    WORDS["missing_target"],
+    "Leave rows without a target out, or refuse the table.",
 )
 @click.option(
     "--min-class-rows",
@@ -231,11 +237,7 @@ def _check_files(tables: tuple[Path, ...]) -> None:
     help="A column's kind: numeric, integer, boolean or categorical; repeatable. [default: found]",
 )
 @click.option(
-    "--kinds",
-    "kinds_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="CSV file of names and kinds, for many columns.",
+    "--kinds", "kinds_file", **_FILE, help="CSV file of names and kinds, for many columns."
 )
 @click.option("--weights", metavar="NAME", help="Column of weights of the rows, positive numbers.")
 @click.option(
@@ -248,13 +250,7 @@ def _check_files(tables: tuple[Path, ...]) -> None:
     help="Between fields: one character, or comma, tab, semicolon, pipe, space. [default: found]",
 )
 @click.option("--comment", metavar="CHAR", help="Skip the lines that start with this character.")
-@click.option(
-    "--decimal",
-    type=click.Choice(["point", "comma"]),
-    default="point",
-    show_default=True,
-    help="What numbers are written with: 1.5 or 1,5.",
-)
+@_choice("--decimal", ["point", "comma"], "What numbers are written with: 1.5 or 1,5.")
 @click.option(
     "--missing",
     metavar="TEXT",
@@ -263,28 +259,23 @@ def _check_files(tables: tuple[Path, ...]) -> None:
 )
 @click.option(
     "--names",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
+    **_FILE,
     help="Names of the columns of .npy, .npz: one a line, or a .npy. [default: f0, f1, ...]",
 )
 @click.option(
     "--target-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
+    **_FILE,
     help="Target for .npy, .npz: one a line, or a .npy. [default: --target]",
 )
-@click.option(
+@_choice(
     "--orient",
-    type=click.Choice(["samples", "features"]),
-    default="samples",
-    show_default=True,
-    help="What a row of a text table is; of a feature the first column is the name, and the "
+    ["samples", "features"],
+    "What a row of a text table is; of a feature the first column is the name, and the "
     "header holds the sample ids.",
 )
 @click.option(
     "--samples",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
+    **_FILE,
     help="With --orient features: text table of the samples that holds --id, --target, --weights, "
     "--strata, --groups and --covariates.",
 )
@@ -300,12 +291,10 @@ def _check_files(tables: tuple[Path, ...]) -> None:
     show_default=True,
     help="Cap on the resident memory of the whole process, in megabytes (10^6 bytes).",
 )
-@click.option(
+@_choice(
     "--code-dtype",
-    type=click.Choice(["uint8", "uint16"]),
-    default="uint8",
-    show_default=True,
-    help="uint8 distinguishes up to 254 values of a feature, uint16 up to 65534.",
+    WORDS["code_dtype"],
+    "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534.",
 )
 @click.option(
     "--no-values",
@@ -321,12 +310,7 @@ def _check_files(tables: tuple[Path, ...]) -> None:
     help="Code pieces on the workers of a Dask scheduler, as tcp://HOST:PORT, or local:N for N "
     "processes of this machine, each under --memory-mb.",
 )
-@click.option(
-    "--dask-scheduler-file",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The same, of the scheduler that wrote FILE.",
-)
+@click.option("--dask-scheduler-file", **_FILE, help="The same, of the scheduler that wrote FILE.")
 def ingest_command(
     *,
     tables: tuple[Path, ...],

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.formats import TO_UTF8, Texts
-from srs_ooc.ingestion.scratch import texts_of
+from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.native import _native
 
@@ -593,6 +593,46 @@ def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Itera
                 break
     reader.finish()
     yield 0
+
+
+def read_panels(
+    stream: CsvStream,
+    reader: TableReader,
+    header: TextSpool,
+    take: Callable[[TableReader], None],
+    panel_full: Callable[[], None],
+    tell: Callable[[str, int, int], None],
+) -> None:
+    """Have all rows read, the next pieces of the file being read and decompressed meanwhile.
+
+    Parameters
+    ----------
+    stream, reader : CsvStream, TableReader
+        The rows, and what reads them; its first panel is set.
+    header : TextSpool
+        The names of the columns.
+    take : callable
+        Takes the texts of the rows read.
+    panel_full : callable
+        Takes the rows of the panel, which is full or the last one, and sets the next.
+    tell : callable
+        Told of the bytes read.
+
+    Raises
+    ------
+    InputError
+        If a row cannot be read, or there is none.
+    """
+    for _ in fed(stream, reader, ahead=True):
+        take(reader)
+        if reader.panel_is_full:
+            panel_full()
+        tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
+    raise_fault(stream.source, reader.problem, len(header), header.describe, stream.dialect)
+    if reader.n_rows == 0:
+        raise InputError(f"{stream.source}: expected rows after the header, found none.")
+    if reader.n_panel_rows:
+        panel_full()
 
 
 def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:

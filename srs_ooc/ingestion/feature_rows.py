@@ -29,9 +29,8 @@ from srs_ooc.ingestion.csv import (
     check_utf8,
     count_rows,
     estimate,
-    fed,
     has_row_names,
-    raise_fault,
+    read_panels,
     rows_at_most,
 )
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
@@ -127,25 +126,14 @@ class FeatureRows:
                 file.write(np.ascontiguousarray(panel[:, : reader.n_panel_rows].T).data)
                 reader.set_panel(panel)
 
-            def take_rows() -> None:
+            def take_rows(reader: TableReader) -> None:
                 texts = reader.take_texts(ROW_ID)
                 check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
                 self._lines.append(reader.take_lines())
                 is_text.append(np.isin(reader.take_row_cells(), (TEXTS, CATEGORIES)))
 
-            for _ in fed(stream, reader, ahead=True):
-                take_rows()
-                if reader.panel_is_full:
-                    panel_full()
-                tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
-            if reader.n_panel_rows:
-                panel_full()
-        raise_fault(
-            stream.source, reader.problem, len(sample_ids), sample_ids.describe, stream.dialect
-        )
-        if not reader.n_rows:
-            raise InputError(f"{stream.source}: expected rows after the header, found none.")
+            read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.shape: tuple[int, int] = (n_samples, reader.n_rows)
         self.names = names
@@ -166,11 +154,6 @@ class FeatureRows:
         """Yield the values of a feature in blocks."""
         values = self.read(np.array([position]), None)
         return item_blocks(values[0])
-
-
-def reading_nbytes(n_samples: int) -> int:
-    """Return the memory of reading, in bytes: a panel, its copy, the slots of the columns."""
-    return 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
 
 
 def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> CsvStream:
@@ -458,7 +441,8 @@ def feature_needs(
     if options.kinds:
         held.append(Lease("kinds by name", options.kinds.by_name_nbytes()))
     decoder = PieceReader(source).decoder_nbytes
-    reading = Lease("reading features", reading_nbytes(n_samples) + N_DECODERS * decoder)
+    panels = 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples  # and slots of the columns
+    reading = Lease("reading features", panels + N_DECODERS * decoder)
     room = Lease("working room", SLACK_NBYTES)
     lines = Lease("lines on their way", line_nbytes((n_samples, 1), by_rows=False))
 

@@ -55,14 +55,6 @@ _BLANK = re.compile(r"(unnamed: \d+)?|__index_level_0__|_0", re.IGNORECASE)
 _log = logging.getLogger("srs_ooc")
 
 
-def log_remarks(place: Place) -> None:
-    """Log remarks on a new store, as warnings with the names that Python has; none at a URL."""
-    if not isinstance(place, Path):
-        return
-    for remark in remarks_of(Store.open(place)):
-        _log.warning("%s: %s", place, spelled(remark))
-
-
 def remarks_of(store: Store) -> Iterator[str]:
     """Yield sentences on what of a store, new and on this disk, may be a mistake.
 
@@ -349,18 +341,21 @@ def ingest(
     columns = {"target": target, "row_ids": row_ids, "weights": weights, "groups": groups}
     names_of_strata = (strata,) if isinstance(strata, str) else strata
     by_name = isinstance(names_of_strata, tuple)
-    _check_named(columns, names_of_strata if by_name else ())
+    named: dict[str, Any] = {
+        what: given for what, given in columns.items() if isinstance(given, str)
+    }
+    for what, name in named.items():
+        check_name(what, name)
+    if by_name:
+        check_names("strata", names_of_strata)
     options = IngestOptions(
-        target=target if isinstance(target, str) else None,
-        row_ids=row_ids if isinstance(row_ids, str) else None,
+        **named,
         ignore=ignore,
         task=task,
         missing_target=missing_target,
         min_class_rows=whole_given(min_class_rows, "min_class_rows"),
         kinds=ForcedKinds(tuple((kinds or {}).items())),
-        weights=weights if isinstance(weights, str) else None,
         strata=names_of_strata if by_name else (),
-        groups=groups if isinstance(groups, str) else None,
         memory_nbytes=int(megabytes_given(memory_mb) * MB),
         code_dtype=code_dtype,
         keep_values=flag_given(keep_values, "keep_values"),
@@ -371,7 +366,9 @@ def ingest(
     place = place_given(store, "store")
     make = _maker(table, options, side, client, progress)
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
-    log_remarks(place)
+    if isinstance(place, Path):
+        for remark in remarks_of(Store.open(place)):
+            _log.warning("%s: %s", place, spelled(remark))
     return manifest
 
 
@@ -400,11 +397,3 @@ def _maker(
 
     workers = client and on_workers(client, options.memory_nbytes // MB)
     return lambda path: ingest_pieces(tables, path, options, progress, workers=workers)
-
-
-def _check_named(columns: Mapping[str, Any], names_of_strata: Sequence[str]) -> None:
-    """Refuse names of columns that no column can have."""
-    for name, column in columns.items():
-        if isinstance(column, str):
-            check_name(name, column)
-    check_names("strata", names_of_strata)

@@ -176,7 +176,11 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     options, side = reading.options, reading.side
     has_target = "target" not in side.columns and not options.no_target
     if options.no_target:
-        _check_no_target(options, side)
+        if options.target is not None or options.samples is not None or "target" in side.columns:
+            raise UsageError(
+                "--no-target: expected a table with rows of samples and no target named, found a "
+                "target, or --orient features. Leave one of the two out."
+            )
         inferred["target"] = NO_TARGET
     if has_target and options.target is None:
         inferred["target"] = "last column"
@@ -213,14 +217,6 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     )
     reading.check_unchanged()
     return manifest
-
-
-def _check_no_target(options: IngestOptions, side: SideColumns) -> None:
-    if options.target is not None or options.samples is not None or "target" in side.columns:
-        raise UsageError(
-            "--no-target: expected a table with rows of samples and no target named, found a "
-            "target, or --orient features. Leave one of the two out."
-        )
 
 
 # What an ingest would take, found without writing a store: rows, disk, memory.

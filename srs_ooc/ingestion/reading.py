@@ -27,10 +27,9 @@ from srs_ooc.ingestion.csv import (
     check_utf8,
     count_rows,
     estimate,
-    fed,
     has_row_names,
     name_of,
-    raise_fault,
+    read_panels,
     rows_at_most,
 )
 from srs_ooc.ingestion.formats import Table, TextCoder
@@ -415,20 +414,9 @@ class TextReading:
             reader.set_panel(spool.panel)
 
         take = self._row_taker(roles, rows)
-        for _ in fed(stream, reader, ahead=True):
-            take(reader)
-            if reader.panel_is_full:
-                panel_full()
-            self._work.tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
-        raise_fault(
-            self.source, reader.problem, roles.n_columns, self._header.describe, stream.dialect
-        )
-        if reader.n_rows == 0:
-            raise InputError(f"{self.source}: expected rows after the header, found none.")
+        read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         if self.options.no_target:
             rows.number_rows(reader.n_rows)
-        if reader.n_panel_rows:
-            panel_full()
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.fits_float32

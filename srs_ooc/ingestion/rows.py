@@ -116,16 +116,18 @@ class KeptRows:
 
     def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
         """Yield the texts of kept rows in blocks."""
+        if self.mask is None:
+            yield from spool.blocks()
+            return
+        for start, texts in spool.numbered_blocks():
+            yield joined([text for row, text in enumerate(texts, start) if self.mask[row]])
+
+    def blocks(self, array: ScratchArray) -> Iterator[NDArray[Any]]:
+        """Yield the kept ones of the items of all rows, in blocks."""
         start = 0
-        for blob, ends in spool.blocks():
-            n_texts = len(ends)
-            if self.mask is None:
-                yield blob, ends
-            else:
-                kept = self.mask[start : start + n_texts].tolist()
-                pieces = split_texts(blob, ends)
-                yield joined([text for text, k in zip(pieces, kept, strict=True) if k])
-            start += n_texts
+        for block in blocks_of(array):
+            yield self.of(start, block)
+            start += len(block)
 
     def numbers(self) -> Iterator[int]:
         """Yield the number of each kept row, from 1."""
@@ -151,12 +153,11 @@ def coded_texts(
     InputError
         If a text is missing, or the distinct ones take too much memory.
     """
-    coder, codes, start = TextCoder(max_nbytes), ScratchArray(out, np.int32), 0
-    for blob, ends in column.texts.blocks():
-        pieces = list(split_texts(blob, ends))
+    coder, codes = TextCoder(max_nbytes), ScratchArray(out, np.int32)
+    for start, texts in column.texts.numbered_blocks():
         chosen = [
             (row, text)
-            for row, text in enumerate(pieces, start)
+            for row, text in enumerate(texts, start)
             if kept.mask is None or kept.mask[row]
         ]
         n_known = len(coder)
@@ -176,7 +177,6 @@ def coded_texts(
                     f"found {shown(text)}, a missing value. Fill it in, or remove the row."
                 )
         codes.append(numbers)
-        start += len(pieces)
     return codes, len(coder)
 
 
@@ -216,10 +216,10 @@ def weights_of(column: RowColumn, kept: KeptRows, wording: Wording, out: Path) -
     InputError
         If one is no positive finite number.
     """
-    weights, row = ScratchArray(out, np.float64), 0
-    for blob, ends in column.texts.blocks():
-        block = np.empty(len(ends))
-        for i, text in enumerate(split_texts(blob, ends)):
+    weights = ScratchArray(out, np.float64)
+    for row, texts in column.texts.numbered_blocks():
+        block = np.empty(len(texts))
+        for i, text in enumerate(texts):
             value = None if wording.is_missing(text) else wording.number(text)
             is_kept = kept.mask is None or kept.mask[row + i]
             if is_kept and (value is None or not 0 < value < math.inf):
@@ -229,7 +229,6 @@ def weights_of(column: RowColumn, kept: KeptRows, wording: Wording, out: Path) -
                 )
             block[i] = math.nan if value is None else value
         weights.append(kept.of(row, block))
-        row += len(ends)
     return weights
 
 
@@ -445,9 +444,8 @@ class TargetSettling:
 
     def _refuse(self, infinite: set[bytes]) -> NoReturn:
         """Refuse infinities beside few numbers, which are no class unless the user says so."""
-        start = 0
-        for blob, ends in self._column.texts.blocks():
-            for row, text in enumerate(split_texts(blob, ends), start):
+        for start, block in self._column.texts.numbered_blocks():
+            for row, text in enumerate(block, start):
                 if text in infinite:
                     raise self._error(
                         row,
@@ -456,7 +454,6 @@ class TargetSettling:
                         "Mend the cell; or say --task regression to leave such rows out, --task "
                         "classification to take it for a class.",
                     )
-            start += len(ends)
         raise AssertionError("a label of no row")
 
     def _classes(
@@ -481,10 +478,9 @@ class TargetSettling:
         rank = np.full(len(labels), -1, np.int32)
         order = class_order(texts)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
-        values, start = ScratchArray(self._scratch / "classes", np.int32), 0
-        for block in blocks_of(codes):
-            values.append(kept.of(start, rank[block]))
-            start += len(block)
+        values = ScratchArray(self._scratch / "classes", np.int32)
+        for block in kept.blocks(codes):
+            values.append(rank[block])
         return SettledTarget(tuple(texts[i] for i in order), values, kept, inferred)
 
     def _decoded(self, label: bytes) -> str:
@@ -503,10 +499,9 @@ class TargetSettling:
 
     def _numbers(self, inferred: dict[str, Any]) -> SettledTarget:
         numbers = ScratchArray(self._scratch / "numbers", np.float64)
-        start = 0
-        for blob, ends in self._column.texts.blocks():
-            block = np.full(len(ends), math.nan)
-            for i, text in enumerate(split_texts(blob, ends)):
+        for start, texts in self._column.texts.numbered_blocks():
+            block = np.full(len(texts), math.nan)
+            for i, text in enumerate(texts):
                 if self._wording.is_missing(text):
                     continue
                 value = self._wording.number(text)
@@ -519,15 +514,12 @@ class TargetSettling:
                     )
                 block[i] = value
             numbers.append(block)
-            start += len(ends)
         kept = self._kept(np.isfinite(block) for block in blocks_of(numbers))
-        values, start = ScratchArray(self._scratch / "targets", np.float64), 0
+        values = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
-        for block in blocks_of(numbers):
-            mine: NDArray[np.float64] = np.asarray(kept.of(start, block), np.float64)
-            values.append(mine)
-            low, high = min(low, mine.min(initial=low)), max(high, mine.max(initial=high))
-            start += len(block)
+        for block in kept.blocks(numbers):
+            values.append(block)
+            low, high = min(low, block.min(initial=low)), max(high, block.max(initial=high))
         if not low < high:
             found = f"only {low:g}" if low == high else "none"
             raise InputError(

@@ -171,6 +171,13 @@ class TextSpool(Closing):
             yield _without(blob, ends, here) if here else (blob, ends)
             start, previous = start + len(ends), previous + len(blob)
 
+    def numbered_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield the texts, some at a time, and the position of the first of them."""
+        start = 0
+        for blob, ends in self.blocks():
+            yield start, list(split_texts(blob, ends))
+            start += len(ends)
+
     def close(self) -> None:
         """Close and delete the files."""
         for part, file in self._files.items():

@@ -247,15 +247,8 @@ def _is_utf8(text: bytes) -> bool:
 # Codes, values and facts of the features, and the whole store.
 
 
-@dataclass(frozen=True)
-class Share:
-    """What is left of features once their values are written."""
-
-    start: int
-    stop: int
-    codes: NDArray[Any]
-    facts: CodeFacts
-    misfit: tuple[int, int, float] | None
+Share = tuple[int, int, NDArray[Any], CodeFacts]
+"""What is left of features once their values are written: first and last, codes, facts."""
 
 
 class ColumnsWriter:
@@ -310,21 +303,27 @@ class ColumnsWriter:
             self._floats["code_highs"].write(start, facts.highs)
         else:
             self._floats["values"].write(start, values)
-        return Share(start, stop, codes, facts, self._misfit(start, values))
+        self._check_kinds(start, values)
+        return start, stop, codes, facts
 
-    def _misfit(self, start: int, values: NDArray[Any]) -> tuple[int, int, float] | None:
-        """Return feature, row and value of the first cell that is not of the forced kind."""
+    def _check_kinds(self, start: int, values: NDArray[Any]) -> None:
+        """Refuse the first cell that is not of the forced kind."""
         if self._given is None:
-            return None
-        found = first_misfit(values, self._given.forced[start : start + len(values)])
-        return None if found is None else (start + found[0], found[1], float(values[found]))
+            return
+        forced = self._given.forced[start : start + len(values)]
+        if (found := first_misfit(values, forced)) is not None:
+            feature, row = found
+            where, text = self._given.cell(start + feature, row, float(values[found]))
+            raise InputError(
+                f"{where}: expected {ACCEPTED[forced[feature]]}, or a missing value, as --kind "
+                f"NAME={NAMES[forced[feature]]} says, found {text}. Mend the cell, or leave --kind "
+                "out."
+            )
 
     def take(self, share: Share) -> None:
         """Write the codes of the next features, and note what coding found."""
-        self._codes.write(share.codes)
-        start, stop, facts = share.start, share.stop, share.facts
-        if share.misfit is not None:
-            self._refuse(*share.misfit)
+        start, stop, codes, facts = share
+        self._codes.write(codes)
         self.n_missing[start:stop] = facts.n_missing
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
@@ -336,15 +335,6 @@ class ColumnsWriter:
         """Wait until the values are on disk."""
         for floats in self._floats.values():
             floats.sync()
-
-    def _refuse(self, feature: int, row: int, value: float) -> None:
-        assert self._given is not None
-        kind = int(self._given.forced[feature])
-        where, text = self._given.cell(feature, row, value)
-        raise InputError(
-            f"{where}: expected {ACCEPTED[kind]}, or a missing value, as --kind "
-            f"NAME={NAMES[kind]} says, found {text}. Mend the cell, or leave --kind out."
-        )
 
     def _settle_kinds(self, given: FeatureKinds, start: int, stop: int) -> None:
         found, forced = self._kinds[start:stop], given.forced[start:stop]
@@ -533,7 +523,7 @@ def _write_columns(
                 done = waiting.popleft().result()
                 work.take(done)
                 if progress:
-                    n_done = done.stop * work.column_nbytes
+                    n_done = done[1] * work.column_nbytes
                     progress("writing", n_done, n_features * work.column_nbytes)
 
 

@@ -628,16 +628,15 @@ class ArrowFile:
             reader = pyarrow.ipc.open_file(file, options=first)
             return sum(reader.get_batch(i).num_rows for i in range(reader.num_record_batches))
 
-    def _read_feather(self, names: list[str]) -> Any:
-        from pyarrow import feather
-
-        return feather.read_table(self._path, columns=names, memory_map=False, use_threads=False)
-
     def _columns(self, names: list[str]) -> Any:
         """Return columns, looked through for damage that would lead PyArrow out of its memory."""
         try:
             if self._parquet is None:
-                table = self._read_feather(names)
+                from pyarrow import feather
+
+                table = feather.read_table(
+                    self._path, columns=names, memory_map=False, use_threads=False
+                )
             else:
                 table = self._parquet.read(columns=names, use_threads=False)
             table.validate(full=True)
