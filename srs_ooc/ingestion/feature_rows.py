@@ -298,22 +298,6 @@ MOST_LINE_NBYTES = 16 * MB
 """A line of a sample table is no longer."""
 
 
-def samples_nbytes(
-    source: SourceFile, form: TextForm, id_name: str, wanted: Sequence[tuple[str, str]]
-) -> int:
-    """Return the memory that :func:`read_samples` takes, found by reading the file once.
-
-    Raises
-    ------
-    InputError
-        As :func:`read_samples`, but for ids that occur twice.
-    """
-    return sum(
-        _SAMPLE_NBYTES + _text_nbytes(sample) + sum(_CELL_NBYTES + _text_nbytes(c) for c in cells)
-        for _, sample, *cells in _samples(source, form, id_name, wanted)
-    )
-
-
 def _text_nbytes(text: str) -> int:
     return len(text) if text.isascii() else 4 * len(text)
 
@@ -435,7 +419,12 @@ def feature_needs(
         If the sample table cannot be read as asked.
     """
     n_samples, labels = len(header) - 1, SourceFile.file(samples.path)
-    known = samples_nbytes(labels, options.text, samples.id_name, asked_of(samples, options))
+    known = sum(
+        _SAMPLE_NBYTES + _text_nbytes(sample) + sum(_CELL_NBYTES + _text_nbytes(c) for c in cells)
+        for _, sample, *cells in _samples(
+            labels, options.text, samples.id_name, asked_of(samples, options)
+        )
+    )
     known += _ID_NBYTES * n_samples + header.nbytes  # ids that are looked up
     held = [Lease("the samples", known)]
     if options.kinds:

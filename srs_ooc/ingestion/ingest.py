@@ -39,8 +39,6 @@ from srs_ooc.ingestion.ingest_options import check_given_kinds as check_kinds_gi
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.ingestion.rows import said_of_missing, texts_among_numbers, words_for_missing
 from srs_ooc.store.manifest import CATEGORICAL, INTEGER, NO_TARGET, Manifest
-from srs_ooc.store.objects import Objects, Publishing
-from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
 
 # What a new store may not be meant to hold: an index, words for what is missing, dates.
@@ -195,6 +193,8 @@ def make_at(
     """
     if isinstance(place, Path):
         return make(place)
+    from srs_ooc.store.objects import Objects, Publishing
+
     target = Publishing(Objects(place), replaces=overwrite)
     folder = made_first_at(place).parent
     try:
@@ -234,7 +234,11 @@ def _clear(folder: Path) -> None:
 
 def made_first_at(place: Place) -> Path:
     """Return where on this machine a store for a place is made."""
-    return place if isinstance(place, Path) else CacheOptions().path / "made.zarr"
+    if isinstance(place, Path):
+        return place
+    from srs_ooc.store.remote_cache import CacheOptions
+
+    return CacheOptions().path / "made.zarr"
 
 
 @python_spelling()

@@ -66,30 +66,6 @@ _FEATURE_NBYTES = 40
 _BATCH_NBYTES = 48 * MB
 
 
-class _Order:
-    """Which piece each feature of the whole comes from, and how far each piece is read."""
-
-    def __init__(self, sizes: list[int]) -> None:
-        self.positions = stored_positions(sum(sizes))
-        self._ends = np.cumsum(sizes)
-
-    def batches(self, size: int) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
-        """Yield the first feature of each batch, and its parts.
-
-        A part is the piece, the first of its features as stored there, and their places in the
-        batch: they follow each other in both.
-        """
-        read = np.zeros(len(self._ends), np.int64)
-        for first in range(0, len(self.positions), size):
-            which = np.searchsorted(self._ends, self.positions[first : first + size], "right")
-            parts = []
-            for piece in np.unique(which).tolist():
-                places = np.flatnonzero(which == piece)
-                parts.append((piece, int(read[piece]), places))
-                read[piece] += len(places)
-            yield first, parts
-
-
 class Merging:
     """Writes the store of a table from those of its pieces.
 
@@ -128,7 +104,8 @@ class Merging:
         budget.grant("places and names", _FEATURE_NBYTES * shape.n_features)
         budget.grant("features as read and written", self._batch * column_nbytes + 8 * MB)
         budget.check()
-        self._order = _Order([store.n_features for store in stores])
+        self._positions = stored_positions(shape.n_features)
+        self._ends = np.cumsum([store.n_features for store in stores])
 
     def write(self, source: dict[str, Any]) -> Manifest:
         """Write everything; ``source`` says where the table came from.
@@ -171,6 +148,23 @@ class Merging:
         write_metadata(self._folder, manifest)
         return manifest
 
+    def _batches(self) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
+        """Yield the first feature of each batch, and its parts.
+
+        A part is the piece, the first of its features as stored there, and their places in the
+        batch: they follow each other in both.
+        """
+        read = np.zeros(len(self._ends), np.int64)
+        for first in range(0, len(self._positions), self._batch):
+            positions = self._positions[first : first + self._batch]
+            which = np.searchsorted(self._ends, positions, "right")
+            parts = []
+            for piece in np.unique(which).tolist():
+                places = np.flatnonzero(which == piece)
+                parts.append((piece, int(read[piece]), places))
+                read[piece] += len(places)
+            yield first, parts
+
     def _write_codes(self) -> tuple[dict[str, int], int]:
         one, shape = self._stores[0].manifest, self._shape
         missing = np.dtype(one.code_dtype).type(one.missing_code)
@@ -180,7 +174,7 @@ class Merging:
         with ExitStack() as stack:
             stack.callback(writer.abandon)
             columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
-            for first, parts in self._order.batches(self._batch):
+            for first, parts in self._batches():
                 n = sum(len(places) for _, _, places in parts)
                 codes = np.empty((n, one.n_rows), one.code_dtype)
                 for piece, start, places in parts:
@@ -197,7 +191,7 @@ class Merging:
         shape = Shape(n_items, self._shape.n_features)
         writer = FloatsWriter(self._folder, name, shape, self._dtype)
         readers = [store.values(name) for store in self._stores]
-        for first, parts in self._order.batches(self._batch):
+        for first, parts in self._batches():
             n = sum(len(places) for _, _, places in parts)
             values = np.empty((n, n_items), self._dtype)
             for piece, start, places in parts:
@@ -211,7 +205,7 @@ class Merging:
     def _by_feature(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield an array of the features of the whole, in stored order."""
         arrays = [store.array(name) for store in self._stores]
-        for _, parts in self._order.batches(self._batch):
+        for _, parts in self._batches():
             out = np.empty(sum(len(places) for _, _, places in parts), arrays[0].dtype)
             for piece, start, places in parts:
                 out[places] = arrays[piece][start : start + len(places)]
@@ -226,7 +220,7 @@ class Merging:
         ids, _, lengths["row_ids_bytes"] = write_texts(
             self._folder, "row_ids", text_blocks(self._stores[0].row_ids)
         )
-        positions = self._order.positions
+        positions = self._positions
         checksums |= ids | write_small(self._folder, "positions", [positions])
         checksums |= write_coordinate(self._folder, "feature", "names", positions)
         return checksums | write_coordinate(self._folder, "row", "row_ids")
@@ -247,7 +241,7 @@ class Merging:
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""
         found = [store.categories() for store in self._stores]
-        for _, parts in self._order.batches(self._batch):
+        for _, parts in self._batches():
             stored = {
                 int(place): (piece, start + i)
                 for piece, start, places in parts
