@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "compact": "srs_ooc.api.tools",
-    "ingest": "srs_ooc.ingestion.pipeline",
+    "ingest": "srs_ooc.ingestion.ingest",
     "list_runs": "srs_ooc.results.standing",
     "network": "srs_ooc.api.tools",
     "open_run": "srs_ooc.api",

@@ -39,7 +39,7 @@ from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import python_spelling
 from srs_ooc.ensemble.model import Model
 from srs_ooc.ingestion.formats.in_memory import frame_library
-from srs_ooc.ingestion.pipeline import ingest
+from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.learners.models import TREE
 from srs_ooc.results.exporting import values_of
 from srs_ooc.results.ranking import arrays_of, best

@@ -10,8 +10,8 @@ import pytest
 import srs_ooc
 from srs_ooc.ingestion.csv import TextForm
 from srs_ooc.ingestion.feature_rows import CovariateTable, FeatureRows, open_stream
-from srs_ooc.ingestion.formats.detection import open_file, open_object
-from srs_ooc.ingestion.formats.in_memory import ArrayTable
+from srs_ooc.ingestion.formats.files import open_file
+from srs_ooc.ingestion.formats.in_memory import ArrayTable, open_object
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.rows import Wording
 from srs_ooc.ingestion.scratch import TextSpool

@@ -1,9 +1,8 @@
 """``srs-ooc ingest``: a table into a store."""
 
 import csv
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -17,7 +16,9 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, say
 from srs_ooc.cli.progress import byte_progress, progress_option
 from srs_ooc.ingestion.csv import TextForm
+from srs_ooc.ingestion.ingest import made_first_at, make_at, remarks_of
 from srs_ooc.ingestion.ingest_options import (
+    WORDS,
     ByteProgress,
     ForcedKinds,
     IngestOptions,
@@ -25,15 +26,7 @@ from srs_ooc.ingestion.ingest_options import (
     SideColumns,
     pair_of,
 )
-from srs_ooc.ingestion.pipeline import (
-    Forecast,
-    forecast,
-    ingest_table,
-    made_first_at,
-    make_at,
-    remarks_of,
-)
-from srs_ooc.ingestion.shards import ingest_pieces, on_workers
+from srs_ooc.ingestion.pipeline import Forecast, forecast, ingest_table
 from srs_ooc.store.manifest import NO_TARGET, Manifest, describe_counts
 from srs_ooc.store.store import Store
 
@@ -56,14 +49,6 @@ def report_forecast(found: Forecast, cap: int) -> None:
 CLASSES_SHOWN = 8
 
 
-def report_store(store: Place, manifest: Manifest) -> None:
-    """Say what is in a new store, what of it was found rather than said, and what is unusual."""
-    _report_manifest(store, manifest)
-    if isinstance(store, Path):
-        for remark in remarks_of(Store.open(store)):
-            say(f"note: {remark}")
-
-
 def _class_counts(store: Place, manifest: Manifest) -> str:
     """Return the rows of each class, the largest first; nothing of a store at a URL."""
     if not isinstance(store, Path):
@@ -78,7 +63,8 @@ def _class_counts(store: Place, manifest: Manifest) -> str:
     return f"{', '.join(shown)}{more}"
 
 
-def _report_manifest(store: Place, manifest: Manifest) -> None:
+def report_store(store: Place, manifest: Manifest) -> None:
+    """Say what is in a new store, what of it was found rather than said, and what is unusual."""
     inferred = manifest.inferred
     say(f"{store}: {manifest.n_rows} rows x {manifest.n_features} features")
     last = ", the last column" if inferred.get("target") else ""
@@ -100,6 +86,9 @@ def _report_manifest(store: Place, manifest: Manifest) -> None:
     kept = f"and {manifest.values_dtype} values" if manifest.values_dtype else "without the values"
     size = describe_nbytes(manifest.codes_nbytes)
     say(f"kept: {manifest.code_dtype} codes ({size}) {kept}")
+    if isinstance(store, Path):
+        for remark in remarks_of(Store.open(store)):
+            say(f"note: {remark}")
 
 
 def _report_found(manifest: Manifest) -> None:
@@ -145,80 +134,67 @@ class IngestCommand(click.Command):
             ) from error
 
 
-def with_workers(command: Any) -> Any:
-    """Add the options that name workers to a command."""
-    command = click.option(
-        "--dask-scheduler-file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="The same, of the scheduler that wrote FILE.",
-    )(command)
-    return click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help="Code pieces on the workers of a Dask scheduler, as tcp://HOST:PORT, or local:N for N "
-        "processes of this machine, each under --memory-mb.",
-    )(command)
+def make_store(
+    tables: tuple[Path, ...],
+    store: Path,
+    options: IngestOptions,
+    side: SideColumns,
+    progress: ByteProgress,
+    **dask: Any,
+) -> Manifest:
+    """Make the store of a table or its pieces at a path; ``dask`` names workers, if there are some.
 
-
-@dataclass(frozen=True)
-class Sources:
-    """The files of an ingest.
-
-    Attributes
-    ----------
-    tables : tuple of Path
-        One, or the pieces.
-    side : SideColumns
-        What stands beside the table.
-    dask, dask_scheduler_file : str, Path or None
-        Workers, where there are some.
+    Errors as of :func:`ingest_table` and :func:`ingest_pieces`.
     """
+    has_workers = any(named is not None for named in dask.values())
+    if len(tables) == 1 and not has_workers:
+        return ingest_table(tables[0], store, options, progress, side=side)
+    if side:
+        check_single(tables, "--names or --target-file")
+    if any(str(table) == "-" for table in tables):
+        check_single(tables, "standard input")
+    from srs_ooc.ingestion.shards import ingest_pieces, on_workers
 
-    tables: tuple[Path, ...]
-    side: SideColumns
-    dask: str | None
-    dask_scheduler_file: Path | None
+    with ExitStack() as stack:
+        workers = None
+        if has_workers:
+            from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
 
-    def __post_init__(self) -> None:
-        for source in self.tables:
-            if source.is_fifo() or source.is_char_device():
-                raise InputError(
-                    f"{source}: expected a file, which is read more than once, found a pipe or a "
-                    "device. Give a text table on standard input with `-` as SOURCE."
-                )
+            megabytes = options.memory_nbytes // MB
+            cluster = dask_cluster(dask["dask"], dask["dask_scheduler_file"], megabytes)
+            workers = on_workers(stack.enter_context(cluster).client, megabytes)
+        return ingest_pieces(list(tables), store, options, progress, workers=workers)
 
-    def check_single(self, option: str) -> None:
-        """Refuse what pieces cannot have.
 
-        Raises
-        ------
-        UsageError
-            If there are several tables.
-        """
-        if len(self.tables) > 1:
-            raise UsageError(
-                f"{option}: expected one table, found {len(self.tables)} pieces. Leave it out."
+def check_single(tables: tuple[Path, ...], option: str) -> None:
+    """Refuse what pieces cannot have.
+
+    Raises
+    ------
+    UsageError
+        If there are several tables.
+    """
+    if len(tables) > 1:
+        raise UsageError(f"{option}: expected one table, found {len(tables)} pieces. Leave it out.")
+
+
+def _check_files(tables: tuple[Path, ...]) -> None:
+    for source in tables:
+        if source.is_fifo() or source.is_char_device():
+            raise InputError(
+                f"{source}: expected a file, which is read more than once, found a pipe or a "
+                "device. Give a text table on standard input with `-` as SOURCE."
             )
 
-    def ingest(self, store: Path, options: IngestOptions, progress: ByteProgress) -> Manifest:
-        """Make the store at a path; errors as of :func:`ingest_table` and :func:`ingest_pieces`."""
-        has_workers = self.dask is not None or self.dask_scheduler_file is not None
-        if len(self.tables) == 1 and not has_workers:
-            return ingest_table(self.tables[0], store, options, progress, side=self.side)
-        if self.side:
-            self.check_single("--names or --target-file")
-        if any(str(table) == "-" for table in self.tables):
-            self.check_single("standard input")
-        with ExitStack() as stack:
-            workers = None
-            if has_workers:
-                from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
 
-                megabytes = options.memory_nbytes // 10**6
-                cluster = dask_cluster(self.dask, self.dask_scheduler_file, megabytes)
-                workers = on_workers(stack.enter_context(cluster).client, megabytes)
-            return ingest_pieces(list(self.tables), store, options, progress, workers=workers)
+_FILE: dict[str, Any] = {"type": click.Path(path_type=Path), "metavar": "FILE"}
+
+
+def _choice(flag: str, words: Sequence[str], said: str) -> Callable[[Any], Any]:
+    """Return an option that is one of a few words, the first if it is not given."""
+    return click.option(
+        flag, type=click.Choice(words), default=words[0], show_default=True, help=said
+    )
 
 
 @click.command("ingest", cls=IngestCommand)
@@ -231,19 +207,13 @@ class Sources:
     is_flag=True,
     help="No column is the target: all are features, for `srs-ooc network`.",
 )
-@click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    show_default=True,
-    help="What the target is; auto: texts and few whole numbers are classes.",
+@_choice(
+    "--task", WORDS["task"], "What the target is; auto: texts and few whole numbers are classes."
 )
-@click.option(
+@_choice(
     "--missing-target",
-    type=click.Choice(["drop", "refuse"]),
-    default="drop",
-    show_default=True,
-    help="Leave rows without a target out, or refuse the table.",
+    WORDS["missing_target"],
+    "Leave rows without a target out, or refuse the table.",
 )
 @click.option(
     "--min-class-rows",
@@ -267,11 +237,7 @@ class Sources:
     help="A column's kind: numeric, integer, boolean or categorical; repeatable. [default: found]",
 )
 @click.option(
-    "--kinds",
-    "kinds_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="CSV file of names and kinds, for many columns.",
+    "--kinds", "kinds_file", **_FILE, help="CSV file of names and kinds, for many columns."
 )
 @click.option("--weights", metavar="NAME", help="Column of weights of the rows, positive numbers.")
 @click.option(
@@ -284,13 +250,7 @@ class Sources:
     help="Between fields: one character, or comma, tab, semicolon, pipe, space. [default: found]",
 )
 @click.option("--comment", metavar="CHAR", help="Skip the lines that start with this character.")
-@click.option(
-    "--decimal",
-    type=click.Choice(["point", "comma"]),
-    default="point",
-    show_default=True,
-    help="What numbers are written with: 1.5 or 1,5.",
-)
+@_choice("--decimal", ["point", "comma"], "What numbers are written with: 1.5 or 1,5.")
 @click.option(
     "--missing",
     metavar="TEXT",
@@ -299,28 +259,23 @@ class Sources:
 )
 @click.option(
     "--names",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
+    **_FILE,
     help="Names of the columns of .npy, .npz: one a line, or a .npy. [default: f0, f1, ...]",
 )
 @click.option(
     "--target-file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
+    **_FILE,
     help="Target for .npy, .npz: one a line, or a .npy. [default: --target]",
 )
-@click.option(
+@_choice(
     "--orient",
-    type=click.Choice(["samples", "features"]),
-    default="samples",
-    show_default=True,
-    help="What a row of a text table is; of a feature the first column is the name, and the "
+    ["samples", "features"],
+    "What a row of a text table is; of a feature the first column is the name, and the "
     "header holds the sample ids.",
 )
 @click.option(
     "--samples",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
+    **_FILE,
     help="With --orient features: text table of the samples that holds --id, --target, --weights, "
     "--strata, --groups and --covariates.",
 )
@@ -336,12 +291,10 @@ class Sources:
     show_default=True,
     help="Cap on the resident memory of the whole process, in megabytes (10^6 bytes).",
 )
-@click.option(
+@_choice(
     "--code-dtype",
-    type=click.Choice(["uint8", "uint16"]),
-    default="uint8",
-    show_default=True,
-    help="uint8 distinguishes up to 254 values of a feature, uint16 up to 65534.",
+    WORDS["code_dtype"],
+    "uint8 distinguishes up to 254 values of a feature, uint16 up to 65534.",
 )
 @click.option(
     "--no-values",
@@ -351,41 +304,22 @@ class Sources:
 @click.option("--overwrite", is_flag=True, help="Replace STORE, once the new one is complete.")
 @progress_option
 @click.option("--dry-run", is_flag=True, help="Say what the ingest would take, and write nothing.")
-@with_workers
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Code pieces on the workers of a Dask scheduler, as tcp://HOST:PORT, or local:N for N "
+    "processes of this machine, each under --memory-mb.",
+)
+@click.option("--dask-scheduler-file", **_FILE, help="The same, of the scheduler that wrote FILE.")
 def ingest_command(
     *,
     tables: tuple[Path, ...],
     store: Place,
-    target: str | None,
-    no_target: bool,
-    task: str,
-    missing_target: str,
-    min_class_rows: int | None,
-    row_ids: str | None,
-    ignore: tuple[str, ...],
-    kinds: tuple[str, ...],
-    kinds_file: Path | None,
-    weights: str | None,
-    strata: str | None,
-    groups: str | None,
-    memory_mb: int,
-    code_dtype: str,
-    no_values: bool,
-    separator: str | None,
-    comment: str | None,
-    decimal: str,
-    missing: tuple[str, ...],
-    no_header: bool,
-    names: Path | None,
-    target_file: Path | None,
-    orient: str,
-    samples: Path | None,
-    id_name: str | None,
-    covariates: str | None,
-    overwrite: bool,
     shows: str | None,
     dry_run: bool,
-    **workers: Any,
+    dask: str | None,
+    dask_scheduler_file: Path | None,
+    **given: Any,
 ) -> None:
     """Turn the table SOURCE (- for text on standard input) into STORE.
 
@@ -398,44 +332,51 @@ def ingest_command(
     but those named otherwise are features: numbers, or texts, which are categories. Missing values
     are stored. STORE appears whole or not at all; at a URL it is made in $SRS_OOC_CACHE_DIR first.
     """
-    sample_table = _sample_table(orient, samples, id_name, target, covariates)
-    options = IngestOptions(
-        target=target,
-        task=task,
-        missing_target=missing_target,
-        min_class_rows=min_class_rows,
-        row_ids=row_ids,
-        ignore=tuple(name for text in ignore for name in (_names(text) if text else ("",))),
-        kinds=ForcedKinds(tuple(map(pair_of, kinds)), kinds_file),
-        weights=weights,
-        strata=_names(strata),
-        groups=groups,
-        memory_nbytes=memory_mb * MB,
-        code_dtype=code_dtype,
-        keep_values=not no_values,
-        text=TextForm(separator, comment, decimal, missing or None, header=not no_header),
-        samples=sample_table,
-        overwrite=overwrite,
-        no_target=no_target,
-    )
-    sources = Sources(tables, _side_columns(sample_table, names, target, target_file), **workers)
+    options, side = _options_of(**given)
+    _check_files(tables)
     if dry_run:
-        _foretell(sources, store, options)
-    else:
-        _ingest(sources, store, options, shows)
-
-
-def _foretell(sources: Sources, store: Place, options: IngestOptions) -> None:
-    sources.check_single("--dry-run")
-    found = forecast(sources.tables[0], made_first_at(store), options, sources.side)
-    report_forecast(found, options.memory_nbytes)
-
-
-def _ingest(sources: Sources, store: Place, options: IngestOptions, shows: str | None) -> None:
+        check_single(tables, "--dry-run")
+        found = forecast(tables[0], made_first_at(store), options, side)
+        report_forecast(found, options.memory_nbytes)
+        return
     with byte_progress(shows) as progress:
-        make = partial(sources.ingest, options=options, progress=progress)
+        workers = {"dask": dask, "dask_scheduler_file": dask_scheduler_file}
+
+        def make(path: Path) -> Manifest:
+            return make_store(tables, path, options, side, progress, **workers)
+
         manifest = make_at(store, make, overwrite=options.overwrite, progress=progress)
     report_store(store, manifest)
+
+
+def _options_of(
+    *,
+    ignore: tuple[str, ...],
+    kinds: tuple[str, ...],
+    kinds_file: Path | None,
+    strata: str | None,
+    memory_mb: int,
+    no_values: bool,
+    no_header: bool,
+    missing: tuple[str, ...],
+    **given: Any,
+) -> tuple[IngestOptions, SideColumns]:
+    """Return what the options of the command say; those not named here are called as in Python."""
+    aside = {name: given.pop(name) for name in ("names", "target_file")}
+    about = [given.pop(name) for name in ("orient", "samples", "id_name", "covariates")]
+    samples = _sample_table(*about, target=given["target"])
+    marks = {name: given.pop(name) for name in ("separator", "comment", "decimal")}
+    options = IngestOptions(
+        ignore=tuple(name for text in ignore for name in (_names(text) if text else ("",))),
+        kinds=ForcedKinds(tuple(map(pair_of, kinds)), kinds_file),
+        strata=_names(strata),
+        memory_nbytes=memory_mb * MB,
+        keep_values=not no_values,
+        text=TextForm(**marks, missing=missing or None, header=not no_header),
+        samples=samples,
+        **given,
+    )
+    return options, _side_columns(samples, target=options.target, **aside)
 
 
 def _side_columns(
@@ -465,8 +406,9 @@ def _sample_table(
     orient: str,
     samples: Path | None,
     id_name: str | None,
-    target: str | None,
     covariates: str | None,
+    *,
+    target: str | None,
 ) -> SampleTable | None:
     if orient == "samples":
         if samples or id_name or covariates:

@@ -25,8 +25,7 @@ from srs_ooc.ensemble.panels import (
 )
 from srs_ooc.ensemble.prediction import looked_up
 from srs_ooc.ingestion.formats import TextCoder
-from srs_ooc.ingestion.formats.detection import open_object
-from srs_ooc.ingestion.formats.in_memory import frame_library
+from srs_ooc.ingestion.formats.in_memory import frame_library, open_object
 from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_trees import HeldTrees

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.ingestion.formats import TO_UTF8, Texts
-from srs_ooc.ingestion.scratch import texts_of
+from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.native import _native
 
@@ -595,6 +595,46 @@ def fed(stream: CsvStream, reader: TableReader, *, ahead: bool = False) -> Itera
     yield 0
 
 
+def read_panels(
+    stream: CsvStream,
+    reader: TableReader,
+    header: TextSpool,
+    take: Callable[[TableReader], None],
+    panel_full: Callable[[], None],
+    tell: Callable[[str, int, int], None],
+) -> None:
+    """Have all rows read, the next pieces of the file being read and decompressed meanwhile.
+
+    Parameters
+    ----------
+    stream, reader : CsvStream, TableReader
+        The rows, and what reads them; its first panel is set.
+    header : TextSpool
+        The names of the columns.
+    take : callable
+        Takes the texts of the rows read.
+    panel_full : callable
+        Takes the rows of the panel, which is full or the last one, and sets the next.
+    tell : callable
+        Told of the bytes read.
+
+    Raises
+    ------
+    InputError
+        If a row cannot be read, or there is none.
+    """
+    for _ in fed(stream, reader, ahead=True):
+        take(reader)
+        if reader.panel_is_full:
+            panel_full()
+        tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
+    raise_fault(stream.source, reader.problem, len(header), header.describe, stream.dialect)
+    if reader.n_rows == 0:
+        raise InputError(f"{stream.source}: expected rows after the header, found none.")
+    if reader.n_panel_rows:
+        panel_full()
+
+
 def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
     """Yield pieces, the next few of which are read and decompressed by a thread meanwhile."""
     with ThreadPoolExecutor(1) as pool:
@@ -609,29 +649,14 @@ def _ahead(pieces: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
 _SAMPLE_NBYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """What a look at the beginning of a file says of the whole.
-
-    Attributes
-    ----------
-    n_rows : int
-        Rows there are, about.
-    text_nbytes : int
-        Bytes of text there are, about; exact where the file is not compressed.
-    """
-
-    n_rows: int
-    text_nbytes: int
-
-
 def _skim(
-    source: SourceFile, form: TextForm, n_columns: int, target: int | None = None
+    source: SourceFile, form: TextForm, n_columns: int, kept: int | None, *, row_names: bool = False
 ) -> tuple[CsvStream, TableReader]:
-    stream = CsvStream(source, form, lambda names: None)
+    """Open a file again, of which at most one column is kept, as the target's texts."""
+    stream = CsvStream(source, form, lambda names: None, row_names=row_names)
     slots = np.full(n_columns, IGNORED, np.int32)
-    if target is not None:
-        slots[target] = TARGET
+    if kept is not None:
+        slots[kept] = TARGET
     return stream, TableReader(slots, stream.dialect, place=stream.place)
 
 
@@ -662,22 +687,16 @@ def has_row_names(
         if reader.n_rows:
             break
     problem = reader.problem
-    found = (
-        problem is not None
-        and problem.fault == "ragged"
-        and reader.n_rows == 1
-        and problem.column == n_columns + 1
-    )
-    if found:
-        _refuse_empty_ends(source, form, n_columns + 1)
-    return found
+    if problem is None or problem.fault != "ragged" or reader.n_rows != 1:
+        return False
+    if problem.column != n_columns + 1:
+        return False
+    _refuse_empty_ends(source, form, n_columns + 1)
+    return True
 
 
 def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> None:
-    stream = CsvStream(source, form, lambda names: None, row_names=True)
-    slots = np.full(n_fields, IGNORED, np.int32)
-    slots[-1] = TARGET
-    reader = TableReader(slots, stream.dialect, place=stream.place)
+    stream, reader = _skim(source, form, n_fields, -1, row_names=True)
     for _ in fed(stream, reader):
         if reader.n_rows:
             break
@@ -690,9 +709,12 @@ def _refuse_empty_ends(source: SourceFile, form: TextForm, n_fields: int) -> Non
         )
 
 
-def estimate(source: SourceFile, form: TextForm, n_columns: int) -> Estimate:
-    """Estimate the rows of a file from the first megabyte after its header."""
-    stream, reader = _skim(source, form, n_columns)
+def estimate(source: SourceFile, form: TextForm, n_columns: int) -> tuple[int, int]:
+    """Estimate the rows of a file from the first megabyte after its header, and its text in bytes.
+
+    The bytes are exact where the file is not compressed.
+    """
+    stream, reader = _skim(source, form, n_columns, None)
     n_body = 0
     for n_fed in fed(stream, reader):
         n_body += n_fed
@@ -702,9 +724,9 @@ def estimate(source: SourceFile, form: TextForm, n_columns: int) -> Estimate:
     text_nbytes = int(pieces.nbytes * pieces.n_text / max(1, pieces.n_used))
     n_cells = reader.n_rows * n_columns + reader.column
     if not n_cells:
-        return Estimate(0, text_nbytes)
+        return 0, text_nbytes
     body_nbytes = text_nbytes - (pieces.n_text - n_body)
-    return Estimate(int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes)
+    return int(body_nbytes * n_cells / (n_body * n_columns)) + 1, text_nbytes
 
 
 def rows_at_most(source: SourceFile, n_columns: int) -> int | None:
@@ -743,10 +765,7 @@ def count_rows(
 
 def cell_text(source: SourceFile, form: TextForm, n_columns: int, column: int, row: int) -> str:
     """Return the text of a cell, from 0, by reading the file up to there."""
-    stream = CsvStream(source, form, lambda names: None)
-    slots = np.full(n_columns, IGNORED, np.int32)
-    slots[column] = TARGET
-    reader = TableReader(slots, stream.dialect, place=stream.place)
+    stream, reader = _skim(source, form, n_columns, column)
     n_passed = 0
     for _ in fed(stream, reader):
         texts = reader.take_texts(TARGET)

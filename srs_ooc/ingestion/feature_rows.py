@@ -7,7 +7,7 @@ import codecs
 import csv
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,13 @@ from srs_ooc.ingestion.csv import (
     check_utf8,
     count_rows,
     estimate,
-    fed,
     has_row_names,
-    raise_fault,
+    read_panels,
     rows_at_most,
 )
 from srs_ooc.ingestion.formats import TO_UTF8, Table, TextCoder
+from srs_ooc.ingestion.formats.files import read_lines
 from srs_ooc.ingestion.formats.in_memory import item_blocks, line_nbytes
-from srs_ooc.ingestion.formats.numeric_files import read_lines
 from srs_ooc.ingestion.ingest_memory import CATEGORY_NBYTES, SLACK_NBYTES, Needs, check_disk
 from srs_ooc.ingestion.ingest_options import (
     FREE,
@@ -49,31 +48,11 @@ from srs_ooc.ingestion.ingest_options import (
 )
 from srs_ooc.ingestion.reading import TableReading, Workplace
 from srs_ooc.ingestion.rows import Wording, shown, wording_of
-from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, anonymous_array, joined
+from srs_ooc.ingestion.scratch import ScratchArray, TextSpool, anonymous_array, joined, texts_of
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
 from srs_ooc.store.manifest import CATEGORICAL
 
 _PANEL_NBYTES = 3 * MB
-
-
-class SpooledNames:
-    """Names in a spool, as a collection."""
-
-    def __init__(self, spool: TextSpool) -> None:
-        self._spool = spool
-
-    def __len__(self) -> int:
-        return len(self._spool)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._spool.find(name) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        for blob, ends in self._spool.blocks():
-            start = 0
-            for end in ends.tolist():
-                yield blob[start:end].decode()
-                start = end
 
 
 class FeatureRows:
@@ -147,28 +126,17 @@ class FeatureRows:
                 file.write(np.ascontiguousarray(panel[:, : reader.n_panel_rows].T).data)
                 reader.set_panel(panel)
 
-            def take_rows() -> None:
+            def take_rows(reader: TableReader) -> None:
                 texts = reader.take_texts(ROW_ID)
                 check_utf8(texts, f"{stream.source}: the names of the features")
                 names.append(texts)
                 self._lines.append(reader.take_lines())
                 is_text.append(np.isin(reader.take_row_cells(), (TEXTS, CATEGORIES)))
 
-            for _ in fed(stream, reader, ahead=True):
-                take_rows()
-                if reader.panel_is_full:
-                    panel_full()
-                tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
-            if reader.n_panel_rows:
-                panel_full()
-        raise_fault(
-            stream.source, reader.problem, len(sample_ids), sample_ids.describe, stream.dialect
-        )
-        if not reader.n_rows:
-            raise InputError(f"{stream.source}: expected rows after the header, found none.")
+            read_panels(stream, reader, sample_ids, take_rows, panel_full, tell)
         self.format = f"csv{stream.pieces.suffix}, features as rows"
         self.shape: tuple[int, int] = (n_samples, reader.n_rows)
-        self.names = SpooledNames(names)
+        self.names = names
         self.text_columns: NDArray[np.bool_] | None = np.concatenate(is_text)
         self.pool: TextCoder | None = TextCoder(max_category_nbytes)
         self.pool.code(*reader.categories())
@@ -186,11 +154,6 @@ class FeatureRows:
         """Yield the values of a feature in blocks."""
         values = self.read(np.array([position]), None)
         return item_blocks(values[0])
-
-
-def reading_nbytes(n_samples: int) -> int:
-    """Return the memory of reading, in bytes: a panel, its copy, the slots of the columns."""
-    return 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples
 
 
 def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> CsvStream:
@@ -212,20 +175,6 @@ def open_stream(source: SourceFile, form: Any, sample_ids: TextSpool) -> CsvStre
 
 
 # A table with more columns, from a sample table, after its own.
-
-
-class _Names(Collection[str]):
-    def __init__(self, first: Collection[str], then: list[str]) -> None:
-        self._first, self._then = first, then
-
-    def __len__(self) -> int:
-        return len(self._first) + len(self._then)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._then or name in self._first
-
-    def __iter__(self) -> Iterator[str]:
-        return chain(self._first, self._then)
 
 
 class CovariateTable:
@@ -267,7 +216,8 @@ class CovariateTable:
         self.format, self.pool = features.format, features.pool
         self._features, self._n_features = features, features.shape[1]
         self.shape = (features.shape[0], features.shape[1] + len(names))
-        self.names: Collection[str] | None = _Names(features.names, names)
+        self.names: Collection[str] | None = features.names
+        features.names.append(texts_of(names))
         self._values = np.empty((len(names), features.shape[0]))
         is_text = []
         for line, name, cells in zip(self._values, names, columns, strict=True):
@@ -348,54 +298,14 @@ MOST_LINE_NBYTES = 16 * MB
 """A line of a sample table is no longer."""
 
 
-@dataclass(frozen=True)
-class Samples:
-    """What a sample table holds.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Names of the columns asked for.
-    cells : dict
-        By sample id, in the order of the file, the cells of those columns.
-    lines : dict
-        By sample id, the line of the file.
-    """
-
-    columns: tuple[str, ...]
-    cells: dict[str, tuple[str, ...]]
-    lines: dict[str, int]
-
-
-def samples_nbytes(
-    source: SourceFile, form: TextForm, id_name: str, wanted: Sequence[tuple[str, str]]
-) -> int:
-    """Return the memory that :func:`read_samples` takes, found by reading the file once.
-
-    Raises
-    ------
-    InputError
-        As :func:`read_samples`, but for ids that occur twice.
-    """
-    return sum(
-        _SAMPLE_NBYTES + _text_nbytes(sample) + sum(_CELL_NBYTES + _text_nbytes(c) for c in cells)
-        for _, sample, *cells in _samples(source, form, id_name, wanted)
-    )
-
-
-def ids_nbytes(n_ids: int, text_nbytes: int) -> int:
-    """Return the memory of the ids of a header that are compared with those of a sample table."""
-    return _ID_NBYTES * n_ids + text_nbytes
-
-
 def _text_nbytes(text: str) -> int:
     return len(text) if text.isascii() else 4 * len(text)
 
 
 def read_samples(
     source: SourceFile, form: TextForm, id_name: str, wanted: Sequence[tuple[str, str]]
-) -> Samples:
-    """Read ids and columns of a sample table, a line for each sample.
+) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Return by id, in the order of a sample table, the line of each sample and its cells.
 
     Parameters
     ----------
@@ -406,23 +316,23 @@ def read_samples(
     id_name : str
         Column of the ids.
     wanted : sequence of (str, str)
-        For each other column the option that names it, and its name.
+        For each other column, the cells of which are asked for, the option that names it, and its
+        name.
 
     Raises
     ------
     InputError
         If a column is not there, a row is ragged, or an id occurs twice.
     """
-    cells: dict[str, tuple[str, ...]] = {}
-    lines: dict[str, int] = {}
-    for line, sample, *rest in _samples(source, form, id_name, wanted):
-        if sample in cells:
+    known: dict[str, tuple[int, tuple[str, ...]]] = {}
+    for line, sample, *cells in _samples(source, form, id_name, wanted):
+        if sample in known:
             raise InputError(
                 f"{source}, line {line}: expected distinct ids in column {id_name!r}, found "
                 f"{sample!r} again. Keep one line for each sample."
             )
-        cells[sample], lines[sample] = tuple(rest), line
-    return Samples(tuple(name for _, name in wanted), cells, lines)
+        known[sample] = line, tuple(cells)
+    return known
 
 
 def _samples(
@@ -474,12 +384,12 @@ def _lines(
         yield "\n" if comment and rest.startswith(comment) else rest
 
 
-def unmatched(samples: Samples, ids: list[str]) -> dict[str, Any]:
+def unmatched(known: Collection[str], ids: list[str]) -> dict[str, Any]:
     """Count and list the ids of either side that the other lacks; JSON-ready."""
     here = set(ids)
     sides = {
-        "samples_without_label": [name for name in ids if name not in samples.cells],
-        "labels_without_sample": [name for name in samples.cells if name not in here],
+        "samples_without_label": [name for name in ids if name not in known],
+        "labels_without_sample": [name for name in known if name not in here],
     }
     return {
         side: {"n": len(names), "first": names[:_SHOWN]} for side, names in sides.items() if names
@@ -509,13 +419,19 @@ def feature_needs(
         If the sample table cannot be read as asked.
     """
     n_samples, labels = len(header) - 1, SourceFile.file(samples.path)
-    known = samples_nbytes(labels, options.text, samples.id_name, asked_of(samples, options))
-    known += ids_nbytes(n_samples, header.nbytes)
+    known = sum(
+        _SAMPLE_NBYTES + _text_nbytes(sample) + sum(_CELL_NBYTES + _text_nbytes(c) for c in cells)
+        for _, sample, *cells in _samples(
+            labels, options.text, samples.id_name, asked_of(samples, options)
+        )
+    )
+    known += _ID_NBYTES * n_samples + header.nbytes  # ids that are looked up
     held = [Lease("the samples", known)]
     if options.kinds:
         held.append(Lease("kinds by name", options.kinds.by_name_nbytes()))
     decoder = PieceReader(source).decoder_nbytes
-    reading = Lease("reading features", reading_nbytes(n_samples) + N_DECODERS * decoder)
+    panels = 2 * max(_PANEL_NBYTES, 8 * n_samples) + 12 * n_samples  # and slots of the columns
+    reading = Lease("reading features", panels + N_DECODERS * decoder)
     room = Lease("working room", SLACK_NBYTES)
     lines = Lease("lines on their way", line_nbytes((n_samples, 1), by_rows=False))
 
@@ -568,24 +484,33 @@ def open_feature_rows(
     needs.check(options.memory_nbytes, source)
     known = read_samples(labels, options.text, samples.id_name, asked)
     check_distinct(source, header, "sample ids", "Rename them in the header.")
-    ids = list(SpooledNames(header))[1:]
-    matched = [sample for sample in ids if sample in known.cells]
+    ids = list(header)[1:]
+    matched = [sample for sample in ids if sample in known]
     if not matched:
         raise InputError(
             f"{source}: expected sample ids as in column {samples.id_name!r} of {samples.path} "
-            f"({', '.join(map(repr, list(known.cells)[:3]))}, ...), found none of them among "
+            f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
     kinds = options.kinds.by_name()
-    n_rows = estimate(source, options.text, len(header)).n_rows
+    n_rows = estimate(source, options.text, len(header))[0]
     check_disk(work.folder, 8 * len(ids) * n_rows, 0)
     category_nbytes = min(CATEGORY_NBYTES, needs.spare_nbytes(options.memory_nbytes) // 2)
-    kept = np.array([sample in known.cells for sample in ids])
+    kept = np.array([sample in known for sample in ids])
     features = FeatureRows(
         stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds
     )
-    wording = wording_of(options.text, lambda row: f"{labels}, line {known.lines[matched[row]]}")
-    table = _with_covariates(features, known, asked, matched, wording, kinds)
+    wording = wording_of(options.text, lambda row: f"{labels}, line {known[matched[row]][0]}")
+    columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(samples.id_name, matched)]}
+    for place, (option, name) in enumerate(asked):
+        cells = [known[sample][1][place] for sample in matched]
+        columns.setdefault(option.removeprefix("--"), []).append((name, cells))
+    table: Table = features
+    if covariates := columns.pop("covariates", []):
+        names_of = [name for name, _ in covariates]
+        texts = [[cell.encode() for cell in cells] for _, cells in covariates]
+        table = CovariateTable(features, names_of, texts, wording, kinds)
+    side = SideColumns(columns=columns, inferred=unmatched(known, ids))
 
     def locate(column: int, row: int) -> str:
         name = next(islice(iter(table.names or ()), column, None))
@@ -594,38 +519,5 @@ def open_feature_rows(
         line = features.line_of(column)
         return f"{source}, line {line}: sample {matched[row]!r} of {name!r}"
 
-    side = _side_columns(known, asked, samples, ids, matched)
     settled = replace(options, target=None, weights=None, strata=(), groups=None)
     return TableReading(table, source, settled, side, work, stream.origin(), needs, wording, locate)
-
-
-def _side_columns(
-    known: Samples,
-    asked: list[tuple[str, str]],
-    samples: SampleTable,
-    ids: list[str],
-    matched: list[str],
-) -> SideColumns:
-    """Return what the sample table says of the rows, in the order of the matrix."""
-    columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(samples.id_name, matched)]}
-    for place, (option, name) in enumerate(asked):
-        if option != "--covariates":
-            cells = [known.cells[sample][place] for sample in matched]
-            columns.setdefault(option.removeprefix("--"), []).append((name, cells))
-    return SideColumns(columns=columns, inferred=unmatched(known, ids))
-
-
-def _with_covariates(
-    features: FeatureRows,
-    known: Samples,
-    asked: list[tuple[str, str]],
-    matched: list[str],
-    wording: Wording,
-    kinds: Mapping[bytes, int],
-) -> Table:
-    """Return the features and, after them, the covariates of the sample table."""
-    places = [i for i, (option, _) in enumerate(asked) if option == "--covariates"]
-    if not places:
-        return features
-    columns = [[known.cells[sample][place].encode() for sample in matched] for place in places]
-    return CovariateTable(features, [asked[place][1] for place in places], columns, wording, kinds)

@@ -518,15 +518,8 @@ class Roles:
 
     def slots(self) -> NDArray[np.int32]:
         """Return for each column where its cells go, for a ``TableReader``."""
-        slots = np.zeros(self.n_columns, np.int32)
-        is_feature = np.ones(self.n_columns, np.bool_)
-        is_feature[list(self.special)] = False
-        place = np.empty(self.n_features, np.int32)
-        place[stored_positions(self.n_features, self.first_feature)] = np.arange(
-            self.n_features, dtype=np.int32
-        )
-        slots[is_feature] = place
-        slots[list(self.ignored)] = IGNORED
+        slots = np.full(self.n_columns, IGNORED, np.int32)
+        slots[self.stored_columns()] = np.arange(self.n_features, dtype=np.int32)
         for _, column, slot in self.texts():
             slots[column] = slot
         return slots

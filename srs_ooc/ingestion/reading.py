@@ -1,22 +1,22 @@
 """The readings of a table, stage by stage: text with a sample a row, and any other format.
 
-A reading is the seam between formats and the pipeline.
+A reading is the seam between formats and the pipeline; it hands on features in stored order.
 """
 
 import contextlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
-from srs_ooc.ingestion.columns import FeatureKinds, NumbersAsTexts, TableColumns
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
     ROW_NAMES,
@@ -27,10 +27,9 @@ from srs_ooc.ingestion.csv import (
     check_utf8,
     count_rows,
     estimate,
-    fed,
     has_row_names,
     name_of,
-    raise_fault,
+    read_panels,
     rows_at_most,
 )
 from srs_ooc.ingestion.formats import Table, TextCoder
@@ -39,15 +38,19 @@ from srs_ooc.ingestion.formats.in_memory import (
     check_items,
     item_blocks,
     spool_items,
+    text_of,
     texts_given,
 )
 from srs_ooc.ingestion.ingest_memory import (
     COLUMN_NBYTES,
     LOOK_NBYTES,
+    PICKED_ROWS,
+    PIECE_NBYTES,
     IngestMemory,
     Needs,
     check_disk,
     disk_of,
+    piece_features,
     share_memory,
     table_nbytes,
 )
@@ -60,10 +63,21 @@ from srs_ooc.ingestion.ingest_options import (
     StoredColumns,
     cells_of,
 )
-from srs_ooc.ingestion.rows import KeptRows, RowColumns, Wording, same_length, shown, wording_of
-from srs_ooc.ingestion.scratch import PanelSpool, ScratchArray, TextSpool, open_panels, texts_of
+from srs_ooc.ingestion.rows import KeptRows, RowColumns, Wording, shown, wording_of
+from srs_ooc.ingestion.scratch import (
+    Panels,
+    PanelSpool,
+    ScratchArray,
+    TextSpool,
+    anonymous_array,
+    joined,
+    open_panels,
+    texts_of,
+)
 from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
-from srs_ooc.store.manifest import CATEGORICAL, Shape
+from srs_ooc.ingestion.writer import FeatureKinds
+from srs_ooc.native import _native
+from srs_ooc.store.manifest import CATEGORICAL, Shape, look_at, put_rows
 
 
 @dataclass(frozen=True)
@@ -89,6 +103,15 @@ class Workplace:
         """Folder for what is given back at the end."""
         return self.folder / "scratch"
 
+    @classmethod
+    @contextlib.contextmanager
+    def at(cls, folder: Path, tell: ByteProgress | None = None) -> Iterator["Workplace"]:
+        """Yield a place to work at a folder; what is opened there is closed after the block."""
+        with contextlib.ExitStack() as stack:
+            work = cls(folder, stack, tell or (lambda stage, done, total: None))
+            work.scratch.mkdir()
+            yield work
+
 
 @dataclass(frozen=True)
 class Features:
@@ -112,55 +135,192 @@ class Features:
     held_nbytes: int = 0
 
 
-class Reading(Protocol):
-    """A table that is being read, its methods called once each in this order.
+# The features of a table in stored order: read, rows left out, numbers taken for texts.
 
-    Attributes
+
+class TableColumns:
+    """The features of a table in stored order: a ``StoredColumns`` where it is read by columns."""
+
+    def __init__(
+        self,
+        table: Table,
+        what: object,
+        header: TextSpool,
+        columns: NDArray[np.intp],
+        kinds: FeatureKinds,
+    ) -> None:
+        self._table, self._what, self._header, self._columns = table, what, header, columns
+        self._pool = kinds.pool
+        self.n_rows, self.n_features = table.shape[0], len(columns)
+        self.fits_float32 = True
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = anonymous_array((stop - start, self.n_rows))
+        for first, last in _pieces(stop - start, self.n_rows):
+            positions = self._columns[start + first : start + last]
+            out[first:last] = self._table.read(positions, self._pool)
+            self._look(out[first:last], positions)
+        return out
+
+    def check(self, progress: ByteProgress | None) -> None:
+        """Find out whether float32 would do: from the dtypes, or by reading until it would not.
+
+        Texts are numbered on the way, so that all of them are known before any is coded.
+        """
+        has_texts = self._table.text_columns is not None and self._table.text_columns.any()
+        if self._table.narrow and not has_texts:
+            return
+        in_order = np.sort(self._columns)
+        for first, last in _pieces(self.n_features, self.n_rows):
+            positions = in_order[first:last]
+            self._look(self._table.read(positions, self._pool), positions)
+            if not self.fits_float32 and not has_texts:
+                return
+            _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
+
+    def spool(self, spool: Panels, progress: ByteProgress | None) -> None:
+        """Read all rows, in panels that turn them into columns."""
+        _native.reuse_blocks()  # of each piece of rows
+        panel_rows, filled = spool.panel.shape[1], 0
+        columns = self._columns.astype(np.int64)
+        pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
+        for first, last, rows in self._rows_ahead(pieces):
+            infinite, narrow = put_rows(rows, columns, spool.panel, filled)
+            if infinite >= 0:
+                row, column = divmod(infinite, rows.shape[1])
+                self._refuse(first + row, column, rows[row, column])
+            self.fits_float32 &= narrow
+            filled += len(rows)
+            if filled == panel_rows or last == self.n_rows:
+                spool.flush(filled)
+                filled = 0
+            _tell(progress, last * self.n_features, self.n_rows * self.n_features)
+        spool.seal()
+
+    def _rows_ahead(
+        self, pieces: Iterator[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        """Yield pieces of rows; the next is read while one is worked on."""
+
+        def read(first: int, last: int) -> tuple[int, int, NDArray[np.float64]]:
+            return first, last, self._table.read(np.arange(first, last), self._pool)
+
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(read, *next(pieces))
+            for piece in pieces:
+                here, coming = coming.result(), reader.submit(read, *piece)
+                yield here
+            yield coming.result()
+
+    def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
+        """Look at columns, each a row of ``values``."""
+        infinite, narrow = look_at(values)
+        if infinite >= 0:
+            at, row = divmod(infinite, values.shape[1])
+            self._refuse(row, int(columns[at]), values[at, row])
+        if not narrow:
+            self.fits_float32 = False
+
+    def _refuse(self, row: int, column: int, found: float) -> NoReturn:
+        raise InputError(
+            f"{self._what}, row {row + 1}, column {self._header.describe(column)}: expected a "
+            f"finite number (or a missing value), found {found}. Mend the cell, or make it missing."
+        )
+
+
+class KeptColumns:
+    """The kept rows of columns.
+
+    Parameters
     ----------
-    source : object
-        Its name in messages.
-    options : IngestOptions
-        As settled by what the table says of itself.
-    side : SideColumns
-        What stands beside it.
-    wording : Wording
-        How cells of row columns are read, and where they stand.
+    columns : StoredColumns
+        All rows.
+    kept : KeptRows
+        Which of them to keep.
     """
 
-    source: Any
-    options: IngestOptions
-    side: SideColumns
-    wording: Wording
+    def __init__(self, columns: StoredColumns, kept: KeptRows) -> None:
+        self._columns, self._kept = columns, kept
+        self.n_rows, self.n_features = kept.n_rows, columns.n_features
 
-    def read_names(self, header: TextSpool) -> dict[str, Any]:
-        """Append the names of the columns; return what was inferred, for the manifest."""
-        ...
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = anonymous_array((stop - start, self.n_rows))
+        step = piece_features(self._kept.n_source_rows)
+        for first in range(start, stop, step):
+            values = self._columns.read(first, min(first + step, stop))
+            for line, whole in zip(out[first - start :], values, strict=False):
+                self._pick(whole, line)
+        return out
 
-    def needs(self, roles: Roles) -> Needs:
-        """Return what all of the ingest takes of memory."""
-        ...
+    def _pick(self, whole: NDArray[np.float64], line: NDArray[np.float64]) -> None:
+        """Fill a line with the kept ones of all rows, some at a time."""
+        filled = 0
+        for begin in range(0, len(whole), PICKED_ROWS):
+            picked = self._kept.of(begin, whole[begin : begin + PICKED_ROWS])
+            line[filled : filled + len(picked)] = picked
+            filled += len(picked)
 
-    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
-        """Refuse a disk without room; else say what may be used of the memory."""
-        ...
 
-    def read_rows(
-        self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns
+def kept_columns(columns: StoredColumns, kept: KeptRows) -> StoredColumns:
+    """Return the kept rows of columns; the columns themselves if that is all."""
+    return columns if kept.mask is None else KeptColumns(columns, kept)
+
+
+class NumbersAsTexts:
+    """Columns of which some hold numbers that are categories.
+
+    Parameters
+    ----------
+    columns : StoredColumns
+        Numbers.
+    which : bool (n_features,)
+        The stored features whose numbers are to be taken for texts.
+    kinds : FeatureKinds
+        Whose pool numbers the texts.
+    """
+
+    def __init__(
+        self, columns: StoredColumns, which: NDArray[np.bool_], kinds: FeatureKinds
     ) -> None:
-        """Read all row columns, and the features as well where that is one pass."""
-        ...
+        self._columns, self._which, self._kinds = columns, which, kinds
+        self.n_rows, self.n_features = columns.n_rows, columns.n_features
 
-    def features(self, kept: KeptRows) -> Features:
-        """Return the features, all read or ready to be."""
-        ...
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        values = self._columns.read(start, stop)
+        for i in np.flatnonzero(self._which[start:stop]).tolist():
+            distinct, place = np.unique(values[i], return_inverse=True)
+            is_there = ~np.isnan(distinct)
+            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
+            numbers = np.full(len(distinct), np.nan)
+            found = self._kinds.pool.code(*joined([text.encode() for text in texts]))
+            if len(found) < len(texts):
+                beyond = float(distinct[is_there][len(found)])
+                row = int((values[i] == beyond).argmax())
+                raise InputError(
+                    f"{self._kinds.locate(start + i, row)[0]}: expected categories whose texts fit "
+                    f"into the memory that is left for them, found more ({text_of(beyond)!r}). "
+                    "Force fewer columns to be categorical, or raise --memory-mb."
+                )
+            numbers[is_there] = found
+            values[i] = numbers[place]
+        return values
 
-    def origin(self) -> dict[str, Any]:
-        """Return where the table came from, for the manifest."""
-        ...
 
-    def check_unchanged(self) -> None:
-        """Refuse a file that was written to meanwhile."""
-        ...
+def _tell(progress: ByteProgress | None, n_cells: int, n_all: int) -> None:
+    if progress:
+        progress("reading", 8 * n_cells, 8 * n_all)
+
+
+def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
+    step = max(1, PIECE_NBYTES // (8 * n_items))
+    for begin in range(0, n_lines, multiple or n_lines):
+        end = min(begin + (multiple or n_lines), n_lines)
+        for start in range(begin, end, step):
+            yield start, min(start + step, end)
 
 
 # A text table with a sample a row (CSV, TSV and their kin), read in one pass into panels.
@@ -225,9 +385,9 @@ class TextReading:
     def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
         """Share out what the cap leaves."""
         form = self.options.form()
-        guess = estimate(self.source, self.options.text, roles.n_columns)
-        guessed = Shape(guess.n_rows, roles.n_features)
-        disk = disk_of(guessed, form, by_rows=True, text_nbytes=guess.text_nbytes)
+        n_rows, text_nbytes = estimate(self.source, self.options.text, roles.n_columns)
+        guessed = Shape(n_rows, roles.n_features)
+        disk = disk_of(guessed, form, by_rows=True, text_nbytes=text_nbytes)
         check_disk(self._work.folder, *disk)
         resident = max(needs.held_nbytes, resident_nbytes())
         shape = Shape(needs.n_rows, roles.n_features)
@@ -254,20 +414,9 @@ class TextReading:
             reader.set_panel(spool.panel)
 
         take = self._row_taker(roles, rows)
-        for _ in fed(stream, reader, ahead=True):
-            take(reader)
-            if reader.panel_is_full:
-                panel_full()
-            self._work.tell("reading", stream.pieces.n_used, stream.pieces.nbytes)
-        raise_fault(
-            self.source, reader.problem, roles.n_columns, self._header.describe, stream.dialect
-        )
-        if reader.n_rows == 0:
-            raise InputError(f"{self.source}: expected rows after the header, found none.")
+        read_panels(stream, reader, self._header, take, panel_full, self._work.tell)
         if self.options.no_target:
             rows.number_rows(reader.n_rows)
-        if reader.n_panel_rows:
-            panel_full()
         spool.seal()
         cells, columns = reader.cells(), roles.stored_columns()
         self._panels, self._fits_float32 = spool, reader.fits_float32
@@ -403,7 +552,11 @@ class TableReading:
                 label = str(given) if isinstance(given, Path) else name
                 check_items(given, label)
                 spool_items(spool, item_blocks(given), partial(_item, label))
-                same_length(label, len(spool), self._table.shape[0])
+                if len(spool) != (n_rows := self._table.shape[0]):
+                    raise InputError(
+                        f"{label}: expected {n_rows} items, one for each row, found {len(spool)}. "
+                        "Give as many as rows."
+                    )
 
     def _in_row(self, column: int, row: int) -> str:
         return f"{self.source}, row {row + 1}: column {self._header.describe(column)}"
@@ -478,3 +631,7 @@ class TableReading:
 
 def _item(what: str, item: int) -> str:
     return f"{what}, item {item + 1}"
+
+
+Reading = TextReading | TableReading
+"""A table that is being read, its methods called once each, in the order of their definition."""

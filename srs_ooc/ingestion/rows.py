@@ -116,16 +116,18 @@ class KeptRows:
 
     def texts(self, spool: TextSpool) -> Iterator[tuple[bytes, NDArray[np.uint64]]]:
         """Yield the texts of kept rows in blocks."""
+        if self.mask is None:
+            yield from spool.blocks()
+            return
+        for start, texts in spool.numbered_blocks():
+            yield joined([text for row, text in enumerate(texts, start) if self.mask[row]])
+
+    def blocks(self, array: ScratchArray) -> Iterator[NDArray[Any]]:
+        """Yield the kept ones of the items of all rows, in blocks."""
         start = 0
-        for blob, ends in spool.blocks():
-            n_texts = len(ends)
-            if self.mask is None:
-                yield blob, ends
-            else:
-                kept = self.mask[start : start + n_texts].tolist()
-                pieces = split_texts(blob, ends)
-                yield joined([text for text, k in zip(pieces, kept, strict=True) if k])
-            start += n_texts
+        for block in blocks_of(array):
+            yield self.of(start, block)
+            start += len(block)
 
     def numbers(self) -> Iterator[int]:
         """Yield the number of each kept row, from 1."""
@@ -151,12 +153,11 @@ def coded_texts(
     InputError
         If a text is missing, or the distinct ones take too much memory.
     """
-    coder, codes, start = TextCoder(max_nbytes), ScratchArray(out, np.int32), 0
-    for blob, ends in column.texts.blocks():
-        pieces = list(split_texts(blob, ends))
+    coder, codes = TextCoder(max_nbytes), ScratchArray(out, np.int32)
+    for start, texts in column.texts.numbered_blocks():
         chosen = [
             (row, text)
-            for row, text in enumerate(pieces, start)
+            for row, text in enumerate(texts, start)
             if kept.mask is None or kept.mask[row]
         ]
         n_known = len(coder)
@@ -176,7 +177,6 @@ def coded_texts(
                     f"found {shown(text)}, a missing value. Fill it in, or remove the row."
                 )
         codes.append(numbers)
-        start += len(pieces)
     return codes, len(coder)
 
 
@@ -216,10 +216,10 @@ def weights_of(column: RowColumn, kept: KeptRows, wording: Wording, out: Path) -
     InputError
         If one is no positive finite number.
     """
-    weights, row = ScratchArray(out, np.float64), 0
-    for blob, ends in column.texts.blocks():
-        block = np.empty(len(ends))
-        for i, text in enumerate(split_texts(blob, ends)):
+    weights = ScratchArray(out, np.float64)
+    for row, texts in column.texts.numbered_blocks():
+        block = np.empty(len(texts))
+        for i, text in enumerate(texts):
             value = None if wording.is_missing(text) else wording.number(text)
             is_kept = kept.mask is None or kept.mask[row + i]
             if is_kept and (value is None or not 0 < value < math.inf):
@@ -229,7 +229,6 @@ def weights_of(column: RowColumn, kept: KeptRows, wording: Wording, out: Path) -
                 )
             block[i] = math.nan if value is None else value
         weights.append(kept.of(row, block))
-        row += len(ends)
     return weights
 
 
@@ -338,8 +337,6 @@ class SettledTarget:
 
     Attributes
     ----------
-    task : str
-        ``classification`` or ``regression``.
     classes : tuple of str
         Labels in class order; none of a regression.
     values : ScratchArray
@@ -350,63 +347,43 @@ class SettledTarget:
         What was found out, for the manifest.
     """
 
-    task: str
     classes: tuple[str, ...]
     values: ScratchArray
     kept: KeptRows
     inferred: dict[str, Any]
 
 
-def settle_target(
-    column: RowColumn,
-    wording: Wording,
-    source: object,
-    scratch: Path,
-    *,
-    task: str = "auto",
-    refuse_missing: bool = False,
-    min_class_rows: int | None = None,
-) -> SettledTarget:
-    """Settle what the target is.
+class TargetSettling:
+    """Settles what the target is.
 
     Without a task said (``auto``), texts are classes. Numbers are classes where there are at most
     two different ones, or if they are whole, and at most :data:`MAX_WHOLE_CLASSES` different ones
     and half as many as the rows. Rows without a target are dropped; of a regression those with an
     infinite one too.
-
-    Raises
-    ------
-    InputError
-        If there are too few or too many classes, one has fewer rows than ``min_class_rows``, a
-        number is expected and something else found, or a value is missing and ``refuse_missing``.
     """
-    work = _Settling(
-        column,
-        wording,
-        source,
-        scratch,
-        refuse_missing=refuse_missing,
-        min_class_rows=min_class_rows,
-    )
-    return work.run(task)
 
-
-class _Settling:
     def __init__(
         self,
         column: RowColumn,
         wording: Wording,
         source: object,
         scratch: Path,
-        *,
-        refuse_missing: bool,
-        min_class_rows: int | None,
+        options: IngestOptions,
     ) -> None:
         self._column, self._wording, self._source = column, wording, source
-        self._scratch, self._refuse_missing = scratch, refuse_missing
-        self._min_class_rows = min_class_rows
+        self._scratch, self._options = scratch, options
 
-    def run(self, task: str) -> SettledTarget:
+    def settle(self) -> SettledTarget:
+        """Return the target as settled.
+
+        Raises
+        ------
+        InputError
+            If there are too few or too many classes, one has fewer rows than ``min_class_rows``, a
+            number is expected and something else found, or a value is missing where that is
+            refused.
+        """
+        task = "regression" if self._options.no_target else self._options.task
         if task == "regression":
             return self._numbers({})
         codes = ScratchArray(self._scratch / "labels", np.int32)
@@ -467,9 +444,8 @@ class _Settling:
 
     def _refuse(self, infinite: set[bytes]) -> NoReturn:
         """Refuse infinities beside few numbers, which are no class unless the user says so."""
-        start = 0
-        for blob, ends in self._column.texts.blocks():
-            for row, text in enumerate(split_texts(blob, ends), start):
+        for start, block in self._column.texts.numbered_blocks():
+            for row, text in enumerate(block, start):
                 if text in infinite:
                     raise self._error(
                         row,
@@ -478,7 +454,6 @@ class _Settling:
                         "Mend the cell; or say --task regression to leave such rows out, --task "
                         "classification to take it for a class.",
                     )
-            start += len(ends)
         raise AssertionError("a label of no row")
 
     def _classes(
@@ -498,18 +473,15 @@ class _Settling:
         check_counts(
             f"{self._source}, column {self._column.name!r}",
             dict(zip(texts, np.asarray(counts)[present].tolist(), strict=True)),
-            self._min_class_rows,
+            self._options.min_class_rows,
         )
         rank = np.full(len(labels), -1, np.int32)
         order = class_order(texts)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
-        values, start = ScratchArray(self._scratch / "classes", np.int32), 0
-        for block in blocks_of(codes):
-            values.append(kept.of(start, rank[block]))
-            start += len(block)
-        return SettledTarget(
-            "classification", tuple(texts[i] for i in order), values, kept, inferred
-        )
+        values = ScratchArray(self._scratch / "classes", np.int32)
+        for block in kept.blocks(codes):
+            values.append(rank[block])
+        return SettledTarget(tuple(texts[i] for i in order), values, kept, inferred)
 
     def _decoded(self, label: bytes) -> str:
         where = f"{self._source}, column {self._column.name!r}"
@@ -527,10 +499,9 @@ class _Settling:
 
     def _numbers(self, inferred: dict[str, Any]) -> SettledTarget:
         numbers = ScratchArray(self._scratch / "numbers", np.float64)
-        start = 0
-        for blob, ends in self._column.texts.blocks():
-            block = np.full(len(ends), math.nan)
-            for i, text in enumerate(split_texts(blob, ends)):
+        for start, texts in self._column.texts.numbered_blocks():
+            block = np.full(len(texts), math.nan)
+            for i, text in enumerate(texts):
                 if self._wording.is_missing(text):
                     continue
                 value = self._wording.number(text)
@@ -543,26 +514,23 @@ class _Settling:
                     )
                 block[i] = value
             numbers.append(block)
-            start += len(ends)
         kept = self._kept(np.isfinite(block) for block in blocks_of(numbers))
-        values, start = ScratchArray(self._scratch / "targets", np.float64), 0
+        values = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
-        for block in blocks_of(numbers):
-            mine: NDArray[np.float64] = np.asarray(kept.of(start, block), np.float64)
-            values.append(mine)
-            low, high = min(low, mine.min(initial=low)), max(high, mine.max(initial=high))
-            start += len(block)
+        for block in kept.blocks(numbers):
+            values.append(block)
+            low, high = min(low, block.min(initial=low)), max(high, block.max(initial=high))
         if not low < high:
             found = f"only {low:g}" if low == high else "none"
             raise InputError(
                 f"{self._source}: expected a target of at least two different numbers, found "
                 f"{found} in column {self._column.name!r}. Name another column with --target."
             )
-        return SettledTarget("regression", (), values, kept, inferred)
+        return SettledTarget((), values, kept, inferred)
 
     def _kept(self, parts: Iterator[NDArray[np.bool_]]) -> KeptRows:
         mask = np.concatenate([np.zeros(0, np.bool_), *parts])
-        if self._refuse_missing and not mask.all():
+        if self._options.missing_target == "refuse" and not mask.all():
             row = int(mask.argmin())
             raise self._error(
                 row,
@@ -595,51 +563,6 @@ NUMBERED = 1 << 14
 """Rows that are numbered together."""
 CODES_NBYTES = 8_000_000
 """Memory for the distinct texts of strata and groups, a column at a time."""
-
-
-@dataclass(frozen=True)
-class RowFacts:
-    """What is known of the rows.
-
-    Attributes
-    ----------
-    target_name : str
-        Name of the target.
-    target : SettledTarget
-        The target, and which rows are kept for having one.
-    arrays : dict
-        ``weights``, ``strata``, ``groups``, as far as given.
-    names : dict
-        The names of their columns.
-    row_ids : TextBlocks or None
-        Ids of the kept rows; None where they are numbered and all are kept.
-    row_id_name : str or None
-        Name of the column of ids.
-    """
-
-    target_name: str
-    target: SettledTarget
-    arrays: dict[str, ScratchArray]
-    names: dict[str, list[str]]
-    row_ids: TextBlocks | None
-    row_id_name: str | None
-
-    @property
-    def kept(self) -> KeptRows:
-        """The rows that are kept."""
-        return self.target.kept
-
-    def facts(self, inferred: dict[str, Any], source: dict[str, Any]) -> TableFacts:
-        """Return what goes into the manifest."""
-        return TableFacts(
-            target_name=self.target_name,
-            classes=self.target.classes,
-            row_id_name=self.row_id_name,
-            n_dropped_rows=self.kept.n_dropped,
-            row_columns=self.names,
-            inferred=inferred | self.target.inferred,
-            source=source,
-        )
 
 
 def wording_of(form: TextForm, where: Callable[[int], str]) -> Wording:
@@ -684,26 +607,31 @@ class RowColumns:
             for column in columns:
                 column.texts.close()
 
-    def settle(self, source: object, wording: Wording, options: IngestOptions) -> RowFacts:
+    def settle(
+        self, source: object, wording: Wording, options: IngestOptions
+    ) -> tuple[SettledTarget, TableFacts, dict[str, ScratchArray], TextBlocks | None]:
         """Settle all of them.
+
+        Returns
+        -------
+        target : SettledTarget
+            The target, and which rows are kept for having one.
+        facts : TableFacts
+            What of them goes into the manifest.
+        arrays : dict
+            ``weights``, ``strata``, ``groups``, as far as given.
+        row_ids : TextBlocks or None
+            Ids of the kept rows; None where they are numbered and all are kept.
 
         Raises
         ------
         InputError
             If one does not hold what it should.
         """
-        columns = self._columns
+        columns, arrays = self._columns, {}
         (target_column,) = columns["target"]
-        target = settle_target(
-            target_column,
-            wording,
-            source,
-            self._scratch,
-            task="regression" if options.no_target else options.task,
-            refuse_missing=options.missing_target == "refuse",
-            min_class_rows=options.min_class_rows,
-        )
-        arrays, kept = {}, target.kept
+        target = TargetSettling(target_column, wording, source, self._scratch, options).settle()
+        kept = target.kept
         if "weights" in columns:
             out = self._scratch / "weights"
             arrays["weights"] = weights_of(columns["weights"][0], kept, wording, out)
@@ -711,8 +639,15 @@ class RowColumns:
             if what in columns:
                 arrays[what] = self._codes(what, kept, wording)
         ids, id_name = self._row_ids(source, kept)
-        names = {what: [column.name for column in columns[what]] for what in arrays}
-        return RowFacts(target_column.name, target, arrays, names, ids, id_name)
+        facts = TableFacts(
+            target_name=target_column.name,
+            classes=target.classes,
+            row_id_name=id_name,
+            n_dropped_rows=kept.n_dropped,
+            row_columns={what: [column.name for column in columns[what]] for what in arrays},
+            inferred=target.inferred,
+        )
+        return target, facts, arrays, ids
 
     def _codes(self, what: str, kept: KeptRows, wording: Wording) -> ScratchArray:
         parts = [
@@ -739,18 +674,3 @@ class RowColumns:
             "Mend them, or take others; --ignore leaves the column out.",
         )
         return kept.texts(column.texts), column.name
-
-
-def same_length(what: str, found: int, expected: int) -> None:
-    """Refuse a row column that is not as long as the table.
-
-    Raises
-    ------
-    InputError
-        Naming both numbers.
-    """
-    if found != expected:
-        raise InputError(
-            f"{what}: expected {expected} items, one for each row, found {found}. Give as many as "
-            "rows."
-        )

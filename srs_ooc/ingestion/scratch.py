@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.files import Closing
-from srs_ooc.ingestion.formats import Texts, hash_text
+from srs_ooc.ingestion.formats import Texts, hash_text, split_texts
 
 ARRAY_BLOCK = 1 << 18
 BLOCK = 1 << 14
@@ -52,7 +52,7 @@ def joined(pieces: list[bytes]) -> tuple[bytes, NDArray[np.uint64]]:
 
 
 class TextSpool(Closing):
-    """Texts appended to files, found again by hash.
+    """Texts appended to files, found again by hash; a collection of texts.
 
     Parameters
     ----------
@@ -70,6 +70,13 @@ class TextSpool(Closing):
 
     def __len__(self) -> int:
         return self._n
+
+    def __contains__(self, text: object) -> bool:
+        return isinstance(text, str) and self.find(text) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        for blob, ends in self.blocks():
+            yield from (text.decode() for text in split_texts(blob, ends))
 
     def append(self, texts: Texts) -> None:
         """Append some texts."""
@@ -164,6 +171,13 @@ class TextSpool(Closing):
             yield _without(blob, ends, here) if here else (blob, ends)
             start, previous = start + len(ends), previous + len(blob)
 
+    def numbered_blocks(self) -> Iterator[tuple[int, list[bytes]]]:
+        """Yield the texts, some at a time, and the position of the first of them."""
+        start = 0
+        for blob, ends in self.blocks():
+            yield start, list(split_texts(blob, ends))
+            start += len(ends)
+
     def close(self) -> None:
         """Close and delete the files."""
         for part, file in self._files.items():
@@ -174,9 +188,7 @@ class TextSpool(Closing):
 def _without(
     blob: bytes, ends: NDArray[np.uint64], positions: list[int]
 ) -> tuple[bytes, NDArray[np.uint64]]:
-    starts = [0, *ends.tolist()]
-    pieces = [blob[starts[i] : starts[i + 1]] for i in range(len(ends)) if i not in positions]
-    return joined(pieces)
+    return joined([text for i, text in enumerate(split_texts(blob, ends)) if i not in positions])
 
 
 class ScratchArray:

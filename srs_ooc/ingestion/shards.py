@@ -66,30 +66,6 @@ _FEATURE_NBYTES = 40
 _BATCH_NBYTES = 48 * MB
 
 
-class _Order:
-    """Which piece each feature of the whole comes from, and how far each piece is read."""
-
-    def __init__(self, sizes: list[int]) -> None:
-        self.positions = stored_positions(sum(sizes))
-        self._ends = np.cumsum(sizes)
-
-    def batches(self, size: int) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
-        """Yield the first feature of each batch, and its parts.
-
-        A part is the piece, the first of its features as stored there, and their places in the
-        batch: they follow each other in both.
-        """
-        read = np.zeros(len(self._ends), np.int64)
-        for first in range(0, len(self.positions), size):
-            which = np.searchsorted(self._ends, self.positions[first : first + size], "right")
-            parts = []
-            for piece in np.unique(which).tolist():
-                places = np.flatnonzero(which == piece)
-                parts.append((piece, int(read[piece]), places))
-                read[piece] += len(places)
-            yield first, parts
-
-
 class Merging:
     """Writes the store of a table from those of its pieces.
 
@@ -128,7 +104,8 @@ class Merging:
         budget.grant("places and names", _FEATURE_NBYTES * shape.n_features)
         budget.grant("features as read and written", self._batch * column_nbytes + 8 * MB)
         budget.check()
-        self._order = _Order([store.n_features for store in stores])
+        self._positions = stored_positions(shape.n_features)
+        self._ends = np.cumsum([store.n_features for store in stores])
 
     def write(self, source: dict[str, Any]) -> Manifest:
         """Write everything; ``source`` says where the table came from.
@@ -171,6 +148,23 @@ class Merging:
         write_metadata(self._folder, manifest)
         return manifest
 
+    def _batches(self) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:
+        """Yield the first feature of each batch, and its parts.
+
+        A part is the piece, the first of its features as stored there, and their places in the
+        batch: they follow each other in both.
+        """
+        read = np.zeros(len(self._ends), np.int64)
+        for first in range(0, len(self._positions), self._batch):
+            positions = self._positions[first : first + self._batch]
+            which = np.searchsorted(self._ends, positions, "right")
+            parts = []
+            for piece in np.unique(which).tolist():
+                places = np.flatnonzero(which == piece)
+                parts.append((piece, int(read[piece]), places))
+                read[piece] += len(places)
+            yield first, parts
+
     def _write_codes(self) -> tuple[dict[str, int], int]:
         one, shape = self._stores[0].manifest, self._shape
         missing = np.dtype(one.code_dtype).type(one.missing_code)
@@ -180,7 +174,7 @@ class Merging:
         with ExitStack() as stack:
             stack.callback(writer.abandon)
             columns = [stack.enter_context(s.columns(mapped=False)) for s in self._stores]
-            for first, parts in self._order.batches(self._batch):
+            for first, parts in self._batches():
                 n = sum(len(places) for _, _, places in parts)
                 codes = np.empty((n, one.n_rows), one.code_dtype)
                 for piece, start, places in parts:
@@ -197,7 +191,7 @@ class Merging:
         shape = Shape(n_items, self._shape.n_features)
         writer = FloatsWriter(self._folder, name, shape, self._dtype)
         readers = [store.values(name) for store in self._stores]
-        for first, parts in self._order.batches(self._batch):
+        for first, parts in self._batches():
             n = sum(len(places) for _, _, places in parts)
             values = np.empty((n, n_items), self._dtype)
             for piece, start, places in parts:
@@ -211,7 +205,7 @@ class Merging:
     def _by_feature(self, name: str) -> Iterator[NDArray[Any]]:
         """Yield an array of the features of the whole, in stored order."""
         arrays = [store.array(name) for store in self._stores]
-        for _, parts in self._order.batches(self._batch):
+        for _, parts in self._batches():
             out = np.empty(sum(len(places) for _, _, places in parts), arrays[0].dtype)
             for piece, start, places in parts:
                 out[places] = arrays[piece][start : start + len(places)]
@@ -226,7 +220,7 @@ class Merging:
         ids, _, lengths["row_ids_bytes"] = write_texts(
             self._folder, "row_ids", text_blocks(self._stores[0].row_ids)
         )
-        positions = self._order.positions
+        positions = self._positions
         checksums |= ids | write_small(self._folder, "positions", [positions])
         checksums |= write_coordinate(self._folder, "feature", "names", positions)
         return checksums | write_coordinate(self._folder, "row", "row_ids")
@@ -247,7 +241,7 @@ class Merging:
     def _categories(self) -> Iterator[str]:
         """Yield the categories of all features, in stored order."""
         found = [store.categories() for store in self._stores]
-        for _, parts in self._order.batches(self._batch):
+        for _, parts in self._batches():
             stored = {
                 int(place): (piece, start + i)
                 for piece, start, places in parts
@@ -262,27 +256,13 @@ class Merging:
 # The headers of the pieces of a table: which options each takes, and whether they fit together.
 
 
-@dataclass(frozen=True)
-class Header:
-    """What the header of a piece says.
+def headers_of(
+    tables: list[Path], options: IngestOptions, folder: Path
+) -> list[tuple[IngestOptions, int]]:
+    """Read the headers of all pieces; return the options of each, and how many features it has.
 
-    Attributes
-    ----------
-    table : Path
-        The piece.
-    options : IngestOptions
-        Of the whole, as far as the piece has what they name.
-    n_features : int
-        Its features.
-    """
-
-    table: Path
-    options: IngestOptions
-    n_features: int
-
-
-def headers_of(tables: list[Path], options: IngestOptions, folder: Path) -> list[Header]:
-    """Read the headers of all pieces; those after the first need not have what it has.
+    Those after the first need not have what it has: their options are those of the whole, as far as
+    the piece has what they name.
 
     Parameters
     ----------
@@ -305,8 +285,8 @@ def headers_of(tables: list[Path], options: IngestOptions, folder: Path) -> list
             with _read(table, its_own, folder) as (header, found):
                 roles = choose_roles(table, header, found, has_target=not found.no_target)
                 _append(names, header, roles.special)
-            headers.append(Header(table, its_own, roles.n_features))
-        _check_distinct(names, headers)
+            headers.append((its_own, roles.n_features))
+        _check_distinct(names, tables, [n_features for _, n_features in headers])
     return headers
 
 
@@ -317,14 +297,14 @@ def _append(names: TextSpool, header: TextSpool, special: frozenset[int]) -> Non
         names.append(texts_of(piece.decode("utf-8", "surrogateescape") for piece in pieces))
 
 
-def _check_distinct(names: TextSpool, headers: list[Header]) -> None:
+def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> None:
     pairs = names.duplicates()
     if not pairs:
         return
-    last = np.cumsum([header.n_features for header in headers])
+    last = np.cumsum(sizes)
     found = "; ".join(
         f"{names.describe(first)} in "
-        + " and ".join(str(headers[int(np.searchsorted(last, i, "right"))].table) for i in pair)
+        + " and ".join(str(tables[int(np.searchsorted(last, i, "right"))]) for i in pair)
         for pair in pairs
         for first in pair[:1]
     )
@@ -368,11 +348,9 @@ def _read(
     table: Path, options: IngestOptions, folder: Path
 ) -> Iterator[tuple[TextSpool, IngestOptions]]:
     """Yield the names of a table's columns, and the options as the table settles them."""
-    with _emptied(folder / "header") as scratch, contextlib.ExitStack() as stack:
-        work = Workplace(scratch, stack, lambda stage, done, total: None)
-        work.scratch.mkdir()
+    with _emptied(folder / "header") as scratch, Workplace.at(scratch) as work:
         reading = open_reading(table, options, SideColumns(), work)
-        header = stack.enter_context(TextSpool(work.scratch, "header"))
+        header = work.stack.enter_context(TextSpool(work.scratch, "header"))
         reading.read_names(header)
         yield header, reading.options
 
@@ -471,7 +449,7 @@ def ingest_pieces(
     if options.overwrite:
         check_replaceable(store)
     with disk_errors(store), _work_folder(store, tables, options) as folder:
-        pieces = list(_pieces(headers_of(tables, options, folder), folder))
+        pieces = list(_pieces(tables, options, folder))
         each = map(do_here, pieces) if workers is None else workers(do_piece, pieces)
         sizes = [table.stat().st_size for table in tables]
         for done, _ in enumerate(each):  # in any order, so about
@@ -507,12 +485,16 @@ def _check_options(options: IngestOptions) -> None:
         )
 
 
-def _pieces(headers: list[Header], folder: Path) -> Iterator[Piece]:
+def _pieces(tables: list[Path], options: IngestOptions, folder: Path) -> Iterator[Piece]:
     first = 0
-    for number, header in enumerate(headers):
-        options = replace(header.options, first_feature=first, overwrite=False)
-        yield Piece(header.table.absolute(), folder.absolute() / f"{number:06}.zarr", options)
-        first += header.n_features
+    for number, (its_own, n_features) in enumerate(headers_of(tables, options, folder)):
+        place = folder.absolute() / f"{number:06}.zarr"
+        yield Piece(
+            tables[number].absolute(),
+            place,
+            replace(its_own, first_feature=first, overwrite=False),
+        )
+        first += n_features
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import MB
@@ -31,29 +31,6 @@ ERRORS = (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError)
 """What decoders raise on damaged data."""
 
 
-class Decoder(Protocol):
-    """The interface of the standard library's decompressors."""
-
-    @property
-    def eof(self) -> bool:
-        """Whether the end of the stream was reached."""
-        ...
-
-    @property
-    def needs_input(self) -> bool:
-        """Whether more text takes more data."""
-        ...
-
-    @property
-    def unused_data(self) -> bytes:
-        """Data after the end of the stream."""
-        ...
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Return at most ``max_length`` bytes of text."""
-        ...
-
-
 @dataclass(frozen=True)
 class Compression:
     """How a file is compressed.
@@ -70,7 +47,7 @@ class Compression:
 
     kind: str
     nbytes: int
-    new_decoder: Callable[[], Decoder]
+    new_decoder: "Callable[[], Decoder]"
 
 
 def find_compression(start: bytes) -> Compression | None:
@@ -180,7 +157,7 @@ def _zst_window(start: bytes) -> int:
     return size + 256 if n_bytes == 2 else size
 
 
-def _zstd(window: int) -> Callable[[], Decoder]:
+def _zstd(window: int) -> "Callable[[], Decoder]":
     limit = max(window, 1 << 10)
     log = limit.bit_length() if limit & (limit - 1) else limit.bit_length() - 1
     for module in ("compression.zstd", "zstandard"):
@@ -240,6 +217,9 @@ class _Zstandard:
         self._input, self._text = data[at:], text[max_length:]
         return text[:max_length]
 
+
+Decoder = _Gzip | _Zstandard | bz2.BZ2Decompressor | lzma.LZMADecompressor
+"""Of one member, stream or frame, with the interface of the standard library's."""
 
 # Where a table is read from: a file under its own name, or a scratch copy of standard input.
 
@@ -428,21 +408,18 @@ class PieceReader:
             try:
                 text = next(texts, None)
             except ERRORS as error:
-                raise self._damaged(str(error)) from error
+                names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
+                damaged = InputError(
+                    f"{self.source}: expected {names[self.compression.kind]}-compressed text, "
+                    f"found damage after {self.n_read} bytes ({error}). Get the file again."
+                )
+                raise damaged from error
             if text is None:
                 return
             yield text
 
     def _note_unused(self, n_unused: int) -> None:
         self.n_used = self.n_read - n_unused
-
-    def _damaged(self, reason: str) -> InputError:
-        names = {"gz": "gzip", "xz": "xz", "bz2": "bzip2", "zst": "zstd"}
-        assert self.compression is not None
-        return InputError(
-            f"{self.source}: expected {names[self.compression.kind]}-compressed text, found damage "
-            f"after {self.n_read} bytes ({reason}). Get the file again."
-        )
 
 
 def _kind_of(source: SourceFile, kind: str) -> str:

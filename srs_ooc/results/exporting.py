@@ -22,7 +22,6 @@ from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.base.files import published_file, published_folder
 from srs_ooc.base.frames import arrow_numbers, arrow_texts
 from srs_ooc.base.text import MB, no_formula
-from srs_ooc.ingestion.columns import FeatureKinds
 from srs_ooc.ingestion.formats import TextCoder
 from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
@@ -37,7 +36,7 @@ from srs_ooc.ingestion.ingest_memory import (
 from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
 from srs_ooc.ingestion.rows import KeptRows
 from srs_ooc.ingestion.scratch import joined, text_blocks
-from srs_ooc.ingestion.writer import write_store
+from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs.inputs import LOOKING_NBYTES, SideFile, read_lines
 from srs_ooc.runs.ledger import Ledger

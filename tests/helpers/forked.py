@@ -28,7 +28,7 @@ LOADED = (
     "srs_ooc.cli.status",
     "srs_ooc.cli.synth",
     "srs_ooc.ensemble.prediction",
-    "srs_ooc.ingestion.pipeline",
+    "srs_ooc.ingestion.ingest",
     "srs_ooc.planning.speed",
     "srs_ooc.results.ranking",
     "srs_ooc.runs.session",

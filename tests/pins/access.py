@@ -29,7 +29,7 @@ from srs_ooc.base.records import Iteration, Outcome, State, Stateful, Step, Subs
 from srs_ooc.base.seeds import derive, derive_array
 from srs_ooc.cli import cli
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.ingestion.formats.detection import GROUP as FORMATS_GROUP
+from srs_ooc.ingestion.formats.files import GROUP as FORMATS_GROUP
 from srs_ooc.learners.model_learner import Trial
 from srs_ooc.networks.network_options import Network
 from srs_ooc.results.ranking import Comparison

@@ -14,7 +14,7 @@ from stores import make_store
 
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.urls import Url, place_of
-from srs_ooc.ingestion.pipeline import ingest
+from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.store import objects, remote_cache
 from srs_ooc.store.objects import Objects, Patience
 from srs_ooc.store.opening import open_store

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -488,8 +488,10 @@ class FrameTable:
         self._as_texts = as_texts
         for position, kind in enumerate(kinds):
             if str(kind).lower() == "object":
-                found = kinds_of(chain.from_iterable(item_blocks(self._column(position))))
-                self.text_columns[position] = "other" in found
+                items = chain.from_iterable(item_blocks(self._column(position)))
+                self.text_columns[position] = any(
+                    not isinstance(item, _NUMBERS) and not is_missing(item) for item in items
+                )
 
     def _column(self, position: int) -> Any:
         if self.format == "pandas":
@@ -514,18 +516,6 @@ class FrameTable:
     def items(self, position: int) -> Iterator[list[Any]]:
         """Yield the cells of a column in blocks."""
         return item_blocks(self._column(position))
-
-
-def kinds_of(items: Iterable[Any]) -> set[str]:
-    """Return what objects are, as far as they are not missing: ``number``, ``other``."""
-    found = set()
-    for item in items:
-        if isinstance(item, _NUMBERS):
-            if not is_missing(item):
-                found.add("number")
-        elif not is_missing(item):
-            found.add("other")
-    return found
 
 
 def _refuse_mixed(column: Any, what: str) -> None:
@@ -564,24 +554,13 @@ def _is_text(kind: str) -> bool:
 
 
 _NUMERIC = re.compile(r"u?int(8|16|32|64)|float(16|32|64)?|double|halffloat|bool(ean)?|null")
-_NARROW = (
-    "bool",
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "float16",
-    "halffloat",
-    "float32",
-    "float",
-    "null",
-)
+_NARROW = re.compile(r"bool(ean)?|u?int(8|16)|float(16|32)?|halffloat|null")
 
 
 def are_narrow(kinds: Iterable[Any]) -> bool:
     """Tell whether float32 holds every value of columns of such dtypes."""
     names = {str(kind).lower().removesuffix("[pyarrow]") for kind in set(kinds)}
-    return all(name == "boolean" or name in _NARROW for name in names)
+    return all(_NARROW.fullmatch(name) for name in names)
 
 
 def read_column(
@@ -691,6 +670,34 @@ def _object_numbers(column: Any, what: str) -> NDArray[np.float64]:
             out[i] = item
         start += len(block)
     return out
+
+
+_TABLE = [name for name in dir(Table) if not name.startswith("_")]
+
+
+def open_object(thing: Any, as_texts: Collection[str] = ()) -> Table:
+    """Open an object in memory as a table.
+
+    The columns ``as_texts`` may hold numbers and texts at once, which are taken as texts.
+
+    Raises
+    ------
+    InputError
+        If it is of no kind that is known.
+    """
+    if isinstance(thing, np.ndarray):
+        return ArrayTable(thing, "the array")
+    if frame_library(thing):
+        return FrameTable(thing, "the frame", as_texts)
+    if type(thing).__module__.startswith("scipy.sparse"):
+        return SparseTable(thing, "the sparse matrix")
+    if all(hasattr(thing, name) for name in _TABLE):
+        return cast("Table", thing)  # of a format of the caller's own
+    raise InputError(
+        "expected a path, a NumPy array, a pandas or polars DataFrame, a pyarrow.Table, a SciPy "
+        "sparse matrix or an object with the shape of srs_ooc.ingestion.formats.Table, found "
+        f"{type(thing).__module__}.{type(thing).__qualname__}. Convert it."
+    )
 
 
 # What the ingest of a table takes that is read by columns or by rows.

@@ -127,7 +127,7 @@ def test_sparse_npz_and_its_cap(tmp_path):
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
     """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
-    monkeypatch.setattr("srs_ooc.ingestion.columns.PIECE_NBYTES", 8 * 12 * 4)
+    monkeypatch.setattr("srs_ooc.ingestion.reading.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
     real, rows = scratch.open_panels, []
 
@@ -145,8 +145,8 @@ def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
 
 def test_a_target_in_long_rows(tmp_path, monkeypatch):
     """Cells of one column are read one by one where rows are long, and in blocks."""
-    monkeypatch.setattr("srs_ooc.ingestion.formats.numeric_files._LONG_NBYTES", 16)
-    monkeypatch.setattr("srs_ooc.ingestion.formats.numeric_files._N_CELLS", 3)
+    monkeypatch.setattr("srs_ooc.ingestion.formats.files._LONG_NBYTES", 16)
+    monkeypatch.setattr("srs_ooc.ingestion.formats.files._N_CELLS", 3)
     table = np.column_stack([VALUES, np.arange(len(VALUES)) % 2])
     np.save(tmp_path / "t.npy", table)
     srs_ooc.ingest(tmp_path / "t.npy", tmp_path / "t.zarr", names=[*NAMES, "y"])
@@ -270,4 +270,4 @@ def test_damaged_files(tmp_path):
 def test_the_package_loads_no_part_until_it_is_asked():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         srs_ooc.nothing  # noqa: B018
-    assert srs_ooc.ingest is sys.modules["srs_ooc.ingestion.pipeline"].ingest
+    assert srs_ooc.ingest is sys.modules["srs_ooc.ingestion.ingest"].ingest
