@@ -43,7 +43,7 @@ from srs_ooc.ingestion.pipeline import ingest
 from srs_ooc.learners.models import TREE
 from srs_ooc.results.exporting import values_of
 from srs_ooc.results.ranking import arrays_of, best
-from srs_ooc.results.result import RunResult
+from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
 from srs_ooc.store.store import Store
 
@@ -526,7 +526,7 @@ trees_per_subspace : optional
         self.n_features_in_ = store.n_features
         self.feature_names_in_ = np.array(list(store.names), dtype=object)
 
-    def _take_result(self, result: RunResult) -> None:
+    def _take_result(self, result: Result) -> None:
         reading = result.reading
         found = arrays_of(reading)
         self.support_ = found.selected
@@ -621,7 +621,7 @@ class _Ensemble(SRSSelector):
             )
         return super()._request(store)
 
-    def _take_result(self, result: RunResult) -> None:
+    def _take_result(self, result: Result) -> None:
         super()._take_result(result)
         self.ensemble_ = Model.of(result.run, result.store.place)
 

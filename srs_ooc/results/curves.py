@@ -3,7 +3,7 @@
 A run and its store are read at one commit, in bounded memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -704,6 +704,16 @@ def _mapped(source: Source) -> NDArray[np.integer[Any]]:
         return source.listed[:MAPPED]
     return verdict.features[verdict.is_selected][:MAPPED]
 
+
+GATHERED: dict[str, Callable[[Source], Any]] = {
+    "cut": cut_of,
+    "discoveries": discoveries_of,
+    "draws": draws_of,
+    "correlations": correlations_of,
+    "held_out": held_out_of,
+    "usage": usage_of,
+}
+"""What figures are drawn from, by the name that it has among the facts of a report."""
 
 # What the ends of a small plot's axis are: lowest and highest value, or categories.
 
