@@ -42,8 +42,7 @@ from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.learners.models import TREE
 from srs_ooc.results.exporting import values_of
-from srs_ooc.results.ranking import arrays_of, best
-from srs_ooc.results.result import RunResult
+from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
 from srs_ooc.store.store import Store
 
@@ -526,16 +525,20 @@ trees_per_subspace : optional
         self.n_features_in_ = store.n_features
         self.feature_names_in_ = np.array(list(store.names), dtype=object)
 
-    def _take_result(self, result: RunResult) -> None:
+    def _take_result(self, result: Result) -> None:
         reading = result.reading
-        found = arrays_of(reading)
-        self.support_ = found.selected
-        self.n_selected_ = int(np.count_nonzero(found.selected))
+        n, positions, verdict = len(reading.positions), reading.positions, reading.verdict
+        selected = reading.selected()
+        self.n_selected_ = len(selected)
         if self.n_features_to_select is not None:
-            self.support_ = best(reading, self._n_to_select())
-        self.ranking_, self.feature_importances_ = found.ranking, found.importance
-        if found.q_values is not None:
-            self.q_values_ = found.q_values
+            selected = reading.top(self._n_to_select())
+        self.support_, self.ranking_ = reading.mask(selected), reading.ranks()
+        self.feature_importances_ = np.empty(n)
+        importances = np.maximum(reading.importances(slice(0, n)), 0.0)
+        self.feature_importances_[positions] = importances
+        if verdict is not None:
+            self.q_values_ = np.full(n, np.nan)
+            self.q_values_[positions[verdict.features]] = verdict.levels
         elif hasattr(self, "q_values_"):
             del self.q_values_
         self.n_iterations_ = reading.n_iterations
@@ -621,7 +624,7 @@ class _Ensemble(SRSSelector):
             )
         return super()._request(store)
 
-    def _take_result(self, result: RunResult) -> None:
+    def _take_result(self, result: Result) -> None:
         super()._take_result(result)
         self.ensemble_ = Model.of(result.run, result.store.place)
 

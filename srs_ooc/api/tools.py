@@ -32,7 +32,7 @@ from srs_ooc.planning.iterations import subject_asked
 from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
 from srs_ooc.planning.run_plan import make_plan, plan_values
 from srs_ooc.results.live import Progress, interruptible
-from srs_ooc.results.result import READING_MB, RunResult, Sensitivity
+from srs_ooc.results.result import READING_MB, Result, Sensitivity
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.item_weights import ScoreRecord, ScoreRequest, score_table
 from srs_ooc.runs.ledger import Ledger
@@ -130,7 +130,7 @@ def verify(path: str | Path, *, memory_mb: int = 512) -> Verification:
 
 
 def compact(
-    run: RunResult | str | Path,
+    run: Result | str | Path,
     *,
     store: StoreOrPath | None = None,
     max_features: int | None = None,
@@ -185,7 +185,7 @@ def compact(
 
 
 def sensitivity(
-    run: RunResult | str | Path,
+    run: Result | str | Path,
     *,
     rows: NamesOrFile = None,
     flip: str = AUTO,
@@ -233,7 +233,7 @@ def sensitivity(
         If the cap is too small.
     """
     place = None if store is None else store_of(store).path
-    result = run if isinstance(run, RunResult) and place is None else RunResult(_folder(run), place)
+    result = run if isinstance(run, Result) and place is None else Result(_folder(run), place)
     return result.sensitivity(
         rows=rows,
         flip=flip,
@@ -244,8 +244,8 @@ def sensitivity(
     )
 
 
-def _folder(run: RunResult | str | Path) -> Path:
-    return run.run if isinstance(run, RunResult) else path_given(run, "run")
+def _folder(run: Result | str | Path) -> Path:
+    return run.run if isinstance(run, Result) else path_given(run, "run")
 
 
 SCORES_MB = 512

@@ -71,14 +71,14 @@ def compact_command(
     try:
         place = find_store(ledger, store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
-        with watched(RunProgress(megabytes)) as (watch, signals):
+        with watched(RunProgress(megabytes)) as (watch, received):
             site = Site(place, megabytes, threads, watch, cluster)
             found = compact(ledger, site, folds, repeats, max_features)
     finally:
         ledger.close()
     if found is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
-        raise SystemExit(128 + (signals.received or 0))
+        raise SystemExit(128 + sum(received))
     small = small_set(found, place, max_features)
     if as_json:
         echo_json(_as_json(small))

@@ -163,7 +163,7 @@ def network_command(
             say("\n".join(network_plan_lines(plan)))
         return
     progress = RunProgress(memory_mb, shows)
-    with watched(progress) as (watch, signals):
+    with watched(progress) as (watch, received):
         network = work_on_network(
             open_store(store), request, watch, lambda text: say(text, err=True), QUICK_SECONDS
         )
@@ -173,7 +173,7 @@ def network_command(
             f"same command goes on; what is done is in {quote(network.run)}.",
             err=True,
         )
-        sys.exit(128 + (signals.received or 0))
+        sys.exit(128 + sum(received))
     if as_json:
         echo_json(vars(network))
     else:

@@ -12,7 +12,7 @@ import click
 from srs_ooc.base.budget import resident_nbytes
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB, describe_nbytes
-from srs_ooc.results.live import Signals, noted
+from srs_ooc.results.live import noted
 
 # How work in progress is shown: a bar on a terminal, lines with the time elsewhere, or nothing.
 
@@ -137,20 +137,20 @@ def _live_line() -> Callable[[str | None, Step | None], None]:
 
 
 @contextmanager
-def watched(progress: RunProgress) -> Iterator[tuple[Callable[[Step], bool], Signals]]:
-    """Yield what work is to ask after each step, and the signals there were.
+def watched(progress: RunProgress) -> Iterator[tuple[Callable[[Step], bool], list[int]]]:
+    """Yield what work is to ask after each step, and the first signal, once there was one.
 
     It shows the step, and says no once there was a SIGINT or SIGTERM: the work stops after the step
     under way. A second one interrupts at once.
     """
-    with noted(signal.SIGINT, signal.SIGTERM) as signals:
+    with noted(signal.SIGINT, signal.SIGTERM) as received:
 
         def keep_going(step: Step) -> bool:
             progress.show(step)
-            return signals.received is None
+            return not received
 
         try:
-            yield keep_going, signals
+            yield keep_going, received
         finally:
             progress.close()
 

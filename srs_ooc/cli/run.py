@@ -190,19 +190,19 @@ def _work(ledger: Ledger, store: Store, request: Request, shows: str | None) -> 
     until = request.iterations or int(ledger.meta("iterations"))
     progress = RunProgress(request.memory_mb or int(ledger.meta("memory_mb")), shows)
     try:
-        with watched(progress) as (watch, signals):
+        with watched(progress) as (watch, received):
             work_on(ledger, store, request, watch)
         stopped_at = ledger.progress().iteration
         if stopped_at > until:
             say(f"already at {stopped_at} iterations; nothing to do", err=True)
-        if signals.received is not None and not is_done(ledger, until):
+        if received and not is_done(ledger, until):
             what = "; the verdict is not there yet" if stopped_at >= until else ""
             say(
                 f"stopped after {stopped_at} of {until} iterations{what}; nothing is lost. "
                 f"Go on with: srs-ooc resume {quote(str(ledger.run))}",
                 err=True,
             )
-            sys.exit(128 + signals.received)
+            sys.exit(128 + received[0])
         _report(ledger, store)
     finally:
         ledger.close()

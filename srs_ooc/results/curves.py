@@ -3,7 +3,7 @@
 A run and its store are read at one commit, in bounded memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Saved, State
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
 from srs_ooc.evidence.judges import ProbeParams
+from srs_ooc.results.feature_record import PartReader
 from srs_ooc.results.ranking import Point, Reading, history_of
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import inputs_of, spec_of
@@ -237,18 +237,21 @@ def profiles_of(source: Source, features: NDArray[np.integer[Any]]) -> Profiles:
     """
     rows = source.rows_looked_at()
     target = source.targets_of(rows)
-    is_regression = source.task.is_regression
-    make = _Numbers(target) if is_regression else _Classes(target, source.manifest.classes)
+    legend, width, look = (
+        _following(target.astype(np.float64))
+        if source.task.is_regression
+        else _counting(target, source.manifest.classes)
+    )
     all_codes = source.store.array("n_codes")
     n_codes = np.array([int(all_codes[f]) for f in features], np.int64)
-    n_used = np.minimum(n_codes, make.legend.n_bins)
-    cells = np.zeros((len(features), make.width), np.uint8)
+    n_used = np.minimum(n_codes, legend.n_bins)
+    cells = np.zeros((len(features), width), np.uint8)
     scale = np.ones(len(features))
     missing = source.manifest.missing_code
     for places, codes in source.columns(features, rows):
-        bins = bins_of(codes, n_codes[places], make.legend.n_bins, missing)
-        cells[places], scale[places] = make.look(codes, bins, n_codes[places], missing)
-    return Profiles(make.legend, n_used, cells, scale)
+        bins = bins_of(codes, n_codes[places], legend.n_bins, missing)
+        cells[places], scale[places] = look(codes, bins, n_codes[places], missing)
+    return Profiles(legend, n_used, cells, scale)
 
 
 def bins_of(
@@ -261,70 +264,64 @@ def bins_of(
     return np.where(codes == missing, n_bins, np.minimum(bins, n_bins - 1))
 
 
-class _Classes:
-    """Counts rows by class and bin."""
+Look = Callable[
+    [NDArray[Any], NDArray[np.int64], NDArray[np.int64], int],
+    tuple[NDArray[np.uint8], NDArray[np.float64]],
+]
+"""Makes cells and scale of some features from their codes, bins, numbers of codes, and the code
+that is missing."""
 
-    def __init__(self, target: NDArray[np.integer[Any]], classes: tuple[str, ...]) -> None:
-        counts = np.bincount(target, minlength=len(classes))
-        shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
-        line_of = np.full(len(classes), len(shown), np.int64)
-        line_of[shown] = np.arange(len(shown))
-        names = [classes[i] for i in shown.tolist()]
-        if len(classes) > len(shown):
-            names.append(f"{len(classes) - len(shown)} other classes")
-        self._lines = line_of[target]
-        rows = np.bincount(self._lines, minlength=len(names))
-        n_bins = min(max(CELLS // max(len(names), 1) - 1, LEAST_BINS), MOST_BINS)
-        self.legend = Legend(n_bins, names, rows.tolist(), [], 0.0, 0.0)
-        self.width = len(names) * (n_bins + 1)
+
+def _counting(
+    target: NDArray[np.integer[Any]], classes: tuple[str, ...]
+) -> tuple[Legend, int, Look]:
+    """Return legend, width and maker of cells that count rows by class and bin."""
+    counts = np.bincount(target, minlength=len(classes))
+    shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
+    line_of = np.full(len(classes), len(shown), np.int64)
+    line_of[shown] = np.arange(len(shown))
+    names = [classes[i] for i in shown.tolist()]
+    if len(classes) > len(shown):
+        names.append(f"{len(classes) - len(shown)} other classes")
+    lines = line_of[target]
+    n_bins = min(max(CELLS // max(len(names), 1) - 1, LEAST_BINS), MOST_BINS)
+    width = len(names) * (n_bins + 1)
 
     def look(
-        self,
-        codes: NDArray[Any],
-        bins: NDArray[np.int64],
-        n_codes: NDArray[np.int64],
-        missing: int,
+        _: NDArray[Any], bins: NDArray[np.int64], __: NDArray[np.int64], ___: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """Return cells and scale of some features."""
         m = len(bins)
-        flat = bins + (self.legend.n_bins + 1) * self._lines + self.width * np.arange(m)[:, None]
-        counts = np.bincount(flat.ravel(), minlength=m * self.width).reshape(m, self.width)
+        flat = bins + (n_bins + 1) * lines + width * np.arange(m)[:, None]
+        counts = np.bincount(flat.ravel(), minlength=m * width).reshape(m, width)
         scale = np.maximum(counts.max(axis=1) / NONE, 1.0)
         return np.rint(counts / scale[:, None]).astype(np.uint8), scale
 
+    rows = np.bincount(lines, minlength=len(names))
+    return Legend(n_bins, names, rows.tolist(), [], 0.0, 0.0), width, look
 
-class _Numbers:
-    """Places some rows, and follows the mean of the target."""
 
-    def __init__(self, target: NDArray[np.floating[Any]]) -> None:
-        self._target = np.asarray(target, np.float64)
-        n = len(target)
-        self._drawn = np.linspace(0, n - 1, min(n, SCATTERED)).astype(np.int64)
-        low, high = float(self._target.min()), float(self._target.max())
-        drawn = [float(f"{value:.5g}") for value in self._target[self._drawn].tolist()]
-        self.legend = Legend(TRENDS, [], [], drawn, low, high)
-        self.width = len(drawn) + TRENDS + 1
+def _following(target: NDArray[np.float64]) -> tuple[Legend, int, Look]:
+    """Return the same of cells that place some rows, and follow the mean of the target."""
+    n = len(target)
+    rows = np.linspace(0, n - 1, min(n, SCATTERED)).astype(np.int64)
+    low, high = float(target.min()), float(target.max())
+    drawn = [float(f"{value:.5g}") for value in target[rows].tolist()]
 
     def look(
-        self,
-        codes: NDArray[Any],
-        bins: NDArray[np.int64],
-        n_codes: NDArray[np.int64],
-        missing: int,
+        codes: NDArray[Any], bins: NDArray[np.int64], n_codes: NDArray[np.int64], missing: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-        """Return cells of some features, and a scale of 1."""
         m, n_bins = len(bins), TRENDS + 1
-        drawn = codes[:, self._drawn]
         top = np.maximum(n_codes[:, None] - 1, 1)
-        places = np.rint(drawn.astype(np.float64) * (NONE - 1) / top)
-        places = np.where(drawn == missing, NONE, places)
+        places = np.rint(codes[:, rows].astype(np.float64) * (NONE - 1) / top)
+        places = np.where(codes[:, rows] == missing, NONE, places)
         flat = (bins + n_bins * np.arange(m)[:, None]).ravel()
         counts = np.bincount(flat, minlength=m * n_bins)
-        sums = np.bincount(flat, np.tile(self._target, m), minlength=m * n_bins)
-        span = (self.legend.high - self.legend.low) or 1.0
-        means = (sums / np.maximum(counts, 1) - self.legend.low) / span
+        sums = np.bincount(flat, np.tile(target, m), minlength=m * n_bins)
+        means = (sums / np.maximum(counts, 1) - low) / ((high - low) or 1.0)
         trend = np.where(counts > 0, np.rint(np.clip(means, 0, 1) * (NONE - 1)), NONE)
         return np.hstack([places, trend.reshape(m, n_bins)]).astype(np.uint8), np.ones(m)
+
+    return Legend(TRENDS, [], [], drawn, low, high), len(drawn) + TRENDS + 1, look
 
 
 # Where the ranking is cut: scores by rank, features beside decoys, and the level.
@@ -374,7 +371,10 @@ def cut_of(source: Source) -> Cut:
 def _of_verdict(source: Source) -> Cut:
     verdict = source.reading.verdict
     assert verdict is not None
-    closing = _Closing(source)
+    closing: dict[str, NDArray[Any]] = {}  # empty where the ledger holds another closing stage
+    part = PartReader(lambda saved: closing.update(saved.arrays))
+    StageBook(source.ledger, source.reading.n_iterations).load({Elimination.name: part})
+    items, scores = closing.get("items", np.zeros(0)), closing.get("scores", np.zeros(0))
     n_features = source.manifest.n_features
     selected = verdict.features[verdict.is_selected]
     # The places around the cut, thinned where thousands are selected.
@@ -382,32 +382,15 @@ def _of_verdict(source: Source) -> Cut:
     places: list[int] = np.unique(np.linspace(0, upto - 1, min(upto, SHOWN)).astype(int)).tolist()
     return Cut(
         "closing importance",
-        [float(f"{s:.4g}") for s in (closing.scores / (1 << IMPORTANCE_BITS)).tolist()],
-        (closing.items >= n_features).tolist(),
-        np.isin(closing.items, selected).tolist(),
+        [float(f"{s:.4g}") for s in (scores / (1 << IMPORTANCE_BITS)).tolist()],
+        (items >= n_features).tolist(),
+        np.isin(items, selected).tolist(),
         float(source.spec.fdr),
         [int(p) + 1 for p in places],
         [float(f"{verdict.levels[p]:.4g}") for p in places],
         verdict.n_selected,
         int(np.count_nonzero(verdict.is_outstanding)),
     )
-
-
-class _Closing:
-    """Items and scores of a closing stage, by rank; none where the ledger holds another one."""
-
-    def __init__(self, source: Source) -> None:
-        self.items, self.scores = np.zeros(0, np.uint32), np.zeros(0)
-        book = StageBook(source.ledger, source.reading.n_iterations)
-        book.load({Elimination.name: self})
-
-    def state(self) -> State:
-        """Return nothing: it is only read."""
-        return State()
-
-    def restore(self, saved: Saved) -> None:
-        """Take items and scores."""
-        self.items, self.scores = saved.arrays["items"], saved.arrays["scores"]
 
 
 def _of_ranking(source: Source) -> Cut:
@@ -704,6 +687,16 @@ def _mapped(source: Source) -> NDArray[np.integer[Any]]:
         return source.listed[:MAPPED]
     return verdict.features[verdict.is_selected][:MAPPED]
 
+
+GATHERED: dict[str, Callable[[Source], Any]] = {
+    "cut": cut_of,
+    "discoveries": discoveries_of,
+    "draws": draws_of,
+    "correlations": correlations_of,
+    "held_out": held_out_of,
+    "usage": usage_of,
+}
+"""What figures are drawn from, by the name that it has among the facts of a report."""
 
 # What the ends of a small plot's axis are: lowest and highest value, or categories.
 

@@ -14,6 +14,7 @@ from srs_ooc.base.options import Choice, Flag, Kind, WordOrFile
 from srs_ooc.base.text import counted, visible
 from srs_ooc.evidence.judges import PositiveParams, ProbeParams
 from srs_ooc.results.curves import (
+    GATHERED,
     LISTED,
     Correlations,
     Cut,
@@ -22,12 +23,6 @@ from srs_ooc.results.curves import (
     HeldOut,
     Source,
     Usage,
-    correlations_of,
-    cut_of,
-    discoveries_of,
-    draws_of,
-    held_out_of,
-    usage_of,
 )
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.standing import Status
@@ -421,10 +416,6 @@ class Facts:
     usage: Usage
     repeat: Repeat
 
-    def values(self) -> dict[str, Any]:
-        """Return the facts as JSON-ready values."""
-        return asdict(self)
-
 
 def facts_of(source: Source) -> Facts:
     """Gather what a report on a run says.
@@ -435,23 +426,18 @@ def facts_of(source: Source) -> Facts:
         If the run or its store is damaged.
     """
     records = list(source.reading.records(source.listed))
-    draws, held_out = draws_of(source), held_out_of(source)
+    gathered = {name: gather(source) for name, gather in GATHERED.items()}
     return Facts(
         source.ledger.run.absolute().name,
         summary_of(source, records),
         surety_of(source),
         not_claimed_of(source),
-        cautions_of(source, records, draws, held_out),
+        cautions_of(source, records, gathered["draws"], gathered["held_out"]),
         records,
         0 if source.reading.is_provisional else len(source.selected),
         source.status,
-        cut_of(source),
-        discoveries_of(source),
-        draws,
-        correlations_of(source),
-        held_out,
-        usage_of(source),
-        repeat_of(source),
+        repeat=repeat_of(source),
+        **gathered,
     )
 
 
@@ -464,7 +450,7 @@ _COLUMNS = ("rank", "name", "q_value", "score", "importance", "stability", "clus
 
 def json_of(facts: Facts) -> str:
     """Return a report as one JSON object."""
-    return json.dumps(facts.values(), ensure_ascii=False, indent=1) + "\n"
+    return json.dumps(asdict(facts), ensure_ascii=False, indent=1) + "\n"
 
 
 def markdown_of(facts: Facts) -> str:

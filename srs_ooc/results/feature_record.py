@@ -3,13 +3,13 @@
 The memory that reading them takes stands here, too.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Budget
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Saved, State
 from srs_ooc.base.text import MB, counted
@@ -21,8 +21,7 @@ from srs_ooc.learners.models import SUBSPACES
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_verdict import CONCLUSION, VerdictRecord
-from srs_ooc.runs.spec import LEDGER_NBYTES, RunSpec
-from srs_ooc.store.manifest import Manifest
+from srs_ooc.runs.spec import RunSpec
 from srs_ooc.trees.response import IMPORTANCE_BITS
 
 # What the final verdict of a run says of the features that reached its closing stage.
@@ -35,50 +34,6 @@ DIFFERENCES: dict[int, str] = {
     Contrast.ABSENCE: "what is missing",
 }
 """What a marginal test can show, in words."""
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One feature of the pooled ranking.
-
-    Attributes
-    ----------
-    place : int
-        Rank among its features, from 1.
-    is_selected : bool
-        Whether it is above the cut.
-    q_value : float
-        Smallest level at which this ranking would be cut below it, as estimated.
-    score : float or None
-        Mean importance in the last round of the closing stage that it was in; None if in none.
-    stability : float or None
-        Share of ten batches of that round's trees that put it among as many items as are above the
-        cut; None where the round had no more items.
-    cluster : int or None
-        Cluster of rank-correlated items, from 1 by their best places; None where not looked at.
-    p_value : float
-        Of the marginal test of this feature alone.
-    differs_in : str or None
-        What that test saw: location, spread, or what is missing; None where nothing.
-    passes_alone : bool
-        Whether it passes Benjamini and Hochberg, over all features, at the run's level.
-    is_outstanding : bool
-        Whether it passes over features and decoys together, and so stands before the others.
-    is_best : bool
-        Whether none of its decoys stands before it.
-    """
-
-    place: int
-    is_selected: bool
-    q_value: float
-    score: float | None
-    stability: float | None
-    cluster: int | None
-    p_value: float
-    differs_in: str | None
-    passes_alone: bool
-    is_outstanding: bool
-    is_best: bool
 
 
 class VerdictReading:
@@ -123,27 +78,31 @@ class VerdictReading:
         """Return the stored positions of the selected features, in the order to show."""
         return self.order[np.isin(self.order, self.features[self.is_selected])]
 
-    def standing(self, feature: int) -> Standing | None:
-        """Return where a stored feature stands; None if it is not in the ranking."""
+    def place_of(self, feature: int) -> int | None:
+        """Return the place of a stored feature in the ranking, from 0; None if it is not there."""
+        return self._place.get(feature)
+
+    def row(self, feature: int) -> dict[str, Any]:
+        """Return what is said of a stored feature, by fields of :class:`FeatureRecord`."""
         i = self._place.get(feature)
         if i is None:
-            return None
+            return {}
         a = self._record
-        cluster = int(a.groups[i])
-        p_value = float(a.p_values[i])
-        return Standing(
-            place=i + 1,
-            is_selected=bool(a.is_selected[i]),
-            q_value=float(a.levels[i]),
-            score=_or_none(a.scores[i] / (1 << IMPORTANCE_BITS)),
-            stability=_or_none(a.stability[i]),
-            cluster=cluster + 1 if cluster >= 0 else None,
-            p_value=p_value,
-            differs_in=DIFFERENCES.get(int(a.contrasts[i])),
-            passes_alone=p_value <= self.facts["marginal_cutoff"],
-            is_outstanding=bool(a.is_outstanding[i]),
-            is_best=bool(a.is_best[i]),
-        )
+        cluster, p_value = int(a.groups[i]), float(a.p_values[i])
+        return {
+            "selected": bool(a.is_selected[i]),
+            "q_value": float(a.levels[i]),
+            "score": _or_none(a.scores[i] / (1 << IMPORTANCE_BITS)),
+            "stability": _or_none(a.stability[i]),
+            "cluster": cluster + 1 if cluster >= 0 else None,
+            "p_value": p_value,
+            "differs_in": DIFFERENCES.get(int(a.contrasts[i])),
+            "passes_alone": p_value <= self.facts["marginal_cutoff"],
+        }
+
+    def is_before_its_decoys(self, i: int) -> bool:
+        """Return whether the feature at a place stands before all of its own decoys."""
+        return bool(self._record.is_best[i] or self.is_outstanding[i])
 
     def members(self, cluster: int) -> list[int]:
         """Return the stored positions of the features of a cluster, best first."""
@@ -247,8 +206,8 @@ def explain(
     is_excluded : bool
         Whether the run leaves the feature out.
     """
-    standing = verdict.standing(feature)
-    if standing is None:
+    i, row = verdict.place_of(feature), verdict.row(feature)
+    if i is None:
         if is_excluded:
             return f"{name} is out: the run was told to leave it out (--exclude)."
         if n_drawn == 0:
@@ -257,45 +216,45 @@ def explain(
             f"{name} is out: drawn {counted(n_drawn, 'time')}, it was neither among the best of "
             "the screen nor among the marginally most significant."
         )
-    spec = verdict.spec
-    tail = _tail(standing, names)
+    spec, level = verdict.spec, row["q_value"]
+    tail = _tail(row, names, is_outstanding=bool(verdict.is_outstanding[i]))
     if spec.permutations:
-        more = "more" if standing.is_selected else "no more"
-        verb = "is in" if standing.is_selected else "is out"
+        more = "more" if row["selected"] else "no more"
+        verb = "is in" if row["selected"] else "is out"
         return (
-            f"{name} {verb}: place {standing.place}, reaching {more} than the permutation runs do "
-            f"(level {standing.q_value:.3g}, {spec.fdr} asked).{tail}"
+            f"{name} {verb}: place {i + 1}, reaching {more} than the permutation runs do "
+            f"(level {level:.3g}, {spec.fdr} asked).{tail}"
         )
-    if not standing.is_selected:
+    if not row["selected"]:
         reason = (
-            f"it is at place {standing.place}, and of the cuts there or further down the best has "
-            f"an estimated {standing.q_value:.2g} of the features false ({spec.fdr} asked)"
-            if standing.is_best or standing.is_outstanding
+            f"it is at place {i + 1}, and of the cuts there or further down the best has "
+            f"an estimated {level:.2g} of the features false ({spec.fdr} asked)"
+            if verdict.is_before_its_decoys(i)
             else "one of its own decoys ranks before it"
         )
         return f"{name} is out: {reason}.{tail}"
     return (
-        f"{name} is in: place {standing.place}, where an estimated {standing.q_value:.2g} of the "
+        f"{name} is in: place {i + 1}, where an estimated {level:.2g} of the "
         f"features are false ({spec.fdr} asked).{tail}"
     )
 
 
-def _tail(standing: Standing, names: list[str]) -> str:
+def _tail(row: dict[str, Any], names: list[str], *, is_outstanding: bool) -> str:
     """Say what else is known of a feature."""
-    alone = "is" if standing.passes_alone else "is not"
+    alone = "is" if row["passes_alone"] else "is not"
     among = ""
-    if standing.is_outstanding and not standing.passes_alone:
+    if is_outstanding and not row["passes_alone"]:
         alone, among = "is", " among features and decoys together, not among features alone"
-    shown = f", it differs in {standing.differs_in}" if alone == "is" else ""
-    if standing.score is None:
+    shown = f", it differs in {row['differs_in']}" if alone == "is" else ""
+    if row["score"] is None:
         agreement = "no batch of trees of the closing stage saw it"
-    elif standing.stability is None:
+    elif row["stability"] is None:
         agreement = "too many are selected for batches of trees to disagree"
     else:
-        agreement = f"{standing.stability:.0%} of the batches of trees agree on its place"
+        agreement = f"{row['stability']:.0%} of the batches of trees agree on its place"
     more = f" Rank-correlated with {', '.join(names)}." if names else ""
     return (
-        f" It {alone} marginally significant{among} (p = {standing.p_value:.2g}{shown}); "
+        f" It {alone} marginally significant{among} (p = {row['p_value']:.2g}{shown}); "
         f"{agreement}.{more}"
     )
 
@@ -310,10 +269,16 @@ class FeatureRecord:
     ``importance`` is total MDI / trees grown on subspaces it was in (what ``rank`` follows),
     ``importance_ensemble`` total MDI / all trees (Eq. 1), ``n_drawn`` the subspaces it was in,
     ``p_better`` the share of them in which it beat the probe, over all trees of the subspace,
-    ``entered`` the iteration after which it entered F, counted from 1. The rest is of the final
-    verdict, for features that reached its closing stage (:class:`Standing`); these rank first, by
-    it. A method that ranks by scores of its own gives each feature its ``score``, and
-    ``rank`` follows that.
+    ``entered`` the iteration after which it entered F, counted from 1. A method that ranks by
+    scores of its own gives each feature its ``score``, and ``rank`` follows that.
+
+    The rest is of the final verdict, for features that reached its closing stage; these rank first,
+    by it. ``q_value`` is the smallest level at which the ranking would be cut below the feature, as
+    estimated; ``score`` its mean importance in the last round of the closing stage that it was in;
+    ``stability`` the share of ten batches of that round's trees that put it among as many items as
+    are above the cut; ``cluster`` its cluster of rank-correlated items, from 1 by their best
+    places. Of its marginal test, alone: ``p_value``, what the test saw (``differs_in``), and
+    whether it passes Benjamini and Hochberg, over all features, at the run's level.
     """
 
     name: str
@@ -323,22 +288,55 @@ class FeatureRecord:
     importance: float | None
     importance_ensemble: float | None
     n_drawn: int
-    p_better: float | None
-    entered: int | None
-    q_value: float | None
-    score: float | None
-    stability: float | None
-    cluster: int | None
-    p_value: float | None
-    differs_in: str | None
-    passes_alone: bool | None
+    p_better: float | None = None
+    entered: int | None = None
+    q_value: float | None = None
+    score: float | None = None
+    stability: float | None = None
+    cluster: int | None = None
+    p_value: float | None = None
+    differs_in: str | None = None
+    passes_alone: bool | None = None
 
 
 @dataclass(frozen=True)
 class ScoredRecord(FeatureRecord):
     """One feature's line where base models score it: its ``score`` has a standard error."""
 
-    standard_error: float | None
+    standard_error: float | None = None
+
+
+def record_of(
+    kind: type[FeatureRecord],
+    name: str,
+    rank: int,
+    n_drawn: int,
+    total: float,
+    n_iterations: int,
+    further: dict[str, Any],
+) -> FeatureRecord:
+    """Return the line of a feature of ``total`` MDI, with further fields."""
+    fields: dict[str, Any] = {
+        "name": name,
+        "rank": rank,
+        "selected": False,
+        "kept": False,
+        "importance": total / n_drawn if n_drawn else None,
+        "importance_ensemble": total / n_iterations if n_drawn else None,
+        "n_drawn": n_drawn,
+    }
+    return kind(**fields | further)
+
+
+class PartReader:
+    """A part of a ledger that is only read: a function gets what was committed of it."""
+
+    def __init__(self, restore: Callable[[Saved], None]) -> None:
+        self.restore = restore
+
+    def state(self) -> State:
+        """Return nothing: it is only read."""
+        return State()
 
 
 # What a run ranks features by, where it is not their importance.
@@ -346,7 +344,7 @@ class ScoredRecord(FeatureRecord):
 Features = slice | NDArray[np.integer]
 
 
-class MethodScores:
+class MethodScores(PartReader):
     """Scores that a method learnt, read from its part of a ledger.
 
     Parameters
@@ -366,14 +364,7 @@ class MethodScores:
 
     def __init__(self, part: str, n_features: int) -> None:
         self.part, self.array = part, np.zeros(n_features)
-
-    def state(self) -> State:
-        """Return nothing: they are only read."""
-        return State()
-
-    def restore(self, saved: Saved) -> None:
-        """Take the scores from what was committed."""
-        saved.fill("score", self.array)
+        super().__init__(lambda saved: saved.fill("score", self.array))
 
     def ranked_by(self, n_drawn: NDArray[np.integer], features: Features) -> NDArray[np.float64]:
         """Return what features are ranked by, the largest first."""
@@ -412,17 +403,6 @@ def own_scores(spec: RunSpec, n_features: int) -> MethodScores | BaseModelScores
     return None
 
 
-def own_scores_nbytes(spec: RunSpec, n_features: int) -> int:
-    """Return the bytes that reading them takes."""
-    by_model = 16 if spec.model.scores_features else 0
-    return (8 if spec.method.ranks_by else by_model) * n_features
-
-
-def record_type_of(scores: MethodScores | BaseModelScores | None) -> type[FeatureRecord]:
-    """Return what the line of a feature is."""
-    return FeatureRecord if scores is None else scores.record_type
-
-
 # The memory that reading a ranking takes.
 
 LEAST_BATCH, MOST_BATCH = 1 << 14, 1 << 20
@@ -431,35 +411,4 @@ READING_NBYTES = 6 * MB
 """Allowance for the verdict and the lines on their way."""
 PLACE_NBYTES = 2 * 64
 """Memory of a feature of a batch: twice as many, with scores, are sorted at a time."""
-_KEPT_NBYTES = 32
-
-
-def room_for_order(
-    ledger: Ledger,
-    spec: RunSpec,
-    manifest: Manifest,
-    cap_nbytes: int,
-    beside_nbytes: int,
-    later_nbytes: int = 0,
-) -> int:
-    """Return what the cap leaves for ordering features, having checked that it holds the rest.
-
-    A cap that is named holds ``later_nbytes``, too, which follow once the ranking is given back.
-
-    Raises
-    ------
-    BudgetError
-        If it does not.
-    """
-    n, n_kept = manifest.n_features, ledger.progress().n_kept
-    budget = Budget(cap_nbytes, other_nbytes=later_nbytes)
-    tally = (12 if spec.concludes else 16) * spec.n_items(n)
-    scores = own_scores_nbytes(spec, n)
-    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + _KEPT_NBYTES * n_kept)
-    budget.grant("ledger", LEDGER_NBYTES)
-    if beside_nbytes:
-        budget.grant("what is made of it", beside_nbytes)
-    verdict = READING_NBYTES if spec.concludes else 0
-    budget.grant("verdict and order", verdict + LEAST_BATCH * PLACE_NBYTES)
-    budget.check()
-    return budget.free_nbytes
+KEPT_NBYTES = 32

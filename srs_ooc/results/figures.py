@@ -271,29 +271,23 @@ def _plain(text: str) -> str:
 
 # Figures of a report as files, and as parts of a page.
 
-Draw = Callable[[Any, Facts], None]
-FIGURES: dict[str, tuple[Draw, tuple[float, float]]] = {
-    "cut": (lambda ax, facts: draw_cut(ax, facts.cut), (6.4, 3.4)),
-    "levels": (lambda ax, facts: draw_levels(ax, facts.cut), (6.4, 3.4)),
-    "discoveries": (lambda ax, facts: draw_discoveries(ax, facts.discoveries), (6.4, 3)),
-    "draws": (lambda ax, facts: draw_draws(ax, facts.draws), (6.4, 3)),
-    "correlation": (
-        lambda ax, facts: draw_correlations(ax, facts.correlations),
-        (6.4, 5.2),
-    ),
-    "accuracy": (lambda ax, facts: draw_held_out(ax, facts.held_out), (6.4, 3)),
-    "memory": (lambda ax, facts: draw_memory(ax, facts.usage), (6.4, 3)),
-    "time": (lambda ax, facts: draw_time(ax, facts.usage), (6.4, 3)),
+FIGURES: dict[str, tuple[Callable[[Any, Any], None], str, tuple[float, float]]] = {
+    "cut": (draw_cut, "cut", (6.4, 3.4)),
+    "levels": (draw_levels, "cut", (6.4, 3.4)),
+    "discoveries": (draw_discoveries, "discoveries", (6.4, 3)),
+    "draws": (draw_draws, "draws", (6.4, 3)),
+    "correlation": (draw_correlations, "correlations", (6.4, 5.2)),
+    "accuracy": (draw_held_out, "held_out", (6.4, 3)),
+    "memory": (draw_memory, "usage", (6.4, 3)),
+    "time": (draw_time, "usage", (6.4, 3)),
 }
-"""Figures by name, and their sizes in inches."""
-FORMATS = (".svg", ".png", ".pdf")
-_UNDATED: dict[str, dict[str, None]] = {
-    "svg": {"Date": None}, "png": {}, "pdf": {"CreationDate": None},
-}  # fmt: skip
+"""Figures by name: what draws one, the fact of a report it shows, and its size in inches."""
+_DATES = {".svg": ["Date"], ".png": [], ".pdf": ["CreationDate"]}
+"""What files of each format are not to hold, so that the same figure is the same file."""
 _SVG, _LINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}href"
 _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
-    "svg.hashsalt": "srs-ooc",  # the same figure is the same file
+    "svg.hashsalt": "srs-ooc",
     "text.parse_math": False,
     "font.family": "sans-serif",
     "font.size": 10,
@@ -330,36 +324,38 @@ def missing(library: str, error: ImportError) -> UsageError:
     )
 
 
-def save_figure(
-    path: Path,
-    size: tuple[float, float],
-    draw: Callable[[Any], None],
-    *,
-    replaces: bool = False,
-) -> None:
+def save_figure(path: Path, name: str, shown: Any, *, replaces: bool = False) -> None:
     """Draw one figure to a file that appears whole; its name says the format.
 
-    With ``replaces``, a file that is there is replaced.
+    Parameters
+    ----------
+    path : Path
+        The file to make.
+    name : str
+        Of :data:`FIGURES`.
+    shown : object
+        What it shows, of :data:`srs_ooc.results.curves.GATHERED`.
+    replaces : bool
+        Whether a file that is there is replaced.
 
     Raises
     ------
     UsageError
-        If the format is not one of :data:`FORMATS`, the file is there, or matplotlib is not.
+        If the format is not known, the file is there, or matplotlib is not.
     """
-    if path.suffix.lower() not in FORMATS:
+    draw, _, size = FIGURES[name]
+    ending = path.suffix.lower()
+    if ending not in _DATES:
         raise UsageError(
-            f"{path}: expected a name that ends in {', '.join(FORMATS)}, found "
+            f"{path}: expected a name that ends in {', '.join(_DATES)}, found "
             f"{path.suffix or 'none'}. Choose another name."
         )
+    undated = dict.fromkeys(_DATES[ending])
     with _figure(size) as figure:
-        draw(figure.subplots())
+        draw(figure.subplots(), shown)
         try:
             with published_file(path, replaces=replaces) as scratch:
-                kind = path.suffix[1:].lower()
-                hidden = (
-                    {} if kind == "png" else {"Date" if kind == "svg" else "CreationDate": None}
-                )
-                figure.savefig(scratch, format=kind, dpi=150, metadata=hidden)
+                figure.savefig(scratch, format=ending[1:], dpi=150, metadata=undated)
         except FileExistsError as error:
             raise UsageError(f"{path}: expected a path that is free: {error}.") from error
 
@@ -374,10 +370,10 @@ def inline_svg(facts: Facts, name: str) -> str:
     name : str
         Of :data:`FIGURES`; ids of elements begin with it.
     """
-    draw, size = FIGURES[name]
+    draw, fact, size = FIGURES[name]
     text = StringIO()
     with _figure(size) as figure:
-        draw(figure.subplots(), facts)
+        draw(figure.subplots(), getattr(facts, fact))
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     return _for_page(text.getvalue(), name)
 

@@ -358,6 +358,4 @@ def write_figure(source: Source, out: Path, name: str, *, replaces: bool = False
     """Draw one figure to a file; errors as of :func:`srs_ooc.results.figures.save_figure`."""
     if name not in FIGURES:
         raise UsageError(f"figure: expected one of {', '.join(FIGURES)}, found {name!r}.")
-    draw, size = FIGURES[name]
-    facts = facts_of(source)
-    save_figure(out, size, lambda ax: draw(ax, facts), replaces=replaces)
+    save_figure(out, name, getattr(facts_of(source), FIGURES[name][1]), replaces=replaces)

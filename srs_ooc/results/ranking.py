@@ -7,28 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import PAGE_ITEMS, Saved, State, Stateful
+from srs_ooc.base.records import PAGE_ITEMS, Saved, Stateful
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.evidence.tally import LEADING, RankingHistory, Tally, best_items, mean_importance
 from srs_ooc.results.feature_record import (
+    KEPT_NBYTES,
     LEAST_BATCH,
     MOST_BATCH,
     PLACE_NBYTES,
+    READING_NBYTES,
     FeatureRecord,
+    PartReader,
     VerdictReading,
     explain,
     own_scores,
-    record_type_of,
-    room_for_order,
+    record_of,
 )
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import check_store, find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_verdict import kept_names
-from srs_ooc.runs.spec import RunSpec
+from srs_ooc.runs.spec import LEDGER_NBYTES, RunSpec
 from srs_ooc.samplers.srs import KeptSet, SequentialRandomSubspace
 from srs_ooc.store.store import Store
 from srs_ooc.trees.response import IMPORTANCE_BITS
@@ -82,7 +85,8 @@ class Reading:
         spec, manifest = spec_of(ledger), store.manifest
         room = None
         if cap_nbytes is not None:
-            room = room_for_order(ledger, spec, manifest, cap_nbytes, beside_nbytes, later_nbytes)
+            budget = Budget(cap_nbytes, other_nbytes=later_nbytes)
+            room = _room_for_order(budget, ledger, manifest.n_features, beside_nbytes)
         self._batch = LEAST_BATCH if room is None else room // PLACE_NBYTES
         self._has_probe = spec.judge == "probe"
         self._unit = float(spec.learner.trees_per_subspace << IMPORTANCE_BITS)
@@ -97,7 +101,7 @@ class Reading:
         parts: dict[str, Stateful] = {TALLY: self.tally, SequentialRandomSubspace.name: self.kept}
         self.ranks_only = spec.judge == "none"
         self._scores = own_scores(spec, manifest.n_features)
-        self.record_type = record_type_of(self._scores)
+        self.record_type = FeatureRecord if self._scores is None else self._scores.record_type
         if self._scores is not None:
             parts[self._scores.part] = self._scores
         self.n_iterations = ledger.load(parts).iteration
@@ -235,29 +239,15 @@ class Reading:
     def _record(self, rank: int, stored: int, entered: int | None) -> FeatureRecord:
         n_drawn = int(self.tally.n_drawn[stored])
         total = int(self.tally.importance[stored]) / self._unit
-        better = int(self.tally.n_better[stored]) if self._has_probe else 0
-        standing = None if self.verdict is None else self.verdict.standing(stored)
-        is_in = standing is not None and standing.is_selected
-        own = {} if self._scores is None else self._scores.fields(n_drawn, stored)
-        fields: dict[str, Any] = {
-            "name": self.name(stored),
-            "rank": rank,
-            "selected": entered is not None or is_in,
-            "kept": entered is not None,
-            "importance": total / n_drawn if n_drawn else None,
-            "importance_ensemble": total / self.n_iterations if n_drawn else None,
-            "n_drawn": n_drawn,
-            "p_better": better / n_drawn if n_drawn and self._has_probe else None,
-            "entered": entered,
-            "q_value": None if standing is None else standing.q_value,
-            "score": None if standing is None else standing.score,
-            "stability": None if standing is None else standing.stability,
-            "cluster": None if standing is None else standing.cluster,
-            "p_value": None if standing is None else standing.p_value,
-            "differs_in": None if standing is None else standing.differs_in,
-            "passes_alone": None if standing is None else standing.passes_alone,
-        }
-        return self.record_type(**fields | own)
+        further = {} if self.verdict is None else self.verdict.row(stored)
+        if entered is not None:
+            further |= {"selected": True, "kept": True, "entered": entered}
+        if self._has_probe and n_drawn:
+            further["p_better"] = int(self.tally.n_better[stored]) / n_drawn
+        if self._scores is not None:
+            further |= self._scores.fields(n_drawn, stored)
+        name = self.name(stored)
+        return record_of(self.record_type, name, rank, n_drawn, total, self.n_iterations, further)
 
     def explain(self, name: str) -> str:
         """Say in one plain sentence why the feature called ``name`` is in or out.
@@ -273,14 +263,28 @@ class Reading:
         if source < 0:
             raise UsageError(f"--why: expected the name of a feature, found {name!r}.")
         stored = int(np.flatnonzero(self.positions == source)[0])
-        standing = self.verdict.standing(stored)
-        others = []
-        if standing is not None and standing.cluster is not None:
-            others = [f for f in self.verdict.members(standing.cluster) if f != stored]
+        cluster = self.verdict.row(stored).get("cluster")
+        others = [] if cluster is None else self.verdict.members(cluster)
+        others = [feature for feature in others if feature != stored]
         shown = [self.name(other) for other in others[:MEMBERS_SHOWN]]
         n_drawn = int(self.tally.n_drawn[stored])
         is_excluded = self._excluded is not None and stored in self._excluded
         return explain(name, stored, n_drawn, self.verdict, shown, is_excluded=is_excluded)
+
+    def mask(self, stored: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Return which columns of the table some stored features are."""
+        found = np.zeros(len(self.positions), np.bool_)
+        found[self.positions[stored]] = True
+        return found
+
+    def ranks(self) -> NDArray[np.int64]:
+        """Return the rank of each column of the table, from 1."""
+        ranks = np.empty(len(self.positions), np.int64)
+        done = 0
+        for batch in self.ordered():
+            ranks[self.positions[batch]] = np.arange(done + 1, done + 1 + len(batch))
+            done += len(batch)
+        return ranks
 
     def name(self, stored: int) -> str:
         """Return the name of a stored feature."""
@@ -289,6 +293,22 @@ class Reading:
     def importance(self, stored: int) -> float:
         """Return a feature's importance, -1 where never drawn."""
         return float(self.importances(slice(stored, stored + 1))[0])
+
+
+def _room_for_order(budget: Budget, ledger: Ledger, n_features: int, beside_nbytes: int) -> int:
+    """Return what the cap leaves for ordering features, having checked that it holds the rest."""
+    spec, n, n_kept = spec_of(ledger), n_features, ledger.progress().n_kept
+    tally = (12 if spec.concludes else 16) * spec.n_items(n)
+    by_model = 16 if spec.model.scores_features else 0
+    scores = (8 if spec.method.ranks_by else by_model) * n
+    budget.grant(f"tallies of {n} features", tally + scores + 6 * n + KEPT_NBYTES * n_kept)
+    budget.grant("ledger", LEDGER_NBYTES)
+    if beside_nbytes:
+        budget.grant("what is made of it", beside_nbytes)
+    verdict = READING_NBYTES if spec.concludes else 0
+    budget.grant("verdict and order", verdict + LEAST_BATCH * PLACE_NBYTES)
+    budget.check()
+    return budget.free_nbytes
 
 
 def _no_verdict(option: str, *, ranks_only: bool) -> UsageError:
@@ -325,71 +345,29 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
     features = verdict.order[: len(names)]
     if features.tolist() != list(names):
         return None  # of another verdict
-    tally = _SomeOfTally(features)
-    n_iterations = ledger.load({TALLY: tally}).iteration
+    n_drawn, importance = np.zeros(len(names), np.uint32), np.zeros(len(names), np.int64)
+
+    def take(saved: Saved) -> None:
+        _take_items(saved, "n_drawn", features.astype(np.int64), n_drawn)
+        _take_items(saved, "importance", features.astype(np.int64), importance)
+
+    n_iterations = ledger.load({TALLY: PartReader(take)}).iteration
     unit = float(spec_of(ledger).learner.trees_per_subspace << IMPORTANCE_BITS)
+    found = zip(names.items(), n_drawn.tolist(), (importance / unit).tolist(), strict=True)
     return [
-        _record(rank, name, verdict, stored, drawn, total / unit, n_iterations)
-        for rank, (stored, name, drawn, total) in enumerate(
-            zip(names, names.values(), tally.n_drawn.tolist(), tally.importance.tolist(),
-                strict=True), 1)
-    ]  # fmt: skip
+        record_of(FeatureRecord, name, rank, drawn, total, n_iterations, verdict.row(stored))
+        for rank, ((stored, name), drawn, total) in enumerate(found, 1)
+    ]
 
 
-class _SomeOfTally:
-    """What a tally holds of a few items, read page by page."""
-
-    def __init__(self, items: NDArray[np.uint32]) -> None:
-        self._items = items.astype(np.int64)
-        self.importance = np.zeros(len(items), np.int64)
-        self.n_drawn = np.zeros(len(items), np.uint32)
-
-    def state(self) -> State:
-        """Return nothing: it is only read."""
-        return State()
-
-    def restore(self, saved: Saved) -> None:
-        """Take the items from the pages they are on."""
-        for name, out in (("importance", self.importance), ("n_drawn", self.n_drawn)):
-            self._take(saved, name, out)
-
-    def _take(self, saved: Saved, name: str, out: NDArray[Any]) -> None:
-        length, pages = saved.length(name), self._items // PAGE_ITEMS
-        for page in np.unique(pages).tolist():
-            first = page * PAGE_ITEMS
-            held = np.zeros(min(PAGE_ITEMS, length - first), out.dtype)
-            saved.fill(name, held, page)
-            out[pages == page] = held[self._items[pages == page] - first]
-
-
-def _record(
-    rank: int,
-    name: str,
-    verdict: VerdictReading,
-    stored: int,
-    n_drawn: int,
-    total: float,
-    n_iterations: int,
-) -> FeatureRecord:
-    standing = verdict.standing(stored)
-    return FeatureRecord(
-        name=name,
-        rank=rank,
-        selected=standing is not None and standing.is_selected,
-        kept=False,
-        importance=total / n_drawn if n_drawn else None,
-        importance_ensemble=total / n_iterations if n_drawn else None,
-        n_drawn=n_drawn,
-        p_better=None,
-        entered=None,
-        q_value=None if standing is None else standing.q_value,
-        score=None if standing is None else standing.score,
-        stability=None if standing is None else standing.stability,
-        cluster=None if standing is None else standing.cluster,
-        p_value=None if standing is None else standing.p_value,
-        differs_in=None if standing is None else standing.differs_in,
-        passes_alone=None if standing is None else standing.passes_alone,
-    )
+def _take_items(saved: Saved, name: str, items: NDArray[np.int64], out: NDArray[Any]) -> None:
+    """Take some items of a large array from the pages they are on."""
+    length, pages = saved.length(name), items // PAGE_ITEMS
+    for page in np.unique(pages).tolist():
+        first = page * PAGE_ITEMS
+        held = np.zeros(min(PAGE_ITEMS, length - first), out.dtype)
+        saved.fill(name, held, page)
+        out[pages == page] = held[items[pages == page] - first]
 
 
 # Two runs side by side: what both select, how alike their rankings are, and what differs.
@@ -622,62 +600,3 @@ def _named(
         return None, len(items), None
     n_selected = int(np.isin(items, reading.verdict.selected()).sum())
     return n_selected, len(items), int(np.count_nonzero(items >= len(reading.positions)))
-
-
-# What a run says of all features, as arrays in the order of the table.
-
-
-@dataclass(frozen=True)
-class FeatureArrays:
-    """One value a feature, in the order of the table's columns.
-
-    Attributes
-    ----------
-    selected : bool (n_features,)
-        Whether it is selected.
-    ranking : int64 (n_features,)
-        Its rank, from 1.
-    importance : float64 (n_features,)
-        Mean decrease in impurity over the trees on subspaces it was in; 0 if it was in none.
-    q_values : float64 (n_features,) or None
-        Smallest level at which it would be selected; NaN where it did not reach the closing stage.
-        None without a final verdict.
-    """
-
-    selected: NDArray[np.bool_]
-    ranking: NDArray[np.int64]
-    importance: NDArray[np.float64]
-    q_values: NDArray[np.float64] | None
-
-
-def arrays_of(reading: Reading) -> FeatureArrays:
-    """Return what a reading says of all features."""
-    positions = reading.positions
-    n = len(positions)
-    selected, ranking = np.zeros(n, np.bool_), np.empty(n, np.int64)
-    selected[positions[reading.selected()]] = True
-    done = 0
-    for batch in reading.ordered():
-        ranking[positions[batch]] = np.arange(done + 1, done + 1 + len(batch))
-        done += len(batch)
-    importance = np.empty(n)
-    importance[positions] = np.maximum(reading.importances(slice(0, n)), 0.0)
-    return FeatureArrays(selected, ranking, importance, _q_values(reading))
-
-
-def _q_values(reading: Reading) -> NDArray[np.float64] | None:
-    if reading.verdict is None:
-        return None
-    q_values = np.full(len(reading.positions), np.nan)
-    for stored in reading.verdict.features.tolist():
-        standing = reading.verdict.standing(stored)
-        if standing is not None:
-            q_values[reading.positions[stored]] = standing.q_value
-    return q_values
-
-
-def best(reading: Reading, n: int) -> NDArray[np.bool_]:
-    """Return which features are the first ``n`` by rank; bool (n_features,)."""
-    found = np.zeros(len(reading.positions), np.bool_)
-    found[reading.positions[reading.top(n)]] = True
-    return found

@@ -1,13 +1,13 @@
 """A run as programs and notebooks read it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from html import escape
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.base.options import python_spelling
-from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.ensemble.feature_sensitivity import (
@@ -26,28 +25,7 @@ from srs_ooc.ensemble.feature_sensitivity import (
     SensitivityRecord,
     sensitivity,
 )
-from srs_ooc.ensemble.model import Model
-from srs_ooc.results import figures
-from srs_ooc.results.curves import (
-    Source,
-    correlations_of,
-    cut_of,
-    discoveries_of,
-    draws_of,
-    held_out_of,
-    profiles_of,
-    usage_of,
-)
-from srs_ooc.results.exporting import (
-    check_name,
-    check_one,
-    export_columns,
-    named_positions,
-    ranked_positions,
-)
-from srs_ooc.results.figures import missing
-from srs_ooc.results.live import Progress, Shown
-from srs_ooc.results.page import KINDS, default_path, opened, write_report
+from srs_ooc.results.live import Progress, shown
 from srs_ooc.results.ranking import Comparison, Point, Reading, compare, history_of, side_of
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.inputs import find_store
@@ -55,6 +33,9 @@ from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.settling import NamesOrFile, names_file
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.results.curves import Source
 
 # How sensitive a run's trees are to each feature, as people and programs read it.
 
@@ -107,54 +88,11 @@ class Sensitivity:
         )
 
 
-def measured(
-    run: Path,
-    store: Place | None,
-    rows: NamesOrFile,
-    flip: str,
-    repeats: int,
-    memory_mb: int,
-    threads: int | None,
-    progress: Progress,
-) -> Sensitivity:
-    """Return the sensitivity of a run's trees; ``rows`` as a path or names."""
-    shown = Shown(progress)
-
-    def watch(step: Step) -> None:
-        shown.step(step)
-        if shown.error is not None:
-            raise shown.error
-
-    with closing(shown), TemporaryDirectory(prefix="srs-ooc-") as scratch:
-        file = names_file(rows, Path(scratch) / "rows", "rows")
-        found = sensitivity(
-            run,
-            Asked(file, flip, repeats),
-            memory_nbytes=memory_mb * MB,
-            threads=threads,
-            store=store,
-            watch=watch,
-        )
-    return Sensitivity(found)
-
-
 # What a notebook shows of a result: plain HTML, with every text escaped.
 
 SHOWN = 10
 _COLUMNS = ("rank", "name", "selected", "importance", "n_drawn")
 _VERDICT_COLUMNS = ("rank", "name", "selected", "q_value", "score", "importance", "p_value")
-
-
-def page_of(result: "RunResult") -> str:
-    """Return the head of a result and its first features; no script, no colours of its own."""
-    status, reading = result.status, result.reading
-    columns = _COLUMNS if reading.verdict is None else _VERDICT_COLUMNS
-    records = result.features("records", top=SHOWN)
-    more = len(reading.positions) - len(records)
-    rest = f"<p>and {counted(more, 'feature')} more: <code>.features()</code></p>" if more else ""
-    provisional = " (no verdict yet)" if reading.is_provisional else ""
-    head = f"<strong>{_text(result.run)}</strong>{provisional}"
-    return f"<div>{head}{_facts(status)}{_table(columns, records)}{rest}</div>"
 
 
 def _facts(status: Status) -> str:
@@ -199,12 +137,15 @@ def _text(value: object) -> str:
 
 READING_MB = 512
 """Cap on what reading a result takes, in MB, unless another is given."""
+REPORT_MB = 512
+"""Cap on what a report takes, in MB, unless another is given."""
 
 
-class RunResult:
+class Result:
     """What a run says, as of its last commit; also while it goes on, here or elsewhere.
 
-    Nothing is kept open between calls. What was read is kept until the run is committed again.
+    Nothing is kept open between calls. What was read is kept until the run is committed again. Each
+    ``plot_`` method draws on the axes of matplotlib it is given, or on new ones, and returns them.
 
     Parameters
     ----------
@@ -227,12 +168,12 @@ class RunResult:
 
     @contextmanager
     def _ledger(self) -> Iterator[Ledger]:
-        with python_spelling(), growth_counted():
-            ledger = Ledger(self.run, writable=False)
-            try:
-                yield ledger
-            finally:
-                ledger.close()
+        with (
+            python_spelling(),
+            growth_counted(),
+            closing(Ledger(self.run, writable=False)) as ledger,
+        ):
+            yield ledger
 
     @property
     def reading(self) -> Reading:
@@ -268,9 +209,7 @@ class RunResult:
     @property
     def selected(self) -> list[str]:
         """Names of the selected features, best first; none before a final verdict."""
-        return self._names(self.reading)
-
-    def _names(self, reading: Reading) -> list[str]:
+        reading = self.reading
         return [reading.name(int(f)) for f in reading.selected()]
 
     def features(
@@ -350,14 +289,20 @@ class RunResult:
         StoreError, UsageError, BudgetError
             If the store has no values, the file is there, or the cap is too small.
         """
+        from srs_ooc.results.exporting import (
+            check_name,
+            check_one,
+            export_columns,
+            named_positions,
+            ranked_positions,
+        )
+
         out, cap = Path(path), memory_mb * MB
         check_one(top, names)
         with self._ledger() as ledger, TemporaryDirectory(prefix="srs-ooc-") as scratch:
             check_name(out)
-            store, file = (
-                find_store(ledger, self._given),
-                names_file(names, Path(scratch) / "names", "names"),
-            )
+            store = find_store(ledger, self._given)
+            file = names_file(names, Path(scratch) / "names", "names")
             if file is None:
                 wanted = ranked_positions(ledger, self.reading, top)
             else:
@@ -365,7 +310,7 @@ class RunResult:
             export_columns(store, wanted, out, cap_nbytes=cap, safe=safe)
         return out
 
-    def compare(self, other: "RunResult") -> Comparison:
+    def compare(self, other: "Result") -> Comparison:
         """Compare this run with another one: selections, ranks and options, features by name."""
         with self._ledger() as first, other._ledger() as second:
             return compare(side_of(first, self._given), side_of(second, other._given))
@@ -406,6 +351,8 @@ class RunResult:
         BudgetError
             If the cap cannot hold the trees, some rows, and all predictions.
         """
+        from srs_ooc.ensemble.model import Model
+
         with python_spelling(), growth_counted():
             check_kind(kind)
             table, cap = _table_of(data), memory_mb * MB
@@ -430,9 +377,21 @@ class RunResult:
         progress: Progress = None,
     ) -> Sensitivity:
         """Rank features by what altering them does; as :func:`srs_ooc.sensitivity`."""
-        asked = (rows, flip, repeats, memory_mb, threads)
-        with python_spelling(), growth_counted():
-            return measured(self.run, self._given, *asked, progress)
+        with (
+            python_spelling(),
+            growth_counted(),
+            shown(progress) as watch,
+            TemporaryDirectory(prefix="srs-ooc-") as scratch,
+        ):
+            found = sensitivity(
+                self.run,
+                Asked(names_file(rows, Path(scratch) / "rows", "rows"), flip, repeats),
+                memory_nbytes=memory_mb * MB,
+                threads=threads,
+                store=self._given,
+                watch=watch,
+            )
+        return Sensitivity(found)
 
     def __repr__(self) -> str:
         status = self.status
@@ -442,43 +401,16 @@ class RunResult:
         )
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
-        return page_of(self)
-
-
-def _table_of(data: Any) -> Any:
-    """Return what a path stands for: a store opened, or the path of a file."""
-    if not isinstance(data, str | Path):
-        return data
-    path = place_of(data)
-    is_store = isinstance(path, Url) or path.is_dir()
-    return open_store(path) if is_store else path
-
-
-# A result that also draws itself, and writes its report.
-
-REPORT_MB = 512
-"""Cap on what a report takes, in MB, unless another is given."""
-
-
-class Result(RunResult):
-    """What a run says, as of its last commit; also while it goes on, here or elsewhere.
-
-    Nothing is kept open between calls. What was read is kept until the run is committed again. Each
-    ``plot_`` method draws on the axes of matplotlib it is given, or on new ones, and returns them.
-
-    Parameters
-    ----------
-    run : path
-        The run's folder.
-    store : path, optional
-        The run's store, if it was moved.
-
-    Raises
-    ------
-    RunError
-        If there is no run, or it is damaged.
-    """
+        """Return what a notebook shows: no script, no colours of its own."""
+        reading = self.reading
+        columns = _COLUMNS if reading.verdict is None else _VERDICT_COLUMNS
+        records = self.features("records", top=SHOWN)
+        more = counted(len(reading.positions) - len(records), "feature")
+        is_all = len(records) == len(reading.positions)
+        rest = "" if is_all else f"<p>and {more} more: <code>.features()</code></p>"
+        provisional = " (no verdict yet)" if reading.is_provisional else ""
+        head = f"<strong>{_text(self.run)}</strong>{provisional}"
+        return f"<div>{head}{_facts(self.status)}{_table(columns, records)}{rest}</div>"
 
     def report(
         self, path: str | Path | None = None, *, kind: str = "html", memory_mb: int = REPORT_MB
@@ -501,6 +433,8 @@ class Result(RunResult):
         RunError, StoreError, BudgetError
             If the run or its store cannot be read, or not under the cap.
         """
+        from srs_ooc.results.page import KINDS, default_path, write_report
+
         if kind not in KINDS:
             raise UsageError(f"kind: expected one of {', '.join(KINDS)}, found {kind!r}.")
         out = default_path(self.run, kind) if path is None else Path(path)
@@ -510,39 +444,35 @@ class Result(RunResult):
 
     def plot_cut(self, ax: Any = None) -> Any:
         """Plot scores by rank, features beside decoys; return the axes."""
-        return self._plot(ax, lambda ax, source: figures.draw_cut(ax, cut_of(source)))
+        return self._plot("cut", ax)
 
     def plot_levels(self, ax: Any = None) -> Any:
         """Plot the q-value of each feature by its place, with the level; return the axes."""
-        return self._plot(ax, lambda ax, source: figures.draw_levels(ax, cut_of(source)))
+        return self._plot("levels", ax)
 
     def plot_discoveries(self, ax: Any = None) -> Any:
         """Plot features found by so many iterations; return the axes."""
-        return self._plot(
-            ax, lambda ax, source: figures.draw_discoveries(ax, discoveries_of(source))
-        )
+        return self._plot("discoveries", ax)
 
     def plot_draws(self, ax: Any = None) -> Any:
         """Plot how often features were drawn; return the axes."""
-        return self._plot(ax, lambda ax, source: figures.draw_draws(ax, draws_of(source)))
+        return self._plot("draws", ax)
 
     def plot_correlation(self, ax: Any = None) -> Any:
         """Plot rank correlations among the first selected features; return the axes."""
-        return self._plot(
-            ax, lambda ax, source: figures.draw_correlations(ax, correlations_of(source))
-        )
+        return self._plot("correlation", ax)
 
     def plot_accuracy(self, ax: Any = None) -> Any:
         """Plot accuracy on rows held out, where ``compact`` measured it; return the axes."""
-        return self._plot(ax, lambda ax, source: figures.draw_held_out(ax, held_out_of(source)))
+        return self._plot("accuracy", ax)
 
     def plot_memory(self, ax: Any = None) -> Any:
         """Plot memory against the cap over the run; return the axes."""
-        return self._plot(ax, lambda ax, source: figures.draw_memory(ax, usage_of(source)))
+        return self._plot("memory", ax)
 
     def plot_time(self, ax: Any = None) -> Any:
         """Plot iterations done by seconds of work; return the axes."""
-        return self._plot(ax, lambda ax, source: figures.draw_time(ax, usage_of(source)))
+        return self._plot("time", ax)
 
     def plot_feature(self, name: str, ax: Any = None) -> Any:
         """Plot a feature against the target; return the axes.
@@ -552,47 +482,50 @@ class Result(RunResult):
         UsageError
             If there is no such feature.
         """
+        from srs_ooc.results.curves import profiles_of
+        from srs_ooc.results.figures import draw_feature
 
-        def draw(ax: Any, source: Source) -> None:
-            stored = _stored(source, name)
-            figures.draw_feature(ax, name, profiles_of(source, np.array([stored])))
-
-        return self._plot(ax, draw)
-
-    def _plot(self, ax: Any, draw: Callable[[Any, Source], None]) -> Any:
         with self._source() as source:
-            if ax is None:
-                ax = _new_axes()
-            draw(ax, source)
+            ax = _new_axes() if ax is None else ax
+            place = int(source.store.names.find([name])[0])
+            if place < 0:
+                raise UsageError(f"name: expected the name of a feature, found {name!r}.")
+            stored = np.flatnonzero(source.reading.positions == place)[:1]
+            draw_feature(ax, name, profiles_of(source, stored))
+        return ax
+
+    def _plot(self, figure: str, ax: Any) -> Any:
+        from srs_ooc.results.curves import GATHERED
+        from srs_ooc.results.figures import FIGURES
+
+        draw, fact, _ = FIGURES[figure]
+        with self._source() as source:
+            ax = _new_axes() if ax is None else ax
+            draw(ax, GATHERED[fact](source))
         return ax
 
     @contextmanager
-    def _source(self, cap_nbytes: int | None = None, *, draws: bool = True) -> Iterator[Source]:
-        with python_spelling(), growth_counted():
-            ledger = Ledger(self.run, writable=False)
-            try:
-                yield opened(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
-            finally:
-                ledger.close()
+    def _source(self, cap_nbytes: int | None = None, *, draws: bool = True) -> "Iterator[Source]":
+        from srs_ooc.results.page import opened
+
+        with self._ledger() as ledger:
+            yield opened(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
+
+
+def _table_of(data: Any) -> Any:
+    """Return what a path stands for: a store opened, or the path of a file."""
+    if not isinstance(data, str | Path):
+        return data
+    path = place_of(data)
+    is_store = isinstance(path, Url) or path.is_dir()
+    return open_store(path) if is_store else path
 
 
 def _new_axes() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
+        from srs_ooc.results.figures import missing
+
         raise missing("matplotlib", error) from error
     return plt.subplots(layout="constrained")[1]
-
-
-def _stored(source: Source, name: str) -> int:
-    """Return the stored position of a feature.
-
-    Raises
-    ------
-    UsageError
-        If there is no such feature.
-    """
-    place = int(source.store.names.find([name])[0])
-    if place < 0:
-        raise UsageError(f"name: expected the name of a feature, found {name!r}.")
-    return int(np.flatnonzero(source.reading.positions == place)[0])

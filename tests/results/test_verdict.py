@@ -89,5 +89,5 @@ def test_where_a_record_has_no_order_it_is_that_of_the_ranking():
 def test_a_marginally_significant_feature_says_what_it_differs_in():
     assert "is marginally significant (p = 1e-09, it differs in spread)" in why(7)
     assert "is not marginally significant (p = 0.5)" in why(3)
-    found = [reading().standing(feature).differs_in for feature in (7, 3, 5, 9)]
+    found = [reading().row(feature)["differs_in"] for feature in (7, 3, 5, 9)]
     assert found == ["spread", "location", "what is missing", None]
