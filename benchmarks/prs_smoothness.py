@@ -57,7 +57,7 @@ def run_once(
     for row in found.features("records"):
         beta[int(row["name"].lstrip("fx"))] = row["score"]
     grid = Grid.of(SIZE, np.arange(64), None)
-    return float(np.mean(right)), grid.roughness(beta), float(beta.sum())
+    return float(np.mean(right)), grid.value(beta), float(beta.sum())
 
 
 def main() -> None:

@@ -25,7 +25,12 @@ from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, small_set
 from srs_ooc.ensemble.compaction import compact as compacted
 from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
 from srs_ooc.ensemble.fold_runs import Site
-from srs_ooc.networks.network_options import Network, NetworkParams, NetworkRequest
+from srs_ooc.networks.network_options import (
+    Network,
+    NetworkRequest,
+    network_options,
+    settle_network,
+)
 from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
 from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.planning.iterations import subject_asked
@@ -490,7 +495,7 @@ def network(
     with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
         request = NetworkRequest(
             Path(out),
-            NetworkParams.settle(_options(options), None),
+            settle_network(_options(options)),
             **_name_files(Path(scratch), regulators=regulators, targets=targets, rows=rows),
             run=None if run is None else Path(run),
             top=top,
@@ -536,7 +541,7 @@ def plan_network(
     with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
         request = NetworkRequest(
             PLANNED_OUT,
-            NetworkParams.settle(_options(options), None),
+            settle_network(_options(options)),
             **_name_files(Path(scratch), regulators=regulators, targets=targets, rows=rows),
             top=top,
             memory_mb=memory_mb,
@@ -570,7 +575,7 @@ def _options(given: Mapping[str, Any]) -> dict[str, Any]:
     UsageError
         If one is not known.
     """
-    known = NetworkParams.options()
+    known = network_options()
     found = {"max_features" if name == "k" else name: value for name, value in given.items()}
     unknown = [name for name in found if name not in known]
     if unknown or len(found) < len(given):

@@ -15,7 +15,13 @@ from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, STORE, echo_json, say
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import FILE, option_of, read_config, with_cluster, with_options
 from srs_ooc.networks.edges import PARQUET
-from srs_ooc.networks.network_options import Network, NetworkParams, NetworkRequest
+from srs_ooc.networks.network_options import (
+    Network,
+    NetworkRequest,
+    network_options,
+    owner_of,
+    settle_network,
+)
 from srs_ooc.networks.network_plan import (
     PLANNED_OUT,
     QUICK_SECONDS,
@@ -87,9 +93,7 @@ def _time_lines(plan: NetworkPlan) -> list[str]:
 @click.option("--targets", type=FILE, metavar="FILE",
               help="Features to explain, one name a line.  [default: all numeric]")  # fmt: skip
 @click.option("--rows", type=FILE, metavar="FILE", help="Row ids to train on, one a line.")
-@with_options(
-    [option_of(n, o, NetworkParams.owner_of(n)) for n, o in NetworkParams.options().items()]
-)
+@with_options([option_of(n, o, owner_of(n)) for n, o in network_options().items()])
 @click.option("--plan", "only_plan", is_flag=True,
               help="Only say what it would need and take, by a few targets of STORE; nothing is "
               "written.")  # fmt: skip
@@ -136,7 +140,7 @@ def network_command(
                               model is given the regulator; edges of weight 0 are left out
     """
     process_nbytes()  # of the program alone, before there is work
-    params = NetworkParams.settle({k: v for k, v in given.items() if v is not None}, None)
+    params = settle_network({k: v for k, v in given.items() if v is not None})
     if out is None and not only_plan:
         raise UsageError(
             "--out: expected the name of the file of edges, found none. Give one, or --plan to see "

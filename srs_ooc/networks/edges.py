@@ -1,6 +1,7 @@
 """Edges: the genes that they join, their weights on disk, their order, and their files."""
 
 import csv
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -8,17 +9,18 @@ from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.files import published_file
 from srs_ooc.base.frames import arrow_numbers, arrow_texts
 from srs_ooc.base.records import State, Stateful
 from srs_ooc.base.text import MB, no_formula
-from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ItemSource
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, SideFile
 from srs_ooc.runs.ledger import Ledger, Progress
 from srs_ooc.store.arrays import Names
@@ -64,6 +66,7 @@ class EdgeBook:
         self.committed = ledger.progress()
         self.n_done = self.committed.iteration
         self._shard = np.zeros((self._shard_targets, n_regulators))
+        self.begin()
         if n_here := self.n_done % self._shard_targets:
             self._shard[:n_here] = self._read(self.n_done // self._shard_targets, n_here)
 
@@ -87,23 +90,29 @@ class EdgeBook:
         """Restore what was committed beside the weights, by name."""
         self._ledger.load(parts)
 
-    def commit(
-        self,
-        seconds: float,
-        resident_nbytes: int,
-        peak_nbytes: int,
-        states: Mapping[str, State] = MappingProxyType({}),
-    ) -> float:
-        """Write what was added, and states beside it, in one transaction; return its seconds."""
+    def begin(self) -> None:
+        """Count the seconds of work from now on."""
+        self._before, self._begun = self.committed, time.monotonic()
+        self._next_commit = self._begun + COMMIT_SECONDS
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to commit: every second or so, more seldom where that takes long."""
+        return self.is_full or time.monotonic() >= self._next_commit
+
+    def commit(self, states: Mapping[str, State] = MappingProxyType({})) -> None:
+        """Write what was added, and states beside it, in one transaction."""
         parts = dict(states)
         if self.n_done > self.committed.iteration:
             number = (self.n_done - 1) // self._shard_targets
             n_here = self.n_done - number * self._shard_targets
             parts[_name(number)] = State(arrays={"weights": self._shard[:n_here]})
+        seconds = self._before.seconds + time.monotonic() - self._begun
+        peak_nbytes = max(self._before.peak_nbytes, peak_resident_nbytes())
         progress = Progress(self.n_done, 0, seconds, peak_nbytes)
-        taken = self._ledger.commit(progress, parts, resident_nbytes)
+        taken = self._ledger.commit(progress, parts, resident_nbytes())
         self.committed = progress
-        return taken
+        self._next_commit = time.monotonic() + max(COMMIT_SECONDS, COMMIT_SHARE * taken)
 
     def shards(self) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """Yield (first target, weights of some, float64 (n, n_regulators)) of all that are done."""
@@ -212,43 +221,9 @@ class Genes:
     targets: NDArray[np.uint32]
 
 
-@dataclass(frozen=True)
-class GeneFiles:
-    """The files that name regulators and targets, not read yet; None for all features."""
-
-    regulators: SideFile | None
-    targets: SideFile | None
-
-    @classmethod
-    def of(cls, store: Store, regulators: Path | None, targets: Path | None) -> "GeneFiles":
-        """Count the lines of the files that are given.
-
-        Raises
-        ------
-        UsageError
-            If one cannot be read, or has no lines or far too many.
-        """
-        sides = [
-            None if file is None else SideFile.of(file, "feature", store.n_features)
-            for file in (regulators, targets)
-        ]
-        return cls(sides[0], sides[1])
-
-    def n_regulators(self, store: Store) -> int:
-        """Return how many regulators the files name at most."""
-        return store.n_features if self.regulators is None else self.regulators.n_found
-
-    def n_targets(self, store: Store) -> int:
-        """Return how many targets the files name at most."""
-        return store.n_features if self.targets is None else self.targets.n_found
-
-    def leases(self) -> list[tuple[str, int]]:
-        """Return what reading them needs besides the process: (purpose, bytes)."""
-        files = [file for file in (self.regulators, self.targets) if file is not None]
-        return [(f"{file.n_lines} lines of {file.what}s", file.n_bytes) for file in files]
-
-
-def find_genes(store: Store, files: GeneFiles, spare_nbytes: int = 0) -> Genes:
+def find_genes(
+    store: Store, regulators: SideFile | None, targets: SideFile | None, spare_nbytes: int = 0
+) -> Genes:
     """Find the features that files name, one a line; all of them where there is no file.
 
     Raises
@@ -256,15 +231,13 @@ def find_genes(store: Store, files: GeneFiles, spare_nbytes: int = 0) -> Genes:
     UsageError
         If a name is none of the store's, a named target is categorical, or a side has nothing.
     """
-    named = [_stored(store, file, spare_nbytes) for file in (files.regulators, files.targets)]
-    kinds = store.kinds()
-    categorical = kinds[named[1]] == CATEGORICAL
-    if files.targets is not None and categorical.any():
-        first = _gene_name(store, int(named[1][categorical.argmax()]))
+    named = [_stored(store, file, spare_nbytes) for file in (regulators, targets)]
+    categorical = store.kinds()[named[1]] == CATEGORICAL
+    if targets is not None and categorical.any():
+        (place,) = names_of(store, named[1][[categorical.argmax()]]).tolist()
         raise UsageError(
-            f"{files.targets.file}: expected targets of numbers, found "
-            f"{int(categorical.sum())} categorical "
-            f"(first: {first!r}). Leave them out; they may be regulators."
+            f"{targets.file}: expected targets of numbers, found {int(categorical.sum())} "
+            f"categorical (first: {store.names[place]!r}). Leave them out; they may be regulators."
         )
     genes = Genes(named[0], named[1][~categorical])
     if not len(genes.targets):
@@ -282,10 +255,6 @@ def _stored(store: Store, file: SideFile | None, spare_nbytes: int) -> NDArray[n
         start + np.flatnonzero(named[positions]) for start, positions in store.pieces("positions")
     ]
     return np.concatenate(pieces).astype(np.uint32)
-
-
-def _gene_name(store: Store, stored: int) -> str:
-    return store.names[int(names_of(store, np.array([stored]))[0])]
 
 
 def names_of(store: Store, stored: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -353,11 +322,7 @@ PARQUET = ".parquet"
 _OTHERS = (".feather", ".arrow", ".npy", ".npz", ".xlsx", ".xls", ".json", ".gz", ".xz", ".zst")
 _ROWS_TOGETHER = 1 << 14
 Edge = tuple[str, str, float]
-
-
-class _Writer(Protocol):
-    def __call__(self, edges: list[Edge]) -> None:
-        """Write some edges."""
+_Writer = Callable[[list[Edge]], None]
 
 
 def check_edge_file(out: Path) -> None:
@@ -487,15 +452,6 @@ class Edges:
         order = np.lexsort((self.places, -self.weights))[:count]
         return Edges(self.weights[order], self.places[order])
 
-    def also(self, more: "Edges") -> "Edges":
-        """Return these and more, in no order."""
-        return Edges(
-            np.concatenate([self.weights, more.weights]), np.concatenate([self.places, more.places])
-        )
-
-
-NO_EDGES = Edges(np.zeros(0), np.zeros(0, np.int64))
-
 
 def ranked(shards: Shards, n_together: int, top: int | None = None) -> Iterator[Edges]:
     """Yield all edges of a weight above 0, the heaviest first, some at a time.
@@ -527,7 +483,7 @@ def ranked(shards: Shards, n_together: int, top: int | None = None) -> Iterator[
 
 def _next(shards: Shards, count: int, last: tuple[float, int]) -> Edges:
     """Return the ``count`` edges that follow ``last``; what is held is twice as many at most."""
-    held, least = NO_EDGES, 0.0
+    held, least = Edges(np.zeros(0), np.zeros(0, np.int64)), 0.0
     for first, weights in shards():
         n_regulators = weights.shape[1]
         for start in range(0, weights.size, FEWEST_EDGES):
@@ -535,7 +491,10 @@ def _next(shards: Shards, count: int, last: tuple[float, int]) -> Edges:
             chosen = np.flatnonzero((flat > 0) & (flat >= least) & (flat <= last[0]))
             places = chosen + (first * n_regulators + start)
             after = (flat[chosen] < last[0]) | (places > last[1])
-            held = held.also(Edges(flat[chosen[after]], places[after]))
+            found = flat[chosen[after]], places[after]
+            held = Edges(
+                np.concatenate([held.weights, found[0]]), np.concatenate([held.places, found[1]])
+            )
             if len(held.weights) >= 2 * count:
                 held = held.best(count)
                 least = float(held.weights[-1])
@@ -548,23 +507,19 @@ MOST_KNOWN = 1 << 14
 """Names that are kept, unless more are asked for at once."""
 
 
-class KnownNames:
-    """Names of features, the last ones that were looked up kept.
+def name_cache(names: Names) -> Callable[[set[int]], dict[int, str]]:
+    """Return a look-up of the names of at least some features, by their places in source order.
 
-    Parameters
-    ----------
-    names : Names
-        Of all features of a store.
+    The last ones that were looked up are kept.
     """
+    known: dict[int, str] = {}
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
-        self._known: dict[int, str] = {}
+    def look_up(places: set[int]) -> dict[int, str]:
+        missing = places - known.keys()
+        if len(known) + len(missing) > MOST_KNOWN:
+            known.clear()
+            missing = places
+        known.update(names.several(missing))
+        return known
 
-    def of(self, places: set[int]) -> dict[int, str]:
-        """Return the names of at least those features, by their places in source order."""
-        missing = places - self._known.keys()
-        if len(self._known) + len(missing) > MOST_KNOWN:
-            self._known, missing = {}, places
-        self._known.update(self._names.several(missing))
-        return self._known
+    return look_up

@@ -10,7 +10,16 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Text, option
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.learners.tree_learner import settle_max_features
-from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeTable, trees_option
+from srs_ooc.networks.weighing import (
+    TREES_AT_ONCE,
+    Bench,
+    EdgeParams,
+    EdgeTable,
+    Pace,
+    Trial,
+    pace_of_trees,
+    trees_option,
+)
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import grow_tree, scratch_nbytes
 from srs_ooc.trees.response import IMPORTANCE_BITS, THRESHOLDS, TrainingRows, TreeLimits
@@ -78,21 +87,10 @@ class ForestParams(EdgeParams):
         """
         return 4 * self.limits(n_regulators).max_features > n_regulators
 
-    @property
-    def bootstrap(self) -> bool:
-        """Whether each tree has rows of its own, drawn with replacement."""
-        return self.ensemble == FOREST
-
-    @property
-    def splitter(self) -> str:
-        """How a candidate is split."""
-        return "best" if self.ensemble == FOREST else "random"
-
     def limits(self, n_regulators: int) -> TreeLimits:
         """Return how trees are grown on so many regulators: whole, as GENIE3's are."""
-        return TreeLimits(
-            self.candidates(n_regulators), impurity="variance", splitter=self.splitter
-        )
+        splitter = "best" if self.ensemble == FOREST else "random"
+        return TreeLimits(self.candidates(n_regulators), impurity="variance", splitter=splitter)
 
     @property
     def shorter(self) -> str:
@@ -102,78 +100,44 @@ class ForestParams(EdgeParams):
 
     def work_nbytes(self, table: EdgeTable) -> int:
         """Return the scratch bytes of growing a tree."""
-        return scratch_nbytes(
-            table.n_rows,
-            table.n_regulators,
-            1,
-            table.code_nbytes,
-            1 + (table.weighted or self.bootstrap),
-            best=self.splitter == "best",
-        )
+        forest, shape = self.ensemble == FOREST, (table.n_rows, table.n_regulators)
+        n_channels = 1 + (table.weighted or forest)
+        return scratch_nbytes(*shape, 1, table.code_nbytes, n_channels, best=forest)
 
-
-TREES_AT_ONCE = 50
-"""Trees between two looks at whether the work is to stop."""
-
-
-@dataclass(frozen=True)
-class Forests:
-    """Weighs the regulators of a target by their importances in a forest that predicts it.
-
-    Attributes
-    ----------
-    params : ForestParams
-        How trees are grown.
-    bench : Bench
-        What targets are worked on with.
-    """
-
-    params: ForestParams
-    bench: Bench
+    def pace(self, trial: Trial, n_left: int, seconds: float) -> Pace:
+        """Measure what targets take by fewer trees."""
+        return pace_of_trees(self, trial, n_left, seconds)
 
     def weights(
-        self, block: Block, target: int, regulators: NDArray[np.uint32], rows: TrainingRows
+        self,
+        bench: Bench,
+        block: Block,
+        target: int,
+        regulators: NDArray[np.uint32],
+        rows: TrainingRows,
     ) -> NDArray[np.float64]:
-        """Return the weight of the edge from each of ``regulators`` to ``target``.
+        """Return the weight of each regulator by its importance in a forest for the target.
 
         The mean over the trees of the decreases in variance at the splits on a regulator, each
         times the share of the rows at its node, over the target's variance in all rows: so the
         weights of a target add up to about 1, and those of different targets compare.
-
-        Parameters
-        ----------
-        block : Block
-            Memory for the regulators' codes.
-        target : int
-            Its stored position; names its random numbers.
-        regulators : uint32 (n_regulators,)
-            Stored positions, ascending; the target is not among them.
-        rows : TrainingRows
-            The rows, and what the target says of them.
-
-        Raises
-        ------
-        StoppedError
-            If the work was asked to stop.
         """
-        params, n_trees = self.params, self.params.trees
-        limits = params.limits(len(regulators))
-        block.tiled = params.tiled(len(regulators))
-        self.bench.source.gather(regulators, block)
-        categorical = self.bench.categorical
-        flags = None if categorical is None else categorical[regulators]
-        key = key_of(self.bench.seed, Purpose.EDGES, target)
+        limits = self.limits(len(regulators))
+        block.tiled = self.tiled(len(regulators))
+        bench.source.gather(regulators, block)
+        flags = None if bench.categorical is None else bench.categorical[regulators]
+        key = key_of(self.seed, Purpose.EDGES, target)
         total = np.zeros(len(regulators), np.int64)
-        for start in range(0, n_trees, TREES_AT_ONCE):
-            self.bench.check_going()
+        for start in range(0, self.trees, TREES_AT_ONCE):
+            bench.check_going()
             total += grow_tree(
                 block,
                 regulators,
                 rows,
                 key,
                 limits,
-                trees=range(start, min(start + TREES_AT_ONCE, n_trees)),
-                bootstrap=params.bootstrap,
+                trees=range(start, min(start + TREES_AT_ONCE, self.trees)),
+                bootstrap=self.ensemble == FOREST,
                 categorical=flags,
             ).importance
-        return np.ldexp(total / n_trees, -IMPORTANCE_BITS)
+        return np.ldexp(total / self.trees, -IMPORTANCE_BITS)

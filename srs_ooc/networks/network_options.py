@@ -3,17 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.options import Choice, Option, Params, Whole, option
-from srs_ooc.networks.genie3 import ForestParams, Forests
-from srs_ooc.networks.prs_edges import Probabilities, ProbabilityParams
-from srs_ooc.networks.srs_edges import SubspaceParams, Subspaces
-from srs_ooc.networks.weighing import Bench, EdgeParams, Weigher
+from srs_ooc.base.options import Option
+from srs_ooc.networks.genie3 import ForestParams
+from srs_ooc.networks.prs_edges import ProbabilityParams
+from srs_ooc.networks.srs_edges import SubspaceParams
+from srs_ooc.networks.weighing import GENIE3, PRS, SRS, EdgeParams
 from srs_ooc.runs.resources import Cluster
 
-GENIE3, SRS, PRS = "genie3", "srs", "prs"
 METHODS: dict[str, type[EdgeParams]] = {
     GENIE3: ForestParams,
     SRS: SubspaceParams,
@@ -21,77 +20,37 @@ METHODS: dict[str, type[EdgeParams]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Common(Params):
-    """What every method has."""
-
-    method: str = option(
-        Choice(tuple(METHODS)),
-        "How a target's regulators are weighed: by a forest, by trees on random subspaces, or by "
-        "learnt probabilities.",
-        default=GENIE3,
-    )
-    seed: int = option(
-        Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
-    )
+def network_options() -> dict[str, Option]:
+    """Return the declarations of all methods, by name."""
+    found: dict[str, Option] = {}
+    for params in METHODS.values():
+        found |= {name: o for name, o in params.options().items() if name not in found}
+    return found | {"seed": found.pop("seed")}
 
 
-@dataclass(frozen=True)
-class NetworkParams:
-    """How the regulators of a target are weighed.
+def owner_of(name: str) -> str:
+    """Return the methods that an option goes with, for its help; empty for all."""
+    owners = [method for method, params in METHODS.items() if name in params.options()]
+    return "" if len(owners) == len(METHODS) else f"--method {' or '.join(owners)}"
 
-    Attributes
-    ----------
-    method : str
-        One of :data:`METHODS`.
-    seed : int
-        Everything random follows from it.
-    own : EdgeParams
-        Options of the method.
+
+def settle_network(given: Mapping[str, Any]) -> EdgeParams:
+    """Return the options as settled from those given.
+
+    Raises
+    ------
+    UsageError
+        If a value is outside its range, or an option is of another method.
     """
-
-    method: str
-    seed: int
-    own: EdgeParams
-
-    @classmethod
-    def options(cls) -> dict[str, Option]:
-        """Return the declarations of all methods, by name."""
-        common = _Common.options()
-        found = {"method": common["method"]}
-        for params in METHODS.values():
-            found |= {name: o for name, o in params.options().items() if name not in found}
-        return found | {"seed": common["seed"]}
-
-    @classmethod
-    def owner_of(cls, name: str) -> str:
-        """Return the methods that an option goes with, for its help; empty for all."""
-        owners = [method for method, params in METHODS.items() if name in params.options()]
-        return f"--method {' or '.join(owners)}" if owners else ""
-
-    @classmethod
-    def settle(cls, given: Mapping[str, Any], table: Any) -> Self:
-        """Return the options as settled from those given; ``table`` plays no part.
-
-        Raises
-        ------
-        UsageError
-            If a value is outside its range, or an option is of another method.
-        """
-        common = _Common.settle(given, table)
-        params = METHODS[common.method]
-        known = params.options().keys() | _Common.options().keys()
-        for name in cls.options():
-            if name not in known and given.get(name) is not None:
-                raise UsageError(
-                    f"--{name.replace('_', '-')}: an option of {cls.owner_of(name)}, found "
-                    f"--method {common.method}. Leave it out, or choose that method."
-                )
-        return cls(common.method, common.seed, params.settle(given, table))
-
-    def values(self) -> dict[str, Any]:
-        """Return the settled values by name, JSON-ready."""
-        return {"method": self.method, "seed": self.seed} | self.own.values()
+    method = EdgeParams.settle(given, None).method
+    known = METHODS[method].options()
+    for name in network_options():
+        if name not in known and given.get(name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')}: an option of {owner_of(name)}, found "
+                f"--method {method}. Leave it out, or choose that method."
+            )
+    return METHODS[method].settle(given, None)
 
 
 # What is asked of a network, and what became of it.
@@ -107,7 +66,7 @@ class NetworkRequest:
     ----------
     out : Path
         File of the edges, CSV or Parquet.
-    params : NetworkParams
+    params : EdgeParams
         Its identity, besides store, features and rows.
     regulators, targets, rows : Path or None
         Files of names; None for all.
@@ -126,7 +85,7 @@ class NetworkRequest:
     """
 
     out: Path
-    params: NetworkParams
+    params: EdgeParams
     regulators: Path | None = None
     targets: Path | None = None
     rows: Path | None = None
@@ -182,17 +141,3 @@ class Network:
     def is_done(self) -> bool:
         """Whether all targets are done, and the edges written."""
         return self.n_done == self.n_targets
-
-
-# The methods that weigh the regulators of one target at a time.
-
-
-def weigher_of(params: EdgeParams, bench: Bench) -> Weigher:
-    """Return what weighs the regulators of a target as the options say."""
-    if isinstance(params, ForestParams):
-        return Forests(params, bench)
-    if isinstance(params, SubspaceParams):
-        return Subspaces(params, bench)
-    if isinstance(params, ProbabilityParams):
-        return Probabilities(params, bench)
-    raise TypeError(f"expected the options of a method, found {type(params).__name__}")

@@ -5,7 +5,6 @@ penalty (Huynh-Thu and Geurts 2023, Eq. 21).
 """
 
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -15,19 +14,16 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Saved, State, Stateful, Step
-from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.networks.edges import (
     JOINT,
     Edge,
     EdgeBook,
-    Genes,
-    KnownNames,
     check_edge_file,
     equal_columns,
+    name_cache,
     names_of,
     open_book,
     ranked,
@@ -36,22 +32,15 @@ from srs_ooc.networks.edges import (
 from srs_ooc.networks.network_options import Network, NetworkRequest
 from srs_ooc.networks.network_plan import pace_of
 from srs_ooc.networks.network_task import NetworkJob, NetworkTask, TargetDesk, task_of
-from srs_ooc.networks.prs_edges import (
-    Models,
-    ProbabilityParams,
-    models_of,
-    sampler_of,
-    standardised,
-)
-from srs_ooc.networks.weighing import Bench, target_values, training_rows
+from srs_ooc.networks.prs_edges import Fit, ProbabilityParams
+from srs_ooc.networks.weighing import row_weights, target_values, training_rows
 from srs_ooc.runs.batches import LOOK_SECONDS, Spread, ThreadLine
-from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ItemSource
+from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.jobs import Line, Part, WorkerStore, new_token
 from srs_ooc.runs.resources import categorical_features, noting
 from srs_ooc.samplers.prs import GROWING, ParametricRandomSubspace
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import Block
 
 # All targets of a network under one penalty (Huynh-Thu and Geurts 2023, Eq. 21).
 
@@ -193,81 +182,62 @@ class JointDescent:
 
 Watch = Callable[[Step], bool]
 STAGE = "network"
+TOGETHER_ELSEWHERE = 32
+"""Targets at most that a worker elsewhere does before it replies."""
 
 
-class TargetWork:
-    """Has the regulators weighed of all targets that a book does not hold yet.
+def work_one_by_one(task: NetworkTask, source: ItemSource, book: EdgeBook, watch: Watch) -> None:
+    """Have all targets weighed that the book does not hold yet, until ``watch`` says no.
 
-    Parameters
-    ----------
-    store : Store
-        The store.
-    genes : Genes
-        Regulators and targets.
-    rows : int32 (n_rows,) or None
-        Rows trained on; None for all.
-    line : Line
-        The way to who weighs them; closed when the work ends.
-    n_ahead : int
-        Targets begun at most after the first one that is not done.
-    n_together : int
-        Targets at most that are worked on one after another without a word in between.
+    What is done is committed at least every second or so, and at the end.
     """
+    n_targets = len(task.genes.targets)
 
-    def __init__(
-        self,
-        store: Store,
-        genes: Genes,
-        rows: NDArray[np.int32] | None,
-        line: Line,
-        n_ahead: int,
-        n_together: int = 1,
-    ) -> None:
-        self._store, self._genes, self._rows = store, genes, rows
-        self._line, self._spread = line, Spread(line, n_ahead, n_together)
+    def goes_on() -> bool:
+        return watch(Step(STAGE, book.n_done, n_targets, unit="targets"))
 
-    def run(self, book: EdgeBook, watch: Watch) -> bool:
-        """Work until all targets are done, or ``watch`` says no; return whether all are.
-
-        What is done is committed at least every second or so, and at the end.
-        """
-        start, n_targets = time.monotonic(), len(self._genes.targets)
-        before, next_commit = book.committed, start + COMMIT_SECONDS
-
-        def commit() -> float:
-            seconds = before.seconds + time.monotonic() - start
-            peak = max(before.peak_nbytes, peak_resident_nbytes())
-            return book.commit(seconds, resident_nbytes(), peak)
-
-        try:
-            for weights in self._in_order(book.n_done, lambda: watch(_step(book, n_targets))):
-                book.add(weights)
-                if book.is_full or time.monotonic() >= next_commit:
-                    pause = max(COMMIT_SECONDS, COMMIT_SHARE * commit())
-                    next_commit = time.monotonic() + pause
-        finally:
-            self._line.close()
-        if book.n_done > book.committed.iteration:
-            commit()
-        watch(_step(book, n_targets))
-        return book.n_done == n_targets
-
-    def _in_order(self, first: int, goes_on: Callable[[], bool]) -> Iterator[NDArray[np.float64]]:
-        """Yield the weights of each target from the ``first`` on; end early where told to."""
-        targets = self._genes.targets[first:]
-        values = target_values(self._store, targets, self._rows)
-        pairs = zip(targets.tolist(), values, strict=True)
-        parts = (Part(number, pair) for number, pair in enumerate(pairs, first))
-        early: dict[int, NDArray[np.float64]] = {}
-        for number, weights in self._spread.results(parts, goes_on):
-            early[number] = weights
-            while first in early:
-                yield early.pop(first)
-                first += 1
+    line, n_together = _line(task, source)
+    spread = Spread(line, task.grant.n_ahead, n_together)
+    book.begin()
+    try:
+        for weights in _in_order(task, spread, book.n_done, goes_on):
+            book.add(weights)
+            if book.is_due:
+                book.commit()
+    finally:
+        line.close()
+    if book.n_done > book.committed.iteration:
+        book.commit()
+    goes_on()
 
 
-def _step(book: EdgeBook, n_targets: int) -> Step:
-    return Step(STAGE, book.n_done, n_targets, unit="targets")
+def _line(task: NetworkTask, source: ItemSource) -> tuple[Line, int]:
+    """Return the way to who weighs, and how many targets go there together."""
+    request, store, regulators = task.request, task.store, task.genes.regulators
+    if request.cluster is None:
+        n_workers = task.grant.n_workers
+        return ThreadLine(
+            TargetDesk(request.params, source, store, regulators, n_workers), n_workers
+        ), 1
+    worker_store = WorkerStore.of(store, request.cluster.worker_memory_mb)
+    identity = task.identity()
+    job = NetworkJob(new_token(), worker_store, identity, request.params, regulators, task.rows)
+    return request.cluster.line(job), TOGETHER_ELSEWHERE
+
+
+def _in_order(
+    task: NetworkTask, spread: Spread, first: int, goes_on: Callable[[], bool]
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the weights of each target from the ``first`` on; end early where told to."""
+    targets = task.genes.targets[first:]
+    pairs = zip(targets.tolist(), target_values(task.store, targets, task.rows), strict=True)
+    parts = (Part(number, pair) for number, pair in enumerate(pairs, first))
+    early: dict[int, NDArray[np.float64]] = {}
+    for number, weights in spread.results(parts, goes_on):
+        early[number] = weights
+        while first in early:
+            yield early.pop(first)
+            first += 1
 
 
 def is_done(future: "Future[Any]") -> bool:
@@ -287,144 +257,105 @@ class JointWork:
 
     Parameters
     ----------
-    store : Store
-        The store.
-    genes : Genes
-        Regulators and targets.
-    rows : int32 (n_rows,) or None
-        Rows trained on; None for all.
+    task : NetworkTask
+        What is worked on.
     params : ProbabilityParams
         How probabilities are learnt.
-    bench : Bench
-        What targets are worked on with.
-    block : Block
-        Memory for all regulators, which all workers read.
-    n_workers : int
-        Targets whose models are grown at once; nothing depends on it.
+    source : ItemSource
+        Where columns come from.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        genes: Genes,
-        rows: NDArray[np.int32] | None,
-        params: ProbabilityParams,
-        bench: Bench,
-        block: Block,
-        n_workers: int,
-    ) -> None:
-        self._params, self._bench, self._block = params, bench, block
-        self._n_workers, self._n_targets = n_workers, len(genes.targets)
+    def __init__(self, task: NetworkTask, params: ProbabilityParams, source: ItemSource) -> None:
+        self._params, self._n_workers = params, task.grant.n_workers
         self._stopping = Event()
-        block.tiled = False
-        bench.source.gather(genes.regulators, block)
-        self._models: list[Models] = []
+        genes, (self._block,) = task.genes, task.blocks(1)
+        self._block.tiled = False
+        source.gather(genes.regulators, self._block)
+        self._fits: list[Fit] = []
         self._numbers: dict[int, int] = {}
-        self.descent = self._descent_of(store, genes, rows)
-
-    def _descent_of(
-        self, store: Store, genes: Genes, rows: NDArray[np.int32] | None
-    ) -> JointDescent:
-        weights = store.weights()
-        weights = weights if weights is None or rows is None else weights[rows]
+        weights, categorical = row_weights(task.store, task.rows), categorical_features(task.store)
         targets: list[JointTarget] = []
         all_places: list[NDArray[np.int64]] = []
-        values = target_values(store, genes.targets, rows)
+        values = target_values(task.store, genes.targets, task.rows)
         for number, (target, own) in enumerate(zip(genes.targets.tolist(), values, strict=True)):
-            training = training_rows(own, weights)
+            rows = training_rows(own, weights)
             places = np.flatnonzero(genes.regulators != target)
-            if training is None or not len(places):
+            if rows is None or not len(places):
                 continue
-            training = standardised(training)
-            key = key_of(self._bench.seed, Purpose.EDGES, target)
-            sampler = sampler_of(JointTarget, self._params, training, len(places), key)
-            regulators, columns = genes.regulators[places], places.astype(np.int32)
-            models = models_of(training, regulators, columns, self._bench.categorical, key)
+            what = target, genes.regulators[places], places.astype(np.int32), rows, categorical
+            sampler, fit = params.learning(JointTarget, *what)
             self._numbers[number] = len(targets)
-            self._models.append(models)
+            self._fits.append(fit)
             targets.append(cast("JointTarget", sampler))
             all_places.append(places)
-        params, most = self._params, self._params.epochs
+        most, n_regulators = params.epochs, len(genes.regulators)
         patience = most if params.patience is None else params.patience
-        return JointDescent(
-            targets, all_places, len(genes.regulators), float(params.joint), most, patience
+        self.descent = JointDescent(
+            targets, all_places, n_regulators, float(params.joint), most, patience
         )
 
-    def run(self, book: EdgeBook, watch: Watch) -> bool:
-        """Work until all is learnt, or ``watch`` says no; return whether all is.
+    def run(self, book: EdgeBook, watch: Watch, n_targets: int) -> None:
+        """Work until all is learnt, or ``watch`` says no.
 
         What was learnt is committed at least every second or so, and at the end.
         """
-        descent, start, before = self.descent, time.monotonic(), book.committed
-        book.load(self._parts())
-        next_commit = start + COMMIT_SECONDS
+        descent = self.descent
+        parts: dict[str, Stateful] = {f"{JOINT}.{i}": t for i, t in enumerate(descent.targets)}
+        parts[JOINT] = descent
+        book.begin()
+        book.load(parts)
 
-        def commit() -> float:
-            seconds = before.seconds + time.monotonic() - start
-            states = {name: part.state() for name, part in self._parts().items()}
-            peak = max(before.peak_nbytes, peak_resident_nbytes())
-            return book.commit(seconds, resident_nbytes(), peak, states)
+        def goes_on() -> bool:
+            return watch(Step(STAGE, descent.epoch, self._params.epochs, unit="epochs"))
 
-        goes_on = watch(self._step())
+        going = goes_on()
         with ThreadPoolExecutor(self._n_workers, "grow") as pool:
-            while goes_on and not descent.is_done:
-                goes_on = self._grow(pool, watch)
-                if goes_on:
+            while going and not descent.is_done:
+                going = self._grow(pool, goes_on)
+                if going:
                     descent.step()
-                    goes_on = watch(self._step())
-                if goes_on and time.monotonic() >= next_commit:
-                    pause = max(COMMIT_SECONDS, COMMIT_SHARE * commit())
-                    next_commit = time.monotonic() + pause
-        commit()
-        if not descent.is_done:
-            return False
-        self._enter(book, commit)
-        watch(self._step())
-        return True
+                    going = goes_on()
+                if going and book.is_due:
+                    book.commit(_states(parts))
+        book.commit(_states(parts))
+        if descent.is_done:
+            self._enter(book, parts, n_targets)
+            goes_on()
 
-    def _parts(self) -> Mapping[str, Stateful]:
-        parts: dict[str, Stateful] = {
-            f"{JOINT}.{i}": target for i, target in enumerate(self.descent.targets)
-        }
-        return parts | {JOINT: self.descent}
-
-    def _step(self) -> Step:
-        return Step(STAGE, self.descent.epoch, self._params.epochs, unit="epochs")
-
-    def _grow(self, pool: ThreadPoolExecutor, watch: Watch) -> bool:
+    def _grow(self, pool: ThreadPoolExecutor, goes_on: Callable[[], bool]) -> bool:
         """Grow the models that targets want; return False if it was stopped on the way."""
         wanting = [i for i, t in enumerate(self.descent.targets) if t.phase == GROWING]
-        futures = [pool.submit(self._grow_one, i) for i in wanting]
-        for future in futures:
+        for future in [pool.submit(self._grow_one, i) for i in wanting]:
             while not is_done(future):
-                if not watch(self._step()):
+                if not goes_on():
                     self._stopping.set()
             future.result()
         return not self._stopping.is_set()
 
     def _grow_one(self, i: int) -> None:
-        target, models = self.descent.targets[i], self._models[i]
+        target, fit = self.descent.targets[i], self._fits[i]
         while target.phase == GROWING and not self._stopping.is_set():
             number = target.n_begun
-            outcome = models.fit(self._block, number, target.propose(number, 0))
-            target.absorb(number, outcome)
+            target.absorb(number, fit(self._block, number, target.propose(number, 0)))
 
-    def _enter(self, book: EdgeBook, commit: Callable[[], float]) -> None:
+    def _enter(self, book: EdgeBook, parts: Mapping[str, Stateful], n_targets: int) -> None:
         """Put the weights of all targets that the book does not hold yet into it."""
         nothing = np.zeros(book.n_regulators)
-        for number in range(book.n_done, self._n_targets):
+        for number in range(book.n_done, n_targets):
             place = self._numbers.get(number)
             book.add(nothing if place is None else self.descent.weights(place))
             if book.is_full:
-                commit()
+                book.commit(_states(parts))
         if book.n_done > book.committed.iteration:
-            commit()
+            book.commit(_states(parts))
+
+
+def _states(parts: Mapping[str, Stateful]) -> dict[str, State]:
+    return {name: part.state() for name, part in parts.items()}
 
 
 WRITTEN_TOGETHER = 1 << 13
 """Edges whose names are looked up together."""
-TOGETHER_ELSEWHERE = 32
-"""Targets at most that a worker elsewhere does before it replies."""
 
 
 def work_on_network(
@@ -455,34 +386,39 @@ def work_on_network(
         If it cannot be done as asked, or the store is replaced meanwhile.
     """
     check_edge_file(request.out)
-    _check_free(request)
-    _check_cluster(request)
+    _check_request(request)
     with store.unchanged():
         task = task_of(store, request)
         n_targets, n_regulators = len(task.genes.targets), len(task.genes.regulators)
-        work = _Work(task, trial_seconds)
         with closing(open_book(request.folder, task.identity(), n_targets)) as ledger:
             book = EdgeBook(ledger, n_targets, n_regulators)
-            n_duplicates, duplicates = work.work(book, noting(ledger, request.cluster, watch), note)
+            watch = noting(ledger, request.cluster, watch)
+            n_duplicates, duplicates = _work(task, book, watch, note, trial_seconds)
             n_edges = 0
             if book.n_done == n_targets:
                 store.check_unchanged()
-                n_edges = work.write(book)
-            return work.network(book, n_edges, n_duplicates, duplicates)
+                replaces = request.out.exists()
+                edges = _edges(task, book)
+                n_edges = write_edges(request.out, edges, replaces=replaces, safe=request.safe)
+            is_constant = store.kinds()[task.genes.targets] == CONSTANT
+            return Network(
+                os.fspath(request.out),
+                os.fspath(request.folder),
+                n_regulators,
+                n_targets,
+                book.n_done,
+                n_edges,
+                int(np.count_nonzero(is_constant)),
+                n_duplicates,
+                round(book.committed.seconds, 3),
+                round(book.committed.peak_nbytes / MB, 1),
+                duplicates,
+                book.n_epochs,
+            )
 
 
-def _check_cluster(request: NetworkRequest) -> None:
-    own = request.params.own
-    if request.cluster is not None and isinstance(own, ProbabilityParams) and own.is_joint:
-        raise UsageError(
-            "--dask: expected targets that are worked on one by one, found --joint, which takes a "
-            "step of all targets together in one process. Leave one of them out; --threads grows "
-            "models of several targets at once."
-        )
-
-
-def _check_free(request: NetworkRequest) -> None:
-    """Refuse to overwrite a file that is not this network's own."""
+def _check_request(request: NetworkRequest) -> None:
+    """Refuse to overwrite a file that is not this network's own, and joint work elsewhere."""
     if request.out.exists() and not request.folder.exists():
         raise UsageError(
             f"{request.out}: expected no file there, found one, and no {request.folder} of a "
@@ -493,119 +429,68 @@ def _check_free(request: NetworkRequest) -> None:
             f"--out: expected a file in a folder that is there, found {request.out}. Make the "
             "folder first."
         )
+    if request.cluster is not None and request.params.is_joint:
+        raise UsageError(
+            "--dask: expected targets that are worked on one by one, found --joint, which takes a "
+            "step of all targets together in one process. Leave one of them out; --threads grows "
+            "models of several targets at once."
+        )
 
 
-class _Work:
-    """One network at work."""
-
-    def __init__(self, task: NetworkTask, trial_seconds: float) -> None:
-        self._trial_seconds = trial_seconds
-        self.task, self.store, self.request = task, task.store, task.request
-        self.rows, self.genes, self.grant = task.rows, task.genes, task.grant
-        self.cluster = task.request.cluster
-
-    def work(
-        self, book: EdgeBook, watch: Watch, note: Callable[[str], None]
-    ) -> tuple[int, list[tuple[str, str]]]:
-        """Compare columns, and weigh the regulators of the targets that are left."""
-        genes = self.genes
-        with ExitStack() as stack:
-            columns = stack.enter_context(self.store.columns(mapped=self.grant.mapped))
-            source = ItemSource(columns, self.rows)
-            n_equal, equal = equal_columns(source, genes, self.store.kinds(), self.task.n_rows)
-            named = self._named(equal)
-            for sentence in _said(n_equal, named):
+def _work(
+    task: NetworkTask,
+    book: EdgeBook,
+    watch: Watch,
+    note: Callable[[str], None],
+    trial_seconds: float,
+) -> tuple[int, list[tuple[str, str]]]:
+    """Compare columns, and weigh the regulators of the targets that are left."""
+    store, params, n_targets = task.store, task.request.params, len(task.genes.targets)
+    with ExitStack() as stack:
+        columns = stack.enter_context(store.columns(mapped=task.grant.mapped))
+        source = ItemSource(columns, task.rows)
+        n_equal, equal = equal_columns(source, task.genes, store.kinds(), task.n_rows)
+        flat = names_of(store, np.array(equal, np.int64).reshape(-1))
+        names = [store.names[i] for i in flat.tolist()]
+        named = list(zip(names[::2], names[1::2], strict=True))
+        if n_equal:
+            note(_said(n_equal, *named[0]))
+        if book.n_done < n_targets:
+            for sentence in params.remarks(task.table):
                 note(sentence)
-            if book.n_done < len(genes.targets):
-                for sentence in self.request.params.own.remarks(self.task.table):
-                    note(sentence)
-                if self.cluster is None:
-                    source = stack.enter_context(self.task.valued(source))
-                    if self._trial_seconds:
-                        n_left = len(genes.targets) - book.n_done
-                        note(pace_of(self.task, source, n_left, self._trial_seconds).said())
-                self._weigh(source, book, watch)
-        return n_equal, named
-
-    def _weigh(self, source: ItemSource, book: EdgeBook, watch: Watch) -> None:
-        params, genes = self.request.params, self.genes
-        if isinstance(params.own, ProbabilityParams) and params.own.is_joint:
-            bench = Bench(source, categorical_features(self.store), params.seed, lambda: True)
-            (block,) = self.task.blocks(1)
-            workers = self.grant.n_workers
-            JointWork(self.store, genes, self.rows, params.own, bench, block, workers).run(
-                book, watch
-            )
-            return
-        line, n_together = self._line(source)
-        n_ahead = self.grant.n_ahead
-        TargetWork(self.store, genes, self.rows, line, n_ahead, n_together).run(book, watch)
-
-    def _line(self, source: ItemSource) -> tuple[Line, int]:
-        """Return the way to who weighs, and how many targets go there together."""
-        params, regulators, cluster = self.request.params, self.genes.regulators, self.cluster
-        if cluster is None:
-            blocks = self.task.blocks(self.grant.n_workers)
-            desk = TargetDesk(params, source, self.store, regulators, blocks)
-            return ThreadLine(desk, len(blocks)), 1
-        store = WorkerStore.of(self.store, cluster.worker_memory_mb)
-        job = NetworkJob(new_token(), store, self.task.identity(), params, regulators, self.rows)
-        return cluster.line(job), TOGETHER_ELSEWHERE
-
-    def _named(self, pairs: list[tuple[int, int]]) -> list[tuple[str, str]]:
-        flat = np.array(pairs, np.int64).reshape(-1)
-        names = [self.store.names[i] for i in names_of(self.store, flat).tolist()]
-        return list(zip(names[::2], names[1::2], strict=True))
-
-    def write(self, book: EdgeBook) -> int:
-        """Write the edges; return how many."""
-        request = self.request
-        return write_edges(
-            request.out, self._edges(book), replaces=request.out.exists(), safe=request.safe
-        )
-
-    def _edges(self, book: EdgeBook) -> Iterator[list[Edge]]:
-        n_regulators, known = len(self.genes.regulators), KnownNames(self.store.names)
-        regulators = names_of(self.store, self.genes.regulators)
-        targets = names_of(self.store, self.genes.targets)
-        for edges in ranked(book.shards, self.grant.n_edges, self.request.top):
-            for start in range(0, len(edges.weights), WRITTEN_TOGETHER):
-                some = slice(start, start + WRITTEN_TOGETHER)
-                pairs = np.divmod(edges.places[some], n_regulators)
-                to, by = targets[pairs[0]].tolist(), regulators[pairs[1]].tolist()
-                text = known.of({*to, *by})
-                yield [
-                    (text[r], text[t], weight)
-                    for r, t, weight in zip(by, to, edges.weights[some].tolist(), strict=True)
-                ]
-
-    def network(
-        self, book: EdgeBook, n_edges: int, n_duplicates: int, duplicates: list[tuple[str, str]]
-    ) -> Network:
-        """Return what became of it."""
-        genes, kinds = self.genes, self.store.kinds()
-        return Network(
-            os.fspath(self.request.out),
-            os.fspath(self.request.folder),
-            len(genes.regulators),
-            len(genes.targets),
-            book.n_done,
-            n_edges,
-            int(np.count_nonzero(kinds[genes.targets] == CONSTANT)),
-            n_duplicates,
-            round(book.committed.seconds, 3),
-            round(book.committed.peak_nbytes / MB, 1),
-            duplicates,
-            book.n_epochs,
-        )
+            if task.request.cluster is None:
+                source = stack.enter_context(task.valued(source))
+                if trial_seconds:
+                    n_left = n_targets - book.n_done
+                    note(pace_of(task, source, n_left, trial_seconds).said())
+            if params.is_joint:
+                joint = JointWork(task, cast("ProbabilityParams", params), source)
+                joint.run(book, watch, n_targets)
+            else:
+                work_one_by_one(task, source, book, watch)
+    return n_equal, named
 
 
-def _said(n_equal: int, named: list[tuple[str, str]]) -> Iterator[str]:
-    if n_equal:
-        target, regulator = named[0]
-        more = f", and {n_equal - 1} more such pairs" if n_equal > 1 else ""
-        yield (
-            f"target {target}: the regulator {regulator} orders the rows exactly as it does{more}. "
-            "Such a regulator takes nearly all of the weight. Leave it out of the regulators if it "
-            "is the same gene measured twice."
-        )
+def _said(n_equal: int, target: str, regulator: str) -> str:
+    more = f", and {n_equal - 1} more such pairs" if n_equal > 1 else ""
+    return (
+        f"target {target}: the regulator {regulator} orders the rows exactly as it does{more}. "
+        "Such a regulator takes nearly all of the weight. Leave it out of the regulators if it "
+        "is the same gene measured twice."
+    )
+
+
+def _edges(task: NetworkTask, book: EdgeBook) -> Iterator[list[Edge]]:
+    look_up = name_cache(task.store.names)
+    regulators = names_of(task.store, task.genes.regulators)
+    targets = names_of(task.store, task.genes.targets)
+    for edges in ranked(book.shards, task.grant.n_edges, task.request.top):
+        for start in range(0, len(edges.weights), WRITTEN_TOGETHER):
+            some = slice(start, start + WRITTEN_TOGETHER)
+            pairs = np.divmod(edges.places[some], len(regulators))
+            to, by = targets[pairs[0]].tolist(), regulators[pairs[1]].tolist()
+            text = look_up({*to, *by})
+            yield [
+                (text[r], text[t], weight)
+                for r, t, weight in zip(by, to, edges.weights[some].tolist(), strict=True)
+            ]

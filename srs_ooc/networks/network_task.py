@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy import int32
 from numpy.typing import NDArray
 
 from srs_ooc.base.budget import PROCESS_NBYTES, Budget, Lease
@@ -22,15 +21,21 @@ from srs_ooc.networks.edges import (
     GENE_NBYTES,
     HASH_COLUMNS,
     MOST_DUPLICATES,
-    GeneFiles,
     Genes,
     find_genes,
     shard_nbytes,
 )
-from srs_ooc.networks.network_options import NetworkParams, NetworkRequest, weigher_of
-from srs_ooc.networks.weighing import TOGETHER, Bench, EdgeParams, EdgeTable, training_rows
+from srs_ooc.networks.network_options import NetworkRequest
+from srs_ooc.networks.weighing import (
+    TOGETHER,
+    Bench,
+    EdgeParams,
+    EdgeTable,
+    row_weights,
+    training_rows,
+)
 from srs_ooc.runs.engine import ItemSource
-from srs_ooc.runs.inputs import InputFiles, digest, resolve
+from srs_ooc.runs.inputs import InputFiles, SideFile, digest, resolve
 from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.run_memory import check_stages, grant_workers, n_cores, smallest_cap
@@ -84,11 +89,8 @@ class Grant:
 
 
 def grant(
-    manifest: Manifest,
-    genes: Genes,
+    table: EdgeTable,
     params: EdgeParams,
-    n_rows: int,
-    n_values: int,
     cap_nbytes: int,
     threads: int,
     reading_nbytes: int = 0,
@@ -98,14 +100,10 @@ def grant(
 
     Parameters
     ----------
-    manifest : Manifest
-        Of the store.
-    genes : Genes
-        Regulators and targets.
+    table : EdgeTable
+        What the network is made of.
     params : EdgeParams
         How regulators are weighed.
-    n_rows, n_values : int
-        Rows trained on; values kept of each code's column, 0 for none.
     cap_nbytes : int
         Cap on the memory of the whole process.
     threads : int
@@ -123,23 +121,20 @@ def grant(
     budget = Budget(cap_nbytes)
     if reading_nbytes:
         budget.grant("requests under way", reading_nbytes)
-    n_regulators, n_targets = len(genes.regulators), len(genes.targets)
-    sizes = n_regulators, n_targets
-    budget.leases += work_leases(manifest, *sizes, params, n_rows, n_values, orders_nbytes)
+    budget.leases += work_leases(table, params, orders_nbytes)
     budget.check()
     work = budget.leases[-1].n_bytes
     if orders_nbytes is not None:
-        room = budget.free_nbytes // target_nbytes(n_regulators, n_rows)
-        n_ahead = min(FEWEST_AHEAD + room, MOST_AHEAD)
+        n_ahead = min(FEWEST_AHEAD + budget.free_nbytes // target_nbytes(table), MOST_AHEAD)
         n_edges = FEWEST_EDGES + budget.free_nbytes // EDGE_NBYTES
         return Grant(0, n_ahead, False, n_edges, tuple(budget.leases), budget.free_nbytes)
     n_workers = 1
-    while n_workers < min(threads, len(genes.targets)) and budget.fits(work):
+    while n_workers < min(threads, table.n_targets) and budget.fits(work):
         budget.grant("another worker", work)
         n_workers += 1
-    mapped = not reading_nbytes and budget.fits(manifest.codes_nbytes)
+    mapped = not reading_nbytes and budget.fits(table.manifest.codes_nbytes)
     if mapped:
-        budget.grant("the store, mapped", manifest.codes_nbytes)
+        budget.grant("the store, mapped", table.manifest.codes_nbytes)
     # Edges are put in order once the workers have gone.
     room = budget.free_nbytes + (n_workers - 1) * work
     n_edges = FEWEST_EDGES + max(0, room) // EDGE_NBYTES
@@ -148,48 +143,68 @@ def grant(
 
 
 def work_leases(
-    manifest: Manifest,
-    n_regulators: int,
-    n_targets: int,
-    params: EdgeParams,
-    n_rows: int,
-    n_values: int,
-    orders_nbytes: int | None = None,
+    table: EdgeTable, params: EdgeParams, orders_nbytes: int | None = None
 ) -> list[Lease]:
     """Return what a network needs besides the process, with one worker, whose lease is the last.
 
-    Parameters are those of :func:`grant`, with numbers of regulators and targets. Where workers
-    elsewhere do the work, the last lease is of what is under way.
+    Parameters are those of :func:`grant`. Where workers elsewhere do the work, the last lease is of
+    what is under way.
     """
-    leases = _fixed(manifest, n_regulators, n_targets, n_rows)
+    manifest, n_regulators, n_targets = table.manifest, table.n_regulators, table.n_targets
+    comparing = block_nbytes(HASH_COLUMNS, table.n_rows, table.code_nbytes)
+    genes = GENE_NBYTES * (manifest.n_features + 4 * (n_regulators + n_targets))
+    leases = [
+        Lease("names and regulators", genes + DUPLICATE_NBYTES * MOST_DUPLICATES),
+        Lease("columns that are compared", 2 * comparing),
+        Lease("targets", READING_NBYTES + 3 * TOGETHER * 8 * manifest.n_rows),
+        Lease("weights on their way to disk", shard_nbytes(n_targets, n_regulators)),
+        Lease("ledger", LEDGER_NBYTES),
+        Lease("edges in order", FEWEST_EDGES * EDGE_NBYTES),
+    ]
     if orders_nbytes is not None:
-        under_way = FEWEST_AHEAD * target_nbytes(n_regulators, n_rows)
-        leases.append(("targets under way on the workers", orders_nbytes + under_way))
-        return [Lease(*lease) for lease in leases]
-    if n_values:
-        making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
-        leases.append(("reading the values of codes", making))
-    table = table_of(manifest, n_regulators, n_targets, n_rows)
+        under_way = orders_nbytes + FEWEST_AHEAD * target_nbytes(table)
+        return [*leases, Lease("targets under way on the workers", under_way)]
+    if n_kept_values(params, manifest):
+        leases.append(_values_lease(manifest))
     if shared := params.shared_nbytes(table):
         what = f"probabilities of {n_regulators} regulators for {n_targets} targets together"
-        leases.append((what, shared))
-    work = worker_nbytes(params, table, n_values)
-    leases.append((f"a block of {n_regulators} regulators and its trees", work))
-    return [Lease(*lease) for lease in leases]
+        leases.append(Lease(what, shared))
+    return [*leases, _worker_lease(params, table)]
 
 
-def target_nbytes(n_regulators: int, n_rows: int) -> int:
+def target_nbytes(table: EdgeTable) -> int:
     """Return the bytes here of a target that is worked on elsewhere: its values, its weights."""
-    return 8 * (2 * n_rows + 2 * n_regulators)
+    return 8 * (2 * table.n_rows + 2 * table.n_regulators)
+
+
+def n_kept_values(params: EdgeParams, manifest: Manifest) -> int:
+    """Return the values kept of each code's column, where the method has use for them; else 0."""
+    return n_values_of(manifest) if params.uses_values else 0
+
+
+def _values_lease(manifest: Manifest) -> Lease:
+    making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
+    return Lease("reading the values of codes", making)
+
+
+def _worker_lease(params: EdgeParams, table: EdgeTable, more_nbytes: int = 0) -> Lease:
+    """Return what a worker takes: its block, its trees, and the results that wait for it."""
+    n_rows, n_regulators, code_nbytes = table.n_rows, table.n_regulators, table.code_nbytes
+    n_values = n_kept_values(params, table.manifest)
+    n_bytes = (
+        block_nbytes(n_regulators, n_rows, code_nbytes)
+        + values_nbytes(n_regulators + params.n_copied(n_regulators), n_values)
+        + 2 * block_nbytes(1, n_rows, code_nbytes)
+        + params.work_nbytes(table)
+        + 2 * TrainingRows.nbytes(n_rows, "variance", 1 + table.weighted)
+        + ROW_NBYTES * n_rows
+        + 3 * COLUMN_NBYTES * n_regulators
+    )
+    return Lease(f"a block of {n_regulators} regulators and its trees", n_bytes + more_nbytes)
 
 
 def desk_grant(
-    store: Store,
-    n_regulators: int,
-    params: EdgeParams,
-    n_rows: int,
-    memory_mb: int,
-    n_threads: int,
+    store: Store, table: EdgeTable, params: EdgeParams, memory_mb: int, n_threads: int
 ) -> tuple[int, bool]:
     """Return how many blocks a worker elsewhere may have, and whether it keeps the store mapped.
 
@@ -198,62 +213,20 @@ def desk_grant(
     BudgetError
         If ``memory_mb`` do not hold even one.
     """
-    manifest, budget = store.manifest, Budget(memory_mb * MB, PROCESS_NBYTES)
+    budget = Budget(memory_mb * MB, PROCESS_NBYTES)
     if store.reading_nbytes:
         budget.grant("requests under way", store.reading_nbytes)
-    n_values = n_values_of(manifest) if params.uses_values else 0
-    if n_values:
-        making = MAKING_NBYTES + VALUE_ROW_NBYTES * manifest.n_rows
-        budget.grant("reading the values of codes", making)
-    work = worker_nbytes(params, table_of(manifest, n_regulators, 1, n_rows), n_values)
-    work += target_nbytes(n_regulators, n_rows)
-    budget.grant(f"a block of {n_regulators} regulators and its trees", work)
+    if n_kept_values(params, store.manifest):
+        budget.leases.append(_values_lease(store.manifest))
+    work = _worker_lease(params, table, target_nbytes(table))
+    budget.leases.append(work)
     try:
         budget.check()
     except BudgetError as error:
         raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
-    n_blocks = grant_workers(budget, work, n_threads)
-    mapped = not store.reading_nbytes and budget.fits(manifest.codes_nbytes)
+    n_blocks = grant_workers(budget, work.n_bytes, n_threads)
+    mapped = not store.reading_nbytes and budget.fits(store.manifest.codes_nbytes)
     return n_blocks, mapped
-
-
-def _fixed(
-    manifest: Manifest, n_regulators: int, n_targets: int, n_rows: int
-) -> list[tuple[str, int]]:
-    comparing = block_nbytes(HASH_COLUMNS, n_rows, manifest.code_nbytes)
-    return [
-        (
-            "names and regulators",
-            GENE_NBYTES * (manifest.n_features + 4 * (n_regulators + n_targets))
-            + DUPLICATE_NBYTES * MOST_DUPLICATES,
-        ),
-        ("columns that are compared", 2 * comparing),
-        ("targets", READING_NBYTES + 3 * TOGETHER * 8 * manifest.n_rows),
-        ("weights on their way to disk", shard_nbytes(n_targets, n_regulators)),
-        ("ledger", LEDGER_NBYTES),
-        ("edges in order", FEWEST_EDGES * EDGE_NBYTES),
-    ]
-
-
-def table_of(manifest: Manifest, n_regulators: int, n_targets: int, n_rows: int) -> EdgeTable:
-    """Return what a network is made of."""
-    weighted = "weights" in manifest.row_columns
-    return EdgeTable(n_rows, n_regulators, n_targets, manifest.code_nbytes, weighted)
-
-
-def worker_nbytes(params: EdgeParams, table: EdgeTable, n_values: int) -> int:
-    """Return the bytes of a worker: its block, its trees, and the results that wait for it."""
-    n_rows, n_regulators = table.n_rows, table.n_regulators
-    response = TrainingRows.nbytes(n_rows, "variance", 1 + table.weighted)
-    return (
-        block_nbytes(n_regulators, n_rows, table.code_nbytes)
-        + values_nbytes(n_regulators + params.n_copied(n_regulators), n_values)
-        + 2 * block_nbytes(1, n_rows, table.code_nbytes)
-        + params.work_nbytes(table)
-        + 2 * response
-        + ROW_NBYTES * n_rows
-        + 3 * COLUMN_NBYTES * n_regulators
-    )
 
 
 # Where targets are worked on: blocks, the weigher, and what is the same for all targets.
@@ -266,7 +239,7 @@ class TargetDesk:
 
     Parameters
     ----------
-    params : NetworkParams
+    params : EdgeParams
         How they are weighed.
     source : ItemSource
         Where columns come from.
@@ -274,24 +247,23 @@ class TargetDesk:
         Of the columns.
     regulators : uint32 (n_regulators,)
         Stored positions, ascending.
-    blocks : list of Block
-        One for each thread that works here.
+    n_blocks : int
+        Threads that work here: each has a block of its own.
     """
 
     def __init__(
         self,
-        params: NetworkParams,
+        params: EdgeParams,
         source: ItemSource,
         store: Store,
         regulators: NDArray[np.uint32],
-        blocks: list[Block],
+        n_blocks: int,
     ) -> None:
         self._params, self._regulators, self._source = params, regulators, source
         self._categorical = categorical_features(store)
-        weights, rows = store.weights(), source.rows
-        self._weights = weights if weights is None or rows is None else weights[rows]
+        self._weights = row_weights(store, source.rows)
         self._blocks: SimpleQueue[Block] = SimpleQueue()
-        for block in blocks:
+        for block in blocks_of(n_blocks, params, store, len(regulators), source.rows):
             self._blocks.put(block)
 
     def work(self, parts: list[Part], tell: Tell) -> Reply:
@@ -314,11 +286,9 @@ class TargetDesk:
         out = np.zeros(len(regulators))
         rows = training_rows(values, self._weights)
         others = regulators != target
-        if rows is None or not others.any():
-            return out
-        bench = Bench(self._source, self._categorical, self._params.seed, wanted)
-        weigher = weigher_of(self._params.own, bench)
-        out[others] = weigher.weights(block, target, regulators[others], rows)
+        if rows is not None and others.any():
+            bench = Bench(self._source, self._categorical, wanted)
+            out[others] = self._params.weights(bench, block, target, regulators[others], rows)
         return out
 
     def close(self) -> None:
@@ -326,11 +296,16 @@ class TargetDesk:
 
 
 def blocks_of(
-    count: int, params: NetworkParams, store: Store, n_regulators: int, n_rows: int
+    count: int,
+    params: EdgeParams,
+    store: Store,
+    n_regulators: int,
+    rows: NDArray[np.int32] | None,
 ) -> list[Block]:
     """Return blocks of all regulators, with their values where the method has use for them."""
-    n_values = n_values_of(store.manifest) if params.own.uses_values else 0
-    tiled, code_nbytes = params.own.tiled(n_regulators), store.manifest.code_nbytes
+    n_rows = store.n_rows if rows is None else len(rows)
+    n_values, tiled = n_kept_values(params, store.manifest), params.tiled(n_regulators)
+    code_nbytes = store.manifest.code_nbytes
     return [
         Block(n_regulators, n_rows, code_nbytes, tiled=tiled, n_values=n_values)
         for _ in range(count)
@@ -349,7 +324,7 @@ class NetworkJob:
         As of :class:`srs_ooc.runs.resources.Job`.
     identity : dict
         Of the network, as JSON.
-    params : NetworkParams
+    params : EdgeParams
         How regulators are weighed.
     regulators : uint32 (n_regulators,)
         Stored positions, ascending.
@@ -360,7 +335,7 @@ class NetworkJob:
     token: str
     store: WorkerStore
     identity: dict[str, Any]
-    params: NetworkParams
+    params: EdgeParams
     regulators: NDArray[np.uint32]
     rows: NDArray[np.int32] | None
     label = "network"
@@ -388,17 +363,15 @@ class NetworkDesk(Prepared[NetworkJob]):
         job, params = self.job, self.job.params
         self._store = store = job.store.open()
         n_rows = store.n_rows if job.rows is None else len(job.rows)
-        n_blocks, mapped = desk_grant(
-            store, len(job.regulators), params.own, n_rows, job.store.memory_mb, n_threads
-        )
+        table = EdgeTable(store.manifest, n_rows, len(job.regulators), 1)
+        n_blocks, mapped = desk_grant(store, table, params, job.store.memory_mb, n_threads)
         with store.unchanged():
             values = None
-            if params.own.uses_values and n_values_of(store.manifest):
+            if n_kept_values(params, store.manifest):
                 values = self._stack.enter_context(store.value_tables())
             columns = self._stack.enter_context(store.columns(mapped=mapped))
         source = ItemSource(columns, job.rows, values=values)
-        blocks = blocks_of(n_blocks, params, store, len(job.regulators), n_rows)
-        self._desk = TargetDesk(params, source, store, job.regulators, blocks)
+        self._desk = TargetDesk(params, source, store, job.regulators, n_blocks)
 
     def work(self, parts: list[Part], tell: Tell) -> Reply:
         """Weigh the regulators of some targets.
@@ -430,8 +403,6 @@ class NetworkTask:
         Rows trained on; None for all.
     genes : Genes
         Regulators and targets.
-    n_values : int
-        Values kept of each code's column, where the method has use for them; else 0.
     grant : Grant
         How the cap is shared out.
     smallest_cap_mb : int
@@ -440,9 +411,8 @@ class NetworkTask:
 
     store: Store
     request: NetworkRequest
-    rows: NDArray[int32] | None
+    rows: NDArray[np.int32] | None
     genes: Genes
-    n_values: int
     grant: Grant
     smallest_cap_mb: int
 
@@ -454,8 +424,8 @@ class NetworkTask:
     @property
     def table(self) -> EdgeTable:
         """What the network is made of."""
-        sizes = len(self.genes.regulators), len(self.genes.targets)
-        return table_of(self.store.manifest, *sizes, self.n_rows)
+        sizes = self.n_rows, len(self.genes.regulators), len(self.genes.targets)
+        return EdgeTable(self.store.manifest, *sizes)
 
     def identity(self) -> dict[str, Any]:
         """Return what identifies the network."""
@@ -468,13 +438,13 @@ class NetworkTask:
 
     def blocks(self, count: int) -> list[Block]:
         """Return memory for the regulators of so many targets at once."""
-        sizes = len(self.genes.regulators), self.n_rows
-        return blocks_of(count, self.request.params, self.store, *sizes)
+        n_regulators = len(self.genes.regulators)
+        return blocks_of(count, self.request.params, self.store, n_regulators, self.rows)
 
     @contextmanager
     def valued(self, source: ItemSource) -> Iterator[ItemSource]:
         """Yield the source with the values of codes, where the method has use for them."""
-        if not self.n_values:
+        if not n_kept_values(self.request.params, self.store.manifest):
             yield source
             return
         with self.store.value_tables() as values:
@@ -490,46 +460,35 @@ def task_of(store: Store, request: NetworkRequest) -> NetworkTask:
         If it cannot be done as asked.
     """
     store.check_files()
-    named = GeneFiles.of(store, request.regulators, request.targets)
-    files = InputFiles.of(store, None, request.rows)
-    n_values = n_values_of(store.manifest) if request.params.own.uses_values else 0
-    reading = _reading_leases(store, named, files)
-    n_rows = store.n_rows if files.rows is None else files.rows.n_found
-    sizes = named.n_regulators(store), named.n_targets(store)
+    regulators, targets = (
+        None if file is None else SideFile.of(file, "feature", store.n_features)
+        for file in (request.regulators, request.targets)
+    )
+    files, params = InputFiles.of(store, None, request.rows), request.params
+    cap_nbytes = request.memory_mb * MB
+    named = [side for side in (regulators, targets) if side is not None]
+    reading = [Lease(f"{side.n_lines} lines of {side.what}s", side.n_bytes) for side in named]
+    reading += [Lease(*lease) for lease in files.leases(store.n_features)]
+    reading.append(Lease("ledger", LEDGER_NBYTES))
+    table = EdgeTable(
+        store.manifest,
+        store.n_rows if files.rows is None else files.rows.n_found,
+        store.n_features if regulators is None else regulators.n_found,
+        store.n_features if targets is None else targets.n_found,
+    )
     orders = None if request.cluster is None else request.cluster.orders_nbytes
-    own, cap_nbytes = request.params.own, request.memory_mb * MB
-    requests = Lease("requests under way", store.reading_nbytes)
-    working = work_leases(store.manifest, *sizes, own, n_rows, n_values, orders)
-    stages = [reading, [requests, *working] if store.reading_nbytes else working]
-    check_stages(cap_nbytes, stages)
+    working = work_leases(table, params, orders)
+    if store.reading_nbytes:
+        working.insert(0, Lease("requests under way", store.reading_nbytes))
+    check_stages(cap_nbytes, [reading, working])
     spare = Budget.of(cap_nbytes, reading).free_nbytes
     rows = resolve(store, files, spare).rows
-    genes = find_genes(store, named, spare)
+    genes = find_genes(store, regulators, targets, spare)
     n_rows = store.n_rows if rows is None else len(rows)
-    _check_options(store, request, genes, n_rows)
-    granted = grant(
-        store.manifest,
-        genes,
-        own,
-        n_rows,
-        n_values,
-        cap_nbytes,
-        request.threads or n_cores(),
-        store.reading_nbytes,
-        orders,
-    )
-    smallest = smallest_cap(stages)
-    return NetworkTask(store, request, rows, genes, n_values, granted, smallest)
-
-
-def _reading_leases(store: Store, named: GeneFiles, files: InputFiles) -> list[Lease]:
-    """Return what reading the files of names needs besides the process."""
-    reading = [*named.leases(), *files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
-    return [Lease(*lease) for lease in reading]
-
-
-def _check_options(store: Store, request: NetworkRequest, genes: Genes, n_rows: int) -> None:
-    """Refuse options that do not suit a target's regulators, of which it is none itself."""
-    n_targets, n_regulators = len(genes.targets), len(genes.regulators)
-    n_others = max(1, n_regulators - (n_targets == 1))
-    request.params.own.check_table(table_of(store.manifest, n_others, n_targets, n_rows))
+    table = EdgeTable(store.manifest, n_rows, len(genes.regulators), len(genes.targets))
+    # Options must suit a target's regulators, of which it is none itself.
+    n_others = max(1, table.n_regulators - (table.n_targets == 1))
+    params.check_table(replace(table, n_regulators=n_others))
+    threads = request.threads or n_cores()
+    granted = grant(table, params, cap_nbytes, threads, store.reading_nbytes, orders)
+    return NetworkTask(store, request, rows, genes, granted, smallest_cap([reading, working]))

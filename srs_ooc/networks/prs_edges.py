@@ -1,8 +1,10 @@
 """Parametric Random Subspace for every target of a network: edges are learnt probabilities."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil, sqrt
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +16,8 @@ from srs_ooc.base.records import Iteration, Outcome, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
-from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeTable
-from srs_ooc.samplers.held_out import Folds, make_folds
+from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeTable, Pace, Trial, targets_text
+from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import (
     FEATURE_NBYTES,
     FINAL,
@@ -28,10 +30,20 @@ from srs_ooc.trees.block import Block, block_nbytes
 from srs_ooc.trees.kernel import record_nbytes, scratch_nbytes
 from srs_ooc.trees.response import THRESHOLDS, TrainingRows, TreeLimits
 
+SETS_AN_EPOCH = 1 / 3
+"""How often models are grown anew, before any epoch was seen: measured with the usual options on
+100 genes of 100 rows. It counts as much as :data:`PRIOR_EPOCHS` epochs that were seen."""
+PRIOR_EPOCHS = 3
+FIRST_MODELS = 10
+"""Models grown first, to see how many of them there is time for."""
 LEAST_ROOM = 64
 """Regulators that a subset has room for at least, where there are so many."""
 ROW_NBYTES = 64
 """Bytes of a row in each fold: where it is trained on, and where predicted."""
+
+
+Fit = Callable[[Block, int, Subspace], Outcome]
+"""Grows a model by its number on the columns of a subspace."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,74 +148,186 @@ class ProbabilityParams(DescentParams, EdgeParams):
         state = self.shared_nbytes(table) / MB
         return (f"--joint: {state:.0f} MB for what all targets keep.", *notes)
 
+    def pace(self, trial: Trial, n_left: int, seconds: float) -> Pace:
+        """Learn some epochs of a few targets, one at least.
 
-# What Parametric Random Subspace is for one target: its folds, its truth, its models.
+        Where there is no time for an epoch with all its models, it is one of fewer, and a step
+        takes as many times longer.
+        """
+        n_workers = len(trial.blocks)
+        (first,) = trial.each(partial(self.timed, 0.0, FIRST_MODELS), 1)
+        room = int(seconds * first.n_models / (2 * self.folds * first.growing))
+        tried = replace(self, models=min(self.models, max(2, room)))
+        steps, until = [], seconds
+        if self.is_joint:
+            until = seconds / 2
+            steps = trial.each(partial(tried.timed, until, None), 1)
+        timed = trial.each(partial(tried.timed, until, None), n_workers)
+        steps = steps or timed
+        n_models, n_epochs = sum(t.n_models for t in timed), sum(t.n_epochs for t in timed)
+        step_seconds = sum(t.stepping for t in steps) / max(1, sum(t.n_steps for t in steps))
+        renewed = sum(t.n_renewed for t in timed) + PRIOR_EPOCHS * SETS_AN_EPOCH
+        sets_an_epoch = renewed / (n_epochs + PRIOR_EPOCHS)
+        return Pace(
+            self.seconds(
+                n_left,
+                n_workers,
+                sum(t.growing for t in timed) / n_models,
+                step_seconds * self.models / tried.models,
+                sets_an_epoch,
+            ),
+            n_workers,
+            n_left,
+            f"measured: {n_models:,} models and {n_epochs:,} epochs of "
+            f"{targets_text(n_workers)}, models grown again every "
+            f"{1 / sets_an_epoch:.2g} epochs",
+            f"extrapolated to all {self.epochs:,} epochs of {n_left:,}",
+            self.shorter,
+        )
 
+    def seconds(
+        self,
+        n_targets: int,
+        n_workers: int,
+        model_seconds: float,
+        step_seconds: float,
+        sets_an_epoch: float,
+    ) -> float:
+        """Return the seconds of so many targets, all epochs of them.
 
-@dataclass(frozen=True)
-class Models:
-    """Grows the models of a target on columns of a block that holds its regulators.
+        ``model_seconds`` are of a model and ``step_seconds`` of a step of one fold, as each of the
+        workers takes; models are grown anew ``sets_an_epoch`` times in an epoch.
+        """
+        sets = 1 + sets_an_epoch * (self.epochs - 1)
+        growing = sets * self.folds * self.models * model_seconds
+        stepping = self.epochs * self.folds * step_seconds
+        batches = max(1.0, n_targets / n_workers)
+        # Joint steps are taken by one thread, one target after the other.
+        return growing * batches + stepping * (n_targets if self.is_joint else batches)
 
-    Attributes
-    ----------
-    learner : TreeLearner
+    def timed(self, seconds: float, most_models: int | None, bench: Bench, *what: Any) -> "_Timed":
+        """Learn one epoch at least and so long, or until there are ``most_models``."""
+        sampler, fit = self._begun(bench, *what)
+        found, begun = _Timed(), perf_counter()
+        while sampler.phase != FINAL and found.n_models != most_models:
+            before = perf_counter()
+            if sampler.step():
+                found.stepping += perf_counter() - before
+                found.n_steps += 1
+                if sampler.epoch > 0 and before - begun >= seconds:
+                    break
+                continue
+            number = found.n_models
+            sampler.absorb(number, fit(what[0], number, sampler.propose(number, 0)))
+            found.growing += perf_counter() - before
+            found.n_models += 1
+        found.n_epochs = sampler.epoch
+        found.n_renewed = sampler.n_drawn - (sampler.phase == FINAL)
+        return found
+
+    def weights(
+        self,
+        bench: Bench,
+        block: Block,
+        target: int,
+        regulators: NDArray[np.uint32],
+        rows: TrainingRows,
+    ) -> NDArray[np.float64]:
+        """Return the probability with which models had best be given each regulator.
+
+        That of the epoch with the lowest loss on the validation rows.
+        """
+        sampler, fit = self._begun(bench, block, target, regulators, rows)
+        number = 0
+        while sampler.phase != FINAL:
+            bench.check_going()
+            if not sampler.step():
+                sampler.absorb(number, fit(block, number, sampler.propose(number, 0)))
+                number += 1
+        return sampler.best
+
+    def _begun(
+        self,
+        bench: Bench,
+        block: Block,
+        target: int,
+        regulators: NDArray[np.uint32],
+        rows: TrainingRows,
+    ) -> tuple[ParametricRandomSubspace, Fit]:
+        """Return what :meth:`learning` does; the block is filled."""
+        block.tiled = False
+        bench.source.gather(regulators, block)
+        columns = np.arange(len(regulators), dtype=np.int32)
+        kind = ParametricRandomSubspace
+        return self.learning(kind, target, regulators, columns, rows, bench.categorical)
+
+    def learning(
+        self,
+        kind: type[ParametricRandomSubspace],
+        target: int,
+        regulators: NDArray[np.uint32],
+        columns: NDArray[np.int32],
+        rows: TrainingRows,
+        categorical: NDArray[np.bool_] | None,
+    ) -> tuple[ParametricRandomSubspace, Fit]:
+        """Return what learns of a target, and what grows its models.
+
         Best splits, all columns candidates, whole trees: a decision tree as it is usually meant.
-    regulators : uint32 (n_regulators,)
-        Stored positions; they name the trees' random numbers.
-    columns : int32 (n_regulators,)
-        Where each is in the block.
-    key : int
-        64-bit key of the trees.
-    """
 
-    learner: TreeLearner
-    regulators: NDArray[np.uint32]
-    columns: NDArray[np.int32]
-    key: int
+        Parameters
+        ----------
+        kind : type
+            Of the sampler.
+        target : int
+            Its stored position.
+        regulators : uint32 (n_regulators,)
+            Stored positions; they name the trees' random numbers.
+        columns : int32 (n_regulators,)
+            Where each is in the block.
+        rows : TrainingRows
+            The rows in which the target is known.
+        categorical : bool (n_features,) or None
+            Features of the store that are categories.
+        """
+        rows, n, room = _standardised(rows), len(regulators), self.room(len(regulators))
+        key, known = key_of(self.seed, Purpose.EDGES, target), np.sort(rows.order)
+        folds = make_folds(
+            np.zeros(len(known), np.int32),
+            self.folds,
+            derive(key, Purpose.FOLDS),
+            share=float(self.validation_share),
+            rows=known,
+        )
+        truth = Truth.of(rows.response, folds.training)
+        limits = TreeLimits(n, impurity="variance", splitter="best")
+        learner = TreeLearner(rows, limits, n, categorical=categorical)
+        tree_key = derive(key, Purpose.TREE)
 
-    def fit(self, block: Block, number: int, subspace: Subspace) -> Outcome:
-        """Grow model ``number`` on a copy of its columns; the block may be read by others."""
-        own = block.only(self.columns[subspace.features])
-        names = self.regulators[subspace.features]
-        named = Subspace(names, split=subspace.split)
-        iteration = Iteration(number, named, derive(self.key, number))
-        return self.learner.fit(own, Columns(names, names), iteration)
+        def fit(block: Block, number: int, subspace: Subspace) -> Outcome:
+            """Grow a model on a copy of its columns; the block may be read by others."""
+            own = block.only(columns[subspace.features])
+            names = regulators[subspace.features]
+            named = Subspace(names, split=subspace.split)
+            return learner.fit(
+                own, Columns(names, names), Iteration(number, named, derive(tree_key, number))
+            )
 
-
-def models_of(
-    rows: TrainingRows,
-    regulators: NDArray[np.uint32],
-    columns: NDArray[np.int32],
-    categorical: NDArray[np.bool_] | None,
-    key: int,
-) -> Models:
-    """Return what grows the models of a target; see :class:`Models`."""
-    n = len(regulators)
-    limits = TreeLimits(n, impurity="variance", splitter="best")
-    learner = TreeLearner(rows, limits, n, categorical=categorical)
-    return Models(learner, regulators, columns, derive(key, Purpose.TREE))
-
-
-def sampler_of(
-    kind: type[ParametricRandomSubspace],
-    params: ProbabilityParams,
-    rows: TrainingRows,
-    n_regulators: int,
-    key: int,
-) -> ParametricRandomSubspace:
-    """Return the sampler of a target; ``rows`` as :func:`standardised` gives them."""
-    folds = _folds(rows, params, derive(key, Purpose.FOLDS))
-    return kind(
-        params.descent(n_regulators, params.room(n_regulators)),
-        folds,
-        Truth.of(rows.response, folds.training),
-        n_regulators,
-        params.room(n_regulators),
-        key,
-    )
+        return kind(self.descent(n, room), folds, truth, n, room, key), fit
 
 
-def standardised(rows: TrainingRows) -> TrainingRows:
+@dataclass
+class _Timed:
+    """What one target took."""
+
+    n_models: int = 0
+    growing: float = 0.0
+    n_steps: int = 0
+    stepping: float = 0.0
+    n_epochs: int = 0
+    n_renewed: int = 0
+
+
+def _standardised(rows: TrainingRows) -> TrainingRows:
     """Return the same rows with the target in units of its standard deviation.
 
     So the loss is a share of the target's variance, and one penalty suits all targets.
@@ -212,59 +336,3 @@ def standardised(rows: TrainingRows) -> TrainingRows:
     assert response.scale is not None, "a regression"
     weight = int(rows.root_stats[0, -2])
     return replace(rows, response=replace(response, scale=sqrt(rows.root_scale / weight)))
-
-
-def _folds(rows: TrainingRows, params: ProbabilityParams, key: int) -> Folds:
-    """Return the folds of the rows in which the target is known."""
-    known = np.sort(rows.order)
-    strata, share = np.zeros(len(known), np.int32), float(params.validation_share)
-    return make_folds(strata, params.folds, key, share=share, rows=known)
-
-
-@dataclass(frozen=True)
-class Probabilities:
-    """Weighs the regulators of a target by the probabilities with which models had best draw them.
-
-    Attributes
-    ----------
-    params : ProbabilityParams
-        How they are learnt.
-    bench : Bench
-        What targets are worked on with.
-    """
-
-    params: ProbabilityParams
-    bench: Bench
-
-    def weights(
-        self, block: Block, target: int, regulators: NDArray[np.uint32], rows: TrainingRows
-    ) -> NDArray[np.float64]:
-        """Return the weight of the edge from each of ``regulators`` to ``target``.
-
-        The probabilities of the epoch with the lowest loss on the validation rows. Parameters and
-        errors are those of :meth:`srs_ooc.networks.genie3.Forests.weights`.
-        """
-        sampler, models = self.begun(block, target, regulators, rows)
-        number = 0
-        while sampler.phase != FINAL:
-            self.bench.check_going()
-            if not sampler.step():
-                outcome = models.fit(block, number, sampler.propose(number, 0))
-                sampler.absorb(number, outcome)
-                number += 1
-        return sampler.best
-
-    def begun(
-        self, block: Block, target: int, regulators: NDArray[np.uint32], rows: TrainingRows
-    ) -> tuple[ParametricRandomSubspace, Models]:
-        """Return what learns, before it has learnt anything, and what grows its models.
-
-        Parameters are those of :meth:`weights`; the block is filled.
-        """
-        block.tiled = False
-        self.bench.source.gather(regulators, block)
-        rows, n = standardised(rows), len(regulators)
-        key = key_of(self.bench.seed, Purpose.EDGES, target)
-        sampler = sampler_of(ParametricRandomSubspace, self.params, rows, n, key)
-        columns = np.arange(n, dtype=np.int32)
-        return sampler, models_of(rows, regulators, columns, self.bench.categorical, key)

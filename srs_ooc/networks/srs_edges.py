@@ -13,7 +13,16 @@ from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import ProbeJudge, ProbeParams
 from srs_ooc.evidence.tally import Tally, mean_importance
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, TreeLearner
-from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeTable, trees_option
+from srs_ooc.networks.weighing import (
+    TREES_AT_ONCE,
+    Bench,
+    EdgeParams,
+    EdgeTable,
+    Pace,
+    Trial,
+    pace_of_trees,
+    trees_option,
+)
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.trees.block import Block, block_nbytes
@@ -65,49 +74,37 @@ class SubspaceParams(ProbeParams, EdgeParams):
         columns = 2 * block_nbytes(size, table.n_rows, table.code_nbytes)
         return columns + scratch + REGULATOR_NBYTES * table.n_regulators
 
-
-TREES_AT_ONCE = 50
-"""Trees between two looks at whether the work is to stop."""
-
-
-@dataclass(frozen=True)
-class Subspaces:
-    """Weighs the regulators of a target by a run of its own over them.
-
-    Attributes
-    ----------
-    params : SubspaceParams
-        How subspaces are drawn and regulators kept.
-    bench : Bench
-        What targets are worked on with.
-    """
-
-    params: SubspaceParams
-    bench: Bench
+    def pace(self, trial: Trial, n_left: int, seconds: float) -> Pace:
+        """Measure what targets take by fewer subspaces."""
+        return pace_of_trees(self, trial, n_left, seconds, "subspaces")
 
     def weights(
-        self, block: Block, target: int, regulators: NDArray[np.uint32], rows: TrainingRows
+        self,
+        bench: Bench,
+        block: Block,
+        target: int,
+        regulators: NDArray[np.uint32],
+        rows: TrainingRows,
     ) -> NDArray[np.float64]:
-        """Return the weight of the edge from each of ``regulators`` to ``target``.
+        """Return the weight of each regulator by a run of its own over them.
 
         The score that runs rank by, as a share of the target's variance: the decreases in variance
         at the splits on a regulator, summed over the trees, over how many subspaces it was in; 0
-        where it was in none. Parameters and errors are those of
-        :meth:`srs_ooc.networks.genie3.Forests.weights`.
+        where it was in none.
         """
         block.tiled = False
-        self.bench.source.gather(regulators, block)
-        params, n, size = self.params, len(regulators), self.params.size(len(regulators))
+        bench.source.gather(regulators, block)
+        n, size = len(regulators), self.size(len(regulators))
         tally = Tally(n)
-        judge = ProbeJudge(params.probe_min_draws, params.probe_min_wins)
-        drawing = Drawing(n, size, params.alpha)
+        judge = ProbeJudge(self.probe_min_draws, self.probe_min_wins)
+        drawing = Drawing(n, size, self.alpha)
         sampler = SequentialRandomSubspace(drawing, judge, tally, n, 1)
         limits = TreeLimits(size, impurity="variance")
-        learner = TreeLearner(rows, limits, size, categorical=self.bench.categorical)
-        first = key_of(self.bench.seed, Purpose.EDGES, target)
-        for t in range(params.trees):
+        learner = TreeLearner(rows, limits, size, categorical=bench.categorical)
+        first = key_of(self.seed, Purpose.EDGES, target)
+        for t in range(self.trees):
             if t % TREES_AT_ONCE == 0:
-                self.bench.check_going()
+                bench.check_going()
             key = derive(first, t)
             subspace = sampler.propose(t, key)
             probe = judge.probe(key, len(subspace.features))

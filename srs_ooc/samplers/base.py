@@ -5,7 +5,7 @@ that a run keeps predict, and how they are combined; have columns scored; or sea
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, Protocol
 
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Params, part_at, places_of
-from srs_ooc.base.records import Criterion, Outcome, Saved, State, Step, Subspace
+from srs_ooc.base.records import Outcome, Saved, State, Step, Subspace
 from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally
@@ -240,6 +240,9 @@ def shifted(columns: Columns, *, center: bool) -> Columns:
 # options then appear in ``run --help``, in config files, in ``status`` and in a run's identity.
 
 GROUP = "srs_ooc.samplers"
+CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
+RIC, EBIC = "ric", "ebic"
+"""Ratio information criterion, and extended BIC: of the training rows, without folds."""
 CODES, VALUES = "codes", "values"
 """What of a store columns are scored on: the option ``matrix`` of a method that has them scored."""
 _OWN = {
@@ -330,11 +333,7 @@ def _no_state(_: Params, n_rows: int, n_items: int) -> int:
     return 0
 
 
-def _fits(_: Params, n_rows: int, n_candidates: int, subspace_size: int) -> None:
-    pass
-
-
-def _no_end(_: Params, n_candidates: int, subspace_size: int) -> None:
+def _nothing(_: Params, *sizes: int) -> None:
     return None
 
 
@@ -380,6 +379,8 @@ def _one_fit(_: Params, n_candidates: int, subspace_size: int) -> Fits:
 @dataclass(frozen=True)
 class Method:
     """A method of choosing subspaces.
+
+    A callable that is not given is the method of its name of ``params``, where that has one.
 
     Attributes
     ----------
@@ -447,19 +448,25 @@ class Method:
     state_nbytes: Callable[[Any, int, int], int] = _no_state
     default_subspace: Callable[[Any, int], int] | None = None
     least_subspace: Callable[[Any], int] = _one_feature
-    check: Callable[[Any, int, int, int], None] = _fits
+    check: Callable[[Any, int, int, int], None] = _nothing
     splits_rows: bool = False
     ensemble: Callable[[Any, Mapping[str, Any]], Ensemble | None] | None = None
     needs_positions: Callable[[Any], bool] = _no_positions
     judges_candidates: bool = False
     learner: Mapping[str, Any] = field(default_factory=dict)
-    most_iterations: Callable[[Any, int, int], tuple[int, str] | None] = _no_end
+    most_iterations: Callable[[Any, int, int], tuple[int, str] | None] = _nothing
     notes: Callable[[Any, int, int, int], tuple[str, ...]] = _no_notes
     any_model: bool = False
     fits: Callable[[Any, int, int], Fits] = _one_fit
     mean_columns: Callable[[Any, int], int] | None = None
     criterion: Callable[[Any], str] = _held_out_loss
     ranks_by: str = ""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            own = getattr(self.params, one.name, None)
+            if callable(own) and getattr(self, one.name) is one.default:
+                object.__setattr__(self, one.name, own)
 
 
 @cache
@@ -499,66 +506,3 @@ def methods() -> Iterator[tuple[str, Method]]:
     """Yield every method by name."""
     for name in method_names():
         yield name, method_of(name)
-
-
-# How RaSE searches, and what follows from the subspaces it kept.
-
-CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
-RIC, EBIC = "ric", "ebic"
-"""Ratio information criterion, and extended BIC: of the training rows, without folds."""
-
-
-@dataclass(frozen=True)
-class RaseSearch:
-    """How RaSE searches.
-
-    Attributes
-    ----------
-    n_models, n_candidates : int
-        B1, and B2 subspaces for each.
-    largest : int
-        D: the most features of a subspace.
-    n_rounds : int
-        Rounds, counted from the first.
-    criterion : {'cv', 'oob', 'validation', 'ric', 'ebic'}
-        Rows by which the best subspace is chosen, or what is computed of the training rows.
-    n_folds : int
-        Folds, or samples with replacement.
-    floor : float
-        C0.
-    gamma : float
-        Of ``ebic``.
-    """
-
-    n_models: int
-    n_candidates: int
-    largest: int
-    n_rounds: int
-    criterion: str
-    n_folds: int
-    floor: float
-    gamma: float = 0.0
-
-    def information(self, n_features: int) -> Criterion | None:
-        """Return the criterion computed of the training rows; None for a held-out loss."""
-        if self.criterion not in (RIC, EBIC):
-            return None
-        return Criterion(self.criterion, self.gamma, n_features)
-
-
-def batch_size(n_subspaces: int, largest: int, n_features: int, capacity: int) -> int:
-    """Return how many of so many subspaces, of at most ``largest`` features, fit an iteration.
-
-    At least 1: a cap too small for one is refused elsewhere, with a number that this enters.
-    """
-    if capacity >= n_features:
-        return n_subspaces
-    return max(1, min(n_subspaces, capacity // largest))
-
-
-def eta(subspaces: list[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Return the features that some subspaces hold, ascending, and how many hold each."""
-    if not subspaces:
-        return np.zeros(0, np.uint32), np.zeros(0, np.int64)
-    members, counts = np.unique(np.concatenate(subspaces), return_counts=True)
-    return members, counts.astype(np.int64)

@@ -57,6 +57,84 @@ class Projection:
             out += np.square(of_one) * scale
 
 
+# Leverage scores in two passes, for tables of few rows.
+
+MOST_ROWS = 3000
+"""Rows up to which the Gram matrix is made; above, see :mod:`srs_ooc.samplers.column_scores`."""
+
+
+class Leverage:
+    """Leverage scores (Eq. 1 of Kyrillidis and Zouzias 2014) by the Gram matrix of the rows.
+
+    The first pass sums A A' = U S^2 U', the second scores the columns by its eigenvectors.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+        Size of the table: n and d.
+    rank : int
+        r: singular vectors to sum over; as many as there are, where fewer.
+    center : bool
+        Take each column's mean off.
+    exact : bool
+        The numbers are codes, whose products float64 sums without rounding.
+    """
+
+    def __init__(
+        self, n_rows: int, n_columns: int, rank: int, *, center: bool, exact: bool = False
+    ) -> None:
+        self._n_rows, self._n_columns, self._exact = n_rows, n_columns, exact
+        self._rank, self._center = min(rank, n_rows), center
+        self.n_passes = 2
+        self._gram: NDArray[np.float64] | None = None
+        self._projection: Projection | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """The Gram matrix, then what its eigenvectors take; vectors, scores, and a block."""
+        # Eigenvectors: the matrix and a copy, LAPACK's 2 n^2 numbers of workspace, the result.
+        summing = 16 * self._n_rows**2 + 16 * max(self._n_rows, BLOCK_CELLS)
+        finding = 41 * self._n_rows**2
+        vectors = 24 * self._rank * (self._n_rows + BLOCK_COLUMNS)
+        return max(summing, finding) + vectors + 8 * self._n_columns
+
+    def update(self, first: int, columns: Columns) -> None:
+        """Learn from some columns, or score them."""
+        some = shifted(columns, center=self._center)
+        if self._projection is not None:
+            self._projection.update(first, some)
+        else:
+            self._add(first, some)
+
+    def _add(self, first: int, some: Columns) -> None:
+        """Add up products of rows."""
+        if self._gram is None:
+            self._gram = np.zeros((self._n_rows, self._n_rows))
+        self._gram += products(some, some, exact=self._exact)
+
+    def end_pass(self) -> None:
+        """Find the singular vectors once all products are there."""
+        if self._projection is None:
+            assert self._gram is not None
+            if self._center:
+                center_both(self._gram)
+            found = top_eigenvectors(self._gram, self._rank)
+            self._gram = None
+            self._projection = Projection(self._n_columns, *found, exact=self._exact)
+
+    def scores(self) -> NDArray[np.float64]:
+        """Return the leverage scores; they sum to 1 unless all columns are constant."""
+        assert self._projection is not None
+        return self._projection.scores
+
+
+def center_both(gram: NDArray[np.float64]) -> None:
+    """Make A A' in place that of A with its columns' means taken off."""
+    means = gram.mean(axis=0)
+    gram -= means
+    gram -= (means - means.mean())[:, None]
+
+
 # Leverage scores for tables of many rows, by a random range finder.
 #
 # Halko, Martinsson and Tropp 2011 (SIAM Review 53, Algorithms 4.3 and 5.1), with random signs in
@@ -70,7 +148,7 @@ _LARGEST_SUM = 2.0 ** (53 - 2 * _PRODUCT_BITS)
 to this float64 holds it exactly, whatever the order."""
 
 
-class SketchedLeverage:
+class SketchedLeverage(Leverage):
     """Approximate leverage scores (Eq. 1): of A projected on the range of A (A' A)^q S.
 
     S are random signs, r + 10 of each column. A pass makes A S, each power pass A A' Q from an
@@ -104,14 +182,13 @@ class SketchedLeverage:
         key: int,
         exact: bool = False,
     ) -> None:
-        self._n_rows, self._n_columns, self._center = n_rows, n_columns, center
-        self._rank, self._key, self._exact = min(rank, n_rows), key, exact
+        super().__init__(n_rows, n_columns, rank, center=center, exact=exact)
+        self._key = key
         self._width = min(self._rank + MORE, n_rows)
         self.n_passes = power_passes + 3
         self._pass = 0
         self._basis: NDArray[np.float64] | None = None
         self._sums: NDArray[np.float64] = np.zeros((0, 0))
-        self._projection: Projection | None = None
 
     @property
     def nbytes(self) -> int:
@@ -121,16 +198,12 @@ class SketchedLeverage:
         )
         return matrices + 16 * max(self._n_rows, BLOCK_CELLS) + 8 * self._n_columns
 
-    def update(self, first: int, columns: Columns) -> None:
-        """Add some columns to the sums of this pass, or score them."""
-        some = shifted(columns, center=self._center)
-        if self._projection is not None:
-            self._projection.update(first, some)
-            return
+    def _add(self, first: int, some: Columns) -> None:
+        """Add some columns to the sums of this pass."""
         if not self._sums.size:
             self._sums = np.zeros((self._n_rows, self._width))
         if self._basis is None:
-            factors = _signs(self._key, first, len(columns), self._width)
+            factors = _signs(self._key, first, len(some), self._width)
         else:
             factors = _rounded(products(some.T, self._basis.T, exact=self._exact))
         largest = float(np.abs(some).max()) * float(np.abs(factors).sum(axis=0).max())
@@ -157,11 +230,6 @@ class SketchedLeverage:
         )
         self._basis = None
 
-    def scores(self) -> NDArray[np.float64]:
-        """Return the approximate leverage scores."""
-        assert self._projection is not None
-        return self._projection.scores
-
 
 def _signs(key: int, first: int, n_columns: int, width: int) -> NDArray[np.float64]:
     """Return random signs (n_columns, width): bits of hashes of the columns' numbers."""
@@ -174,81 +242,6 @@ def _signs(key: int, first: int, n_columns: int, width: int) -> NDArray[np.float
 def _rounded(products: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return products with vectors in units of 1, few enough bits for their own to sum exactly."""
     return np.ldexp(np.rint(np.ldexp(products, _PRODUCT_BITS - VECTOR_BITS)), -_PRODUCT_BITS)
-
-
-# Leverage scores in two passes, for tables of few rows.
-
-MOST_ROWS = 3000
-"""Rows up to which the Gram matrix is made; above, see :mod:`srs_ooc.samplers.column_scores`."""
-
-
-class Leverage:
-    """Leverage scores (Eq. 1 of Kyrillidis and Zouzias 2014) by the Gram matrix of the rows.
-
-    The first pass sums A A' = U S^2 U', the second scores the columns by its eigenvectors.
-
-    Parameters
-    ----------
-    n_rows, n_columns : int
-        Size of the table: n and d.
-    rank : int
-        r: singular vectors to sum over; as many as there are, where fewer.
-    center : bool
-        Take each column's mean off.
-    exact : bool
-        The numbers are codes, whose products float64 sums without rounding.
-    """
-
-    n_passes = 2
-
-    def __init__(
-        self, n_rows: int, n_columns: int, rank: int, *, center: bool, exact: bool = False
-    ) -> None:
-        self._n_rows, self._n_columns, self._exact = n_rows, n_columns, exact
-        self._rank, self._center = min(rank, n_rows), center
-        self._gram: NDArray[np.float64] | None = None
-        self._projection: Projection | None = None
-
-    @property
-    def nbytes(self) -> int:
-        """The Gram matrix, then what its eigenvectors take; vectors, scores, and a block."""
-        # Eigenvectors: the matrix and a copy, LAPACK's 2 n^2 numbers of workspace, the result.
-        summing = 16 * self._n_rows**2 + 16 * max(self._n_rows, BLOCK_CELLS)
-        finding = 41 * self._n_rows**2
-        vectors = 24 * self._rank * (self._n_rows + BLOCK_COLUMNS)
-        return max(summing, finding) + vectors + 8 * self._n_columns
-
-    def update(self, first: int, columns: Columns) -> None:
-        """Add up products of rows, or score columns."""
-        some = shifted(columns, center=self._center)
-        if self._projection is not None:
-            self._projection.update(first, some)
-            return
-        if self._gram is None:
-            self._gram = np.zeros((self._n_rows, self._n_rows))
-        self._gram += products(some, some, exact=self._exact)
-
-    def end_pass(self) -> None:
-        """Find the singular vectors once all products are there."""
-        if self._projection is None:
-            assert self._gram is not None
-            if self._center:
-                center_both(self._gram)
-            found = top_eigenvectors(self._gram, self._rank)
-            self._gram = None
-            self._projection = Projection(self._n_columns, *found, exact=self._exact)
-
-    def scores(self) -> NDArray[np.float64]:
-        """Return the leverage scores; they sum to 1 unless all columns are constant."""
-        assert self._projection is not None
-        return self._projection.scores
-
-
-def center_both(gram: NDArray[np.float64]) -> None:
-    """Make A A' in place that of A with its columns' means taken off."""
-    means = gram.mean(axis=0)
-    gram -= means
-    gram -= (means - means.mean())[:, None]
 
 
 # Squared norms of columns ("Norm-based sampling", Section 5 of Kyrillidis and Zouzias 2014).

@@ -1,7 +1,6 @@
 """Drawing items: distinct ones, from kept features and all others, by weights, in small subsets."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,24 +186,6 @@ def draw_blocks(
 # How a subspace is drawn from kept features and all others (Algorithm 1, step 2a).
 
 
-class SubspaceDraw(Protocol):
-    """How the subspace of an iteration is drawn."""
-
-    @property
-    def subspace_size(self) -> int:
-        """The most features a subspace has."""
-
-    @property
-    def n_held(self) -> int:
-        """Places of a subspace that kept features may take."""
-
-    def draw(self, kept: NDArray[np.uint32], key: int) -> NDArray[np.uint32]:
-        """Return the subspace of the iteration with ``key``; uint32, distinct, ascending.
-
-        ``kept`` is F as the iteration's round found it, in the order its members entered.
-        """
-
-
 class Drawing:
     """Q = R u C: R drawn from the kept features F, C from the features of V not in R.
 
@@ -290,11 +271,6 @@ class Drawing:
 
 
 # Subsets of uniform size, drawn by weights of which most are equal (RaSE's candidates).
-#
-# `draw_one` is the twin of the native draw.
-
-_LOW_BITS = 11
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -353,44 +329,3 @@ class SubsetWeights:
             bounds,
         )
         return np.frombuffer(members, np.uint32), bounds
-
-
-def draw_one(weights: SubsetWeights, key: int, number: int, largest: int) -> list[int]:
-    """Return one subset of the sequence of ``key``, ascending.
-
-    One feature after another is drawn by the weights of those left: first whether a heavy one, then
-    which. A light one is drawn uniformly from all of V until it is light and new.
-    """
-    own = derive(key, number)
-    size, counter = 1 + below(own, 0, largest), 1
-    left = dict(zip(weights.heavy.tolist(), weights.counts.tolist(), strict=True))
-    n_light = weights.n_candidates - len(left)
-    drawn: list[int] = []
-    while len(drawn) < size:
-        total = sum(left.values())
-        heavy, light = float(total) * weights.unit, float(n_light) * weights.light
-        uniform = float(derive(own, counter) >> _LOW_BITS) * _UNIT
-        counter += 1
-        if total and (n_light == 0 or uniform * (heavy + light) < heavy):
-            place = below(own, counter, total)
-            counter += 1
-            item = _at(left, place)
-            del left[item]
-        else:
-            is_heavy = set(weights.heavy.tolist())
-            item = below(own, counter, weights.n_candidates)
-            counter += 1
-            while item in is_heavy or item in drawn:
-                item = below(own, counter, weights.n_candidates)
-                counter += 1
-            n_light -= 1
-        drawn.append(item)
-    return sorted(drawn)
-
-
-def _at(counts: dict[int, int], place: int) -> int:
-    for item, count in counts.items():
-        if place < count:
-            return item
-        place -= count
-    raise AssertionError("a place beyond the end")

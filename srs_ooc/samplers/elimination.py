@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.records import Outcome, Saved, State, Step, Subspace
+from srs_ooc.base.records import Outcome, Saved, State, Subspace
 from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.evidence.tally import by_score
-from srs_ooc.samplers.base import IMPORTANCE, SENSITIVITY
+from srs_ooc.samplers.base import IMPORTANCE, SENSITIVITY, Unbounded
 from srs_ooc.samplers.draws import draw_distinct
 
 # The closing stage: the survivors of a screen held together and halved, round after round.
@@ -87,7 +87,7 @@ def joint_scores(importance: NDArray[np.int64], n_drawn: NDArray[np.int64]) -> N
     return best
 
 
-class Elimination:
+class Elimination(Unbounded):
     """A sampler of shrinking rounds: items by rank, and what the round under way has taught.
 
     Iteration t is tree t % TREES of round t // TREES.
@@ -195,14 +195,6 @@ class Elimination:
         self.tree += 1
         if self.tree == TREES:
             self._end_round()
-
-    def step(self) -> bool:
-        """Return that there is nothing to learn between iterations."""
-        return False
-
-    def progress(self) -> Step | None:
-        """Return that iterations say it."""
-        return None
 
     def done(self, iteration: int) -> bool:
         """Return whether all rounds are over."""

@@ -27,7 +27,7 @@ from srs_ooc.base.records import (
 from srs_ooc.base.seeds import Purpose, derive, derive_array, scale_below
 from srs_ooc.base.text import ceil_div
 from srs_ooc.evidence.tally import largest, mean_importance
-from srs_ooc.samplers.base import Ground, Sampler
+from srs_ooc.samplers.base import Ground, Sampler, Unbounded
 from srs_ooc.samplers.draws import Drawing
 
 # A screen before a method: it learns on the features that random subspaces rank first.
@@ -104,7 +104,7 @@ class ScreenParams(Params):
         return ceil_div(self.screen_draws * n_candidates, size) if size else 0
 
 
-class Screened:
+class Screened(Unbounded):
     """Grows trees on random subspaces, then has a method learn on the features they rank first.
 
     The method knows nothing of it: its features are numbered from 0, and its iterations count from
@@ -160,11 +160,6 @@ class Screened:
     def capacity(self) -> int:
         """The most features of a subspace, of the screen and after."""
         return self._ground.subspace_size
-
-    @property
-    def n_kept(self) -> int:
-        """None is kept on the way."""
-        return 0
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return a random subspace, or what the method proposes."""
@@ -286,8 +281,6 @@ class Folds:
         Where each fold's own rows are among those it predicts.
     held_out : tuple of int64 arrays
         Where the validation rows are among them.
-    whole : RowSplit
-        Fitted on all training rows, predicting the validation rows.
     strata : int (n_training,)
         Class of each training row.
     key : int
@@ -299,7 +292,6 @@ class Folds:
     splits: tuple[RowSplit, ...]
     own: tuple[NDArray[np.int64], ...]
     held_out: tuple[NDArray[np.int64], ...]
-    whole: RowSplit
     strata: NDArray[np.integer]
     key: int
 
@@ -308,12 +300,23 @@ class Folds:
         """The most rows that a fold predicts."""
         return max(len(split.predicted) for split in self.splits)
 
-    def dealt(self, number: int) -> "Folds":
+    @cached_property
+    def whole(self) -> RowSplit:
+        """Fitted on all training rows, predicting the validation rows; one object."""
+        return RowSplit(self.training, self.validation)
+
+    def dealt(self, number: int, n_folds: int | None = None) -> "Folds":
         """Return the same rows held out, and the others dealt once more; 0 is the first deal."""
-        n_folds = len(self.splits)
+        n_folds = n_folds or len(self.splits)
         fold = deal(self.strata, n_folds, derive(self.key, number) if number else self.key)
-        splits, own, held_out = _splits(fold, n_folds, self.training, self.validation)
-        return replace(self, splits=splits, own=own, held_out=held_out)
+        splits, own, held_out = [], [], []
+        for k in range(n_folds):
+            rows = self.training[fold == k]
+            predicted = np.sort(np.concatenate([rows, self.validation]))
+            splits.append(RowSplit(self.training[fold != k], predicted))
+            own.append(np.searchsorted(predicted, rows).astype(np.int64))
+            held_out.append(np.searchsorted(predicted, self.validation).astype(np.int64))
+        return replace(self, splits=tuple(splits), own=tuple(own), held_out=tuple(held_out))
 
 
 def make_folds(
@@ -351,29 +354,8 @@ def make_folds(
     strata = strata[training]
     if rows is not None:
         training, validation = rows[training], rows[validation]
-    key = derive(key, _FOLDS)
-    parts = _splits(deal(strata, n_folds, key), n_folds, training, validation)
-    return Folds(validation, training, *parts, RowSplit(training, validation), strata, key)
-
-
-_Places = tuple[NDArray[np.int64], ...]
-
-
-def _splits(
-    fold: NDArray[np.int64],
-    n_folds: int,
-    training: NDArray[np.int32],
-    validation: NDArray[np.int32],
-) -> tuple[tuple[RowSplit, ...], _Places, _Places]:
-    """Return each fold's split, and where its own and the validation rows are in it."""
-    splits, own, held_out = [], [], []
-    for k in range(n_folds):
-        rows = training[fold == k]
-        predicted = np.sort(np.concatenate([rows, validation]))
-        splits.append(RowSplit(training[fold != k], predicted))
-        own.append(np.searchsorted(predicted, rows).astype(np.int64))
-        held_out.append(np.searchsorted(predicted, validation).astype(np.int64))
-    return tuple(splits), tuple(own), tuple(held_out)
+    rows_of_all = Folds(validation, training, (), (), (), strata, derive(key, _FOLDS))
+    return rows_of_all.dealt(0, n_folds)
 
 
 def deal(strata: NDArray[np.integer], n_folds: int, key: int) -> NDArray[np.int64]:

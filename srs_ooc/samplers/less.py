@@ -6,7 +6,6 @@ from math import ceil, sqrt
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Params, Whole, WordOrFile, option
@@ -126,26 +125,21 @@ class LessParams(ScoreParams):
             )
         return params
 
+    def default_subspace(self, n_candidates: int) -> int:
+        """Return k = 2 sqrt(d), the upper end of what the paper advises (Section 6)."""
+        return max(1, min(n_candidates, ceil(2 * sqrt(n_candidates))))
 
-def default_subspace(_: Params, n_candidates: int) -> int:
-    """Return k = 2 sqrt(d), the upper end of what the paper advises (Section 6)."""
-    return max(1, min(n_candidates, ceil(2 * sqrt(n_candidates))))
-
-
-def state_nbytes(_: Params, n_rows: int, n_items: int) -> int:
-    """Return the bytes of what items are drawn by."""
-    return ceil(ITEM_NBYTES * n_items)
+    def state_nbytes(self, n_rows: int, n_items: int) -> int:
+        """Return the bytes of what items are drawn by."""
+        return ceil(ITEM_NBYTES * n_items)
 
 
-def _score(params: Params, ground: ScoreGround) -> ColumnScore | None:
-    assert isinstance(params, ScoreParams)
-    return params.score(ground)
-
-
-def _make(params: Params, ground: Ground) -> Sampler:
+def _make(params: LessParams, ground: Ground) -> Sampler:
     """Return the sampler, which tells what passes a relevance test where one is on the way."""
-    assert isinstance(params, LessParams)
-    weights = _alike(ground) if ground.weights is None else ground.weights
+    weights = ground.weights
+    if weights is None:
+        weights = np.zeros(ground.n_items, np.uint32)
+        weights[slice(None) if ground.candidates is None else ground.candidates] = 1
     drawing = WeightedDrawing(weights, ground.subspace_size, replacement=params.replacement)
     if ground.judge is None:
         return Leaders(drawing, ground.tally, 0, ground.round_size, ground.key)
@@ -154,22 +148,10 @@ def _make(params: Params, ground: Ground) -> Sampler:
     )
 
 
-def _alike(ground: Ground) -> NDArray[np.uint32]:
-    if ground.candidates is None:
-        return np.ones(ground.n_items, np.uint32)
-    weights = np.zeros(ground.n_items, np.uint32)
-    weights[ground.candidates] = 1
-    return weights
-
-
 LESS = Method(
     "Random Subspace by leverage scores or norms of the columns",
     LessParams,
     _make,
     ("decoy", "probe", "positive"),
-    score=_score,
-    notes=ScoreParams.notes,
-    state_nbytes=state_nbytes,
-    default_subspace=default_subspace,
     any_model=True,
 )

@@ -18,7 +18,15 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Number, Params, Share, Whole, exact_share, option
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers.base import IMPORTANCE, PREDICTIONS, Ensemble, Ground, Method, Sampler
+from srs_ooc.samplers.base import (
+    IMPORTANCE,
+    PREDICTIONS,
+    Ensemble,
+    Ground,
+    Method,
+    Sampler,
+    Unbounded,
+)
 from srs_ooc.samplers.held_out import (
     Folds,
     Screened,
@@ -35,21 +43,23 @@ from srs_ooc.samplers.prs_math import (
     Descent,
     Grid,
     GridSize,
-    Reweighing,
-    Smoothness,
     Truth,
     effective_number,
     feasible,
     gradient,
+    log_ratios,
     projected,
     shortened,
     size_of,
+    weights_by,
 )
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"
+MOST_RATIOS = 1 << 16
+"""Features up to which what was computed for beta is kept for the next fold."""
 
 
-class ParametricRandomSubspace:
+class ParametricRandomSubspace(Unbounded):
     """Learns with which probability each feature is to be in a subset.
 
     Iteration by iteration it has T models grown for each fold; then it learns by steps until these
@@ -71,7 +81,7 @@ class ParametricRandomSubspace:
         64-bit key of the subsets.
     candidates : uint32, optional
         Features that may be drawn; default all.
-    smoothness : Smoothness, optional
+    smoothness : Grid, optional
         Penalty on neighbours on a grid that differ; default none.
 
     Attributes
@@ -96,7 +106,7 @@ class ParametricRandomSubspace:
         capacity: int,
         key: int,
         candidates: NDArray[np.uint32] | None = None,
-        smoothness: Smoothness | None = None,
+        smoothness: Grid | None = None,
     ) -> None:
         self._descent, self._folds, self._truth = descent, folds, truth
         self._capacity, self._key = capacity, derive(key, Purpose.SUBSETS)
@@ -107,7 +117,7 @@ class ParametricRandomSubspace:
         first = np.full(n_features, descent.inclusion)
         self.beta = feasible(first, self._may, descent.largest_mean, descent.inclusion)
         self.alpha, self.best = self.beta.copy(), self.beta.copy()
-        self._reweighing = Reweighing(self.alpha, descent.n_models)
+        self._ratios: tuple[NDArray[np.float64], tuple[float, NDArray[np.float64]]] | None = None
         self._adam = Adam(np.zeros(n_features), np.zeros(n_features))
         n_votes = self.n_folds * descent.n_models * folds.most_predicted
         self._votes = np.zeros(n_votes, np.float32)
@@ -137,11 +147,6 @@ class ParametricRandomSubspace:
     def capacity(self) -> int:
         """The most features a subset has."""
         return self._capacity
-
-    @property
-    def n_kept(self) -> int:
-        """None is kept on the way."""
-        return 0
 
     @property
     def n_wanted(self) -> int:
@@ -201,7 +206,16 @@ class ParametricRandomSubspace:
         return True
 
     def _weights(self, fold: int, beta: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self._reweighing.weights(self._subsets.of_fold(fold), beta)
+        """Return ``w_t`` of a fold's models under ``beta``; what all folds share, computed once.
+
+        ``beta`` does not change in place before the ratios are forgotten.
+        """
+        if self._ratios is None or self._ratios[0] is not beta:
+            self._ratios = beta, log_ratios(beta, self.alpha)
+        found = weights_by(self._subsets.of_fold(fold), self._descent.n_models, self._ratios[1])
+        if len(beta) > MOST_RATIOS:
+            self._ratios = None
+        return found
 
     def _descend(self, fold: int) -> None:
         weights = self._weights(fold, self.beta)
@@ -269,7 +283,7 @@ class ParametricRandomSubspace:
         self._n_grown, self.phase = 0, phase
         self.n_drawn += 1
         self.alpha[:] = probabilities
-        self._reweighing.forget()
+        self._ratios = None
         self._drawn[:] = True
         self._begin_drawing(self.n_drawn)
 
@@ -285,11 +299,7 @@ class ParametricRandomSubspace:
 
     def state(self) -> State:
         """Return what was learnt, and where the work stands."""
-        return State(pages=self._large(), facts=self.facts())
-
-    def facts(self) -> dict[str, Any]:
-        """Return where the work stands, JSON-ready."""
-        return {
+        facts = {
             "phase": self.phase,
             "drawn": self.n_drawn,
             "deal": self._deal,
@@ -302,6 +312,7 @@ class ParametricRandomSubspace:
             "first_power": self._adam.first_power,
             "second_power": self._adam.second_power,
         }
+        return State(pages=self._large(), facts=facts)
 
     def restore(self, saved: Saved) -> None:
         """Take up the work where it was committed."""
@@ -311,7 +322,7 @@ class ParametricRandomSubspace:
         for name, pages in self._large().items():
             saved.fill(name, pages.array)
             pages.changed[:] = False
-        self._reweighing.forget()
+        self._ratios = None
         self.phase, self.n_drawn = str(facts["phase"]), int(facts["drawn"])
         self._first, self._n_grown = int(facts["begun"]), int(facts["grown"])
         self.epoch, self._fold = int(facts["epoch"]), int(facts["fold"])
@@ -533,13 +544,13 @@ class PrsParams(ScreenParams, DescentParams):
             "Learn on fewer, such as --screen 500: those that random subspaces rank first.",
         )
 
+    def needs_positions(self) -> bool:
+        """Return whether features have neighbours."""
+        return self.grid is not None
 
-def _smoothness(params: PrsParams, ground: Ground) -> Smoothness | None:
-    if params.grid is None or float(params.smoothness) == 0:
-        return None
-    offered = np.arange(ground.n_items) if ground.candidates is None else ground.candidates
-    grid = Grid.of(size_of(params.grid), offered, ground.positions)
-    return Smoothness(float(params.smoothness), grid)
+    def ensemble(self, facts: Mapping[str, Any]) -> Ensemble | None:
+        """Return that the last models predict: their mean, or the majority of their votes."""
+        return Ensemble(votes=True) if facts.get("phase") == FINAL else None
 
 
 class ScreenedPrs(Screened):
@@ -555,6 +566,12 @@ def _make(params: PrsParams, ground: Ground) -> Sampler:
     folds = folds_for(ground, params.folds, params.validation_share)
     if params.screens(ground.n_candidates):
         return ScreenedPrs(params, ground, folds.training, partial(_make, params))
+    smoothness = None
+    if params.grid is not None and float(params.smoothness) > 0:
+        offered = np.arange(ground.n_items) if ground.candidates is None else ground.candidates
+        smoothness = Grid.of(
+            size_of(params.grid), offered, ground.positions, float(params.smoothness)
+        )
     return ParametricRandomSubspace(
         params.descent(ground.n_candidates, ground.subspace_size),
         folds,
@@ -563,13 +580,8 @@ def _make(params: PrsParams, ground: Ground) -> Sampler:
         ground.subspace_size,
         ground.key,
         ground.candidates,
-        _smoothness(params, ground),
+        smoothness,
     )
-
-
-def _ensemble(_: PrsParams, facts: Mapping[str, Any]) -> Ensemble | None:
-    """Return that the last models predict: their mean, or the majority of their votes."""
-    return Ensemble(votes=True) if facts.get("phase") == FINAL else None
 
 
 PRS = Method(
@@ -580,13 +592,5 @@ PRS = Method(
     learner={"splitter": "best"},
     any_model=True,
     ranks_by=ParametricRandomSubspace.name,
-    state_nbytes=PrsParams.state_nbytes,
-    default_subspace=PrsParams.default_subspace,
-    check=PrsParams.check,
     splits_rows=True,
-    needs_positions=lambda params: params.grid is not None,
-    ensemble=_ensemble,
-    mean_columns=PrsParams.mean_columns,
-    most_iterations=PrsParams.most_iterations,
-    notes=PrsParams.notes,
 )

@@ -237,17 +237,10 @@ def _log_ratio(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArra
     return logs(np.maximum(above / np.maximum(below, LEAST_CHANCE), _LEAST_RATIO))
 
 
-def importance_weights(
-    subsets: Subsets, n_subsets: int, beta: NDArray[np.float64], alpha: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return ``w_t``, at most 1e50; float64 (n_subsets,)."""
-    return weights_by(subsets, n_subsets, log_ratios(beta, alpha))
-
-
 def weights_by(
     subsets: Subsets, n_subsets: int, ratios: tuple[float, NDArray[np.float64]]
 ) -> NDArray[np.float64]:
-    """Return the same from :func:`log_ratios`; float64 (n_subsets,)."""
+    """Return ``w_t``, at most 1e50, from :func:`log_ratios`; float64 (n_subsets,)."""
     total, terms = ratios
     sums = np.zeros(n_subsets)
     for part in subsets:
@@ -497,44 +490,6 @@ class Truth:
         return -float((weights * logs(np.clip(mean_votes, LEAST_SHARE, 1.0))).sum())
 
 
-# How much models count under other probabilities than those that they were drawn with.
-
-_KEPT = 1 << 16
-"""Features up to which what was computed for beta is kept for the next fold."""
-
-
-class Reweighing:
-    """Weights of models drawn with alpha (Eq. 15); what all folds share is computed once.
-
-    Parameters
-    ----------
-    alpha : float64 (p,)
-        The probabilities that models are drawn with; :meth:`forget` when they change.
-    n_models : int
-        T.
-    """
-
-    def __init__(self, alpha: NDArray[np.float64], n_models: int) -> None:
-        self._alpha, self._n_models = alpha, n_models
-        self._kept: tuple[NDArray[np.float64], tuple[float, NDArray[np.float64]]] | None = None
-
-    def forget(self) -> None:
-        """Forget what was computed: alpha, or a beta that was asked about, has changed."""
-        self._kept = None
-
-    def weights(self, subsets: Subsets, beta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ``w_t`` of a fold's models under ``beta``, float64 (T,).
-
-        ``beta`` must not change in place before :meth:`forget`.
-        """
-        if self._kept is None or self._kept[0] is not beta:
-            ratios = log_ratios(beta, self._alpha)
-            if len(beta) > _KEPT:
-                return weights_by(subsets, self._n_models, ratios)
-            self._kept = beta, ratios
-        return weights_by(subsets, self._n_models, self._kept[1])
-
-
 # Features on a grid, such as pixels: how much neighbours' probabilities differ.
 
 NBYTES = 40
@@ -569,15 +524,18 @@ def _is_number(part: str) -> bool:
 
 @dataclass(frozen=True)
 class Grid:
-    """Which feature lies where.
+    """Which feature lies where, and the penalty on neighbours that differ (fused lasso, Eq. 20).
 
     Attributes
     ----------
     features : int64 (height, width)
         The feature of each pixel.
+    strength : float
+        lambda_2.
     """
 
     features: NDArray[np.int64]
+    strength: float = 1.0
 
     @classmethod
     def of(
@@ -585,6 +543,7 @@ class Grid:
         size: tuple[int, int],
         offered: NDArray[np.integer[Any]],
         positions: NDArray[np.integer[Any]] | None,
+        strength: float = 1.0,
     ) -> Self:
         """Return a grid of features in the order of their table, row by row.
 
@@ -596,15 +555,17 @@ class Grid:
             Stored positions of the features that may be drawn.
         positions : int (n_features,) or None
             Where each stored feature lies in the table; None where that is its stored position.
+        strength : float
+            lambda_2.
         """
         in_table = offered if positions is None else np.asarray(positions)[offered]
-        return cls(offered[np.argsort(in_table)].astype(np.int64).reshape(size))
+        return cls(offered[np.argsort(in_table)].astype(np.int64).reshape(size), strength)
 
-    def roughness(self, beta: NDArray[np.float64]) -> float:
-        """Return the sum of absolute differences of neighbours (Eq. 20, the last term's sums)."""
+    def value(self, beta: NDArray[np.float64]) -> float:
+        """Return what is added to the objective: absolute differences of neighbours, summed."""
         pixels = beta[self.features]
         down, right = np.diff(pixels, axis=0), np.diff(pixels, axis=1)
-        return float(np.abs(down).sum()) + float(np.abs(right).sum())
+        return self.strength * (float(np.abs(down).sum()) + float(np.abs(right).sum()))
 
     def slopes(self, beta: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return a subgradient of that, float64 (p,): of equal neighbours the difference has 0."""
@@ -617,28 +578,4 @@ class Grid:
         by_pixel[:, :-1] -= right
         out = np.zeros(len(beta))
         out[self.features] = by_pixel
-        return out
-
-
-@dataclass(frozen=True)
-class Smoothness:
-    """The penalty on neighbours that differ, the fused lasso of Eq. 20.
-
-    Attributes
-    ----------
-    strength : float
-        lambda_2.
-    grid : Grid
-        Which features are neighbours.
-    """
-
-    strength: float
-    grid: Grid
-
-    def value(self, beta: NDArray[np.float64]) -> float:
-        """Return what is added to the objective."""
-        return self.strength * self.grid.roughness(beta)
-
-    def slopes(self, beta: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what is added to its gradient, float64 (p,)."""
-        return self.strength * self.grid.slopes(beta)
+        return self.strength * out

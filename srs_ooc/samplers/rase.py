@@ -18,6 +18,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
 from srs_ooc.base.records import (
     Candidates,
+    Criterion,
     Outcome,
     Pages,
     RowSplit,
@@ -43,10 +44,8 @@ from srs_ooc.samplers.base import (
     Fits,
     Ground,
     Method,
-    RaseSearch,
     Sampler,
-    batch_size,
-    eta,
+    Unbounded,
 )
 from srs_ooc.samplers.draws import SubsetWeights
 from srs_ooc.samplers.held_out import (
@@ -157,10 +156,6 @@ class Votes:
         errors = [self._error(~self.held_out, cutoff) for cutoff in cutoffs.tolist()]
         return float(cutoffs[int(np.argmin(errors))])
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what was counted, for the ledger."""
-        return {"votes": self.sums}
-
     def restore(self, arrays: dict[str, NDArray[Any]], n_models: int) -> None:
         """Take back what was counted of so many models."""
         self.sums[:] = arrays["votes"]
@@ -170,7 +165,7 @@ class Votes:
 SEARCHING, VOTING, OVER = "searching", "voting", "over"
 
 
-class RandomSubspaceEnsemble:
+class RandomSubspaceEnsemble(Unbounded):
     """Learns which features the best small subspaces hold.
 
     An iteration judges as many of a model's subspaces as ``capacity`` has room for. A round ends
@@ -178,22 +173,12 @@ class RandomSubspaceEnsemble:
 
     Parameters
     ----------
-    search : Search
+    params : RaseParams
         How it searches.
+    ground : Ground
+        What is searched; its ``subspace_size`` is at least ``params.max_size``.
     votes : Votes
         What its models say of rows held out.
-    strata : int (n_rows,)
-        Class of each row; all the same in a regression.
-    n_features : int
-        Features of the store.
-    n_candidates : int
-        p: those that may be drawn.
-    candidates : uint32 (p,) or None
-        Their stored positions; None where all may be drawn.
-    capacity : int
-        The most features of an iteration, at least ``search.largest``.
-    key : int
-        64-bit key of subspaces and folds.
 
     Attributes
     ----------
@@ -210,25 +195,20 @@ class RandomSubspaceEnsemble:
     name: ClassVar[str] = "rase"
     needs: ClassVar[frozenset[str]] = frozenset({LOSS, PREDICTIONS})
 
-    def __init__(
-        self,
-        search: RaseSearch,
-        votes: Votes,
-        strata: NDArray[np.integer],
-        n_features: int,
-        n_candidates: int,
-        candidates: NDArray[np.uint32] | None,
-        capacity: int,
-        key: int,
-    ) -> None:
-        self._search, self._votes, self._strata = search, votes, strata
-        self._candidates, self._n_candidates = candidates, n_candidates
-        self._criterion = search.information(n_candidates)
-        self._capacity, self._key = capacity, derive(key, Purpose.JUDGED_SUBSETS)
-        self._rows_key = derive(key, Purpose.JUDGED_ROWS)
-        sizes = search.n_candidates, search.largest
-        self._batch = batch_size(*sizes, n_candidates, capacity)
-        self.n_batches = -(-search.n_candidates // self._batch)
+    def __init__(self, params: "RaseParams", ground: Ground, votes: Votes) -> None:
+        assert ground.response is not None, "a run has a response"
+        self._params, self._votes, self._strata = params, votes, ground.response.labels
+        self._candidates, self._n_candidates = ground.candidates, ground.n_candidates
+        self._capacity, self._key = ground.subspace_size, derive(ground.key, Purpose.JUDGED_SUBSETS)
+        self._rows_key = derive(ground.key, Purpose.JUDGED_ROWS)
+        sizes = params.candidates, params.max_size, self._n_candidates, self._capacity
+        self._batch = batch_size(*sizes)
+        self.n_batches = ceil_div(params.candidates, self._batch)
+        n_features = ground.n_items
+        self._criterion = None
+        if params.is_information:
+            gamma = float(params.ebic_gamma)
+            self._criterion = Criterion(params.criterion, gamma, self._n_candidates)
         self.score = np.zeros(n_features)
         self._bettered = np.ones(n_pages(n_features), np.bool_)
         self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
@@ -242,11 +222,11 @@ class RandomSubspaceEnsemble:
 
     def _weights_of(self, kept: list[NDArray[np.uint32]]) -> SubsetWeights:
         """Return eta where it is above C0 / log p, else C0 / p; uniform where nothing was kept."""
-        p, floor = self._n_candidates, self._search.floor
+        p, floor = self._n_candidates, float(self._params.floor)
         members, counts = eta(kept)
         if self._candidates is not None:
             members = np.searchsorted(self._candidates, members).astype(np.uint32)
-        unit = 1.0 / self._search.n_models
+        unit = 1.0 / self._params.models
         least = floor / log(float(p)) if p > 1 else np.inf
         heavy = counts * unit > least
         return SubsetWeights(
@@ -259,18 +239,13 @@ class RandomSubspaceEnsemble:
         return self._capacity
 
     @property
-    def n_kept(self) -> int:
-        """None is kept on the way."""
-        return 0
-
-    @property
     def round(self) -> int:
         """The round that is under way, from 0."""
         return len(self.losses)
 
     @property
     def _n_wanted(self) -> int:
-        return self._search.n_models * (self.n_batches if self.phase == SEARCHING else 1)
+        return self._params.models * (self.n_batches if self.phase == SEARCHING else 1)
 
     def propose(self, iteration: int, key: int) -> Subspace:
         """Return some of a model's subspaces, or the one that was kept."""
@@ -279,7 +254,7 @@ class RandomSubspaceEnsemble:
             return Subspace(self._kept[number], split=self._votes.split)
         model, batch = divmod(number, self.n_batches)
         first = batch * self._batch
-        count = min(self._batch, self._search.n_candidates - first)
+        count = min(self._batch, self._params.candidates - first)
         members, bounds = self._draw(model, first, count)
         features, places = np.unique(members, return_inverse=True)
         candidates = Candidates(
@@ -291,21 +266,21 @@ class RandomSubspaceEnsemble:
         self, model: int, first: int, count: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
         key = derive(derive(self._key, self.round), model)
-        members, bounds = self._weights.draw(key, first, count, self._search.largest)
+        members, bounds = self._weights.draw(key, first, count, self._params.max_size)
         return members if self._candidates is None else self._candidates[members], bounds
 
     def _splits(self, model: int) -> tuple[RowSplit, ...]:
         """Return the rows by which all subspaces of a model are judged."""
-        search, whole = self._search, self._votes.split
+        params, whole = self._params, self._votes.split
         if self._criterion is not None:
             return (RowSplit(whole.fitted, whole.fitted[:0]),)
-        if search.criterion == VALIDATION:
+        if params.criterion == VALIDATION:
             return (RowSplit(whole.fitted, whole.predicted[self._votes.held_out]),)
         key, rows = derive(derive(self._rows_key, self.round), model), whole.fitted
-        if search.criterion == OUT_OF_BAG:
-            return tuple(resample(rows, derive(key, number)) for number in range(search.n_folds))
-        fold = deal(self._strata[rows], search.n_folds, key)
-        return tuple(RowSplit(rows[fold != k], rows[fold == k]) for k in range(search.n_folds))
+        if params.criterion == OUT_OF_BAG:
+            return tuple(resample(rows, derive(key, number)) for number in range(params.folds))
+        fold = deal(self._strata[rows], params.folds, key)
+        return tuple(RowSplit(rows[fold != k], rows[fold == k]) for k in range(params.folds))
 
     def version(self, iteration: int) -> int:
         """Return how often what is proposed has changed."""
@@ -315,13 +290,9 @@ class RandomSubspaceEnsemble:
         """Return whether all rounds are over."""
         return self.phase == OVER
 
-    def step(self) -> bool:
-        """Return that there is nothing to learn between iterations."""
-        return False
-
     def progress(self) -> Step:
         """Return the models whose subspace was chosen, of all rounds."""
-        n_models, n_rounds = self._search.n_models, self._search.n_rounds
+        n_models, n_rounds = self._params.models, self._params.rounds
         done = n_models * self.round + len(self._kept)
         stage = f"round {min(self.round + 1, n_rounds)}"
         return Step(stage, done, n_models * n_rounds, unit="models")
@@ -365,27 +336,20 @@ class RandomSubspaceEnsemble:
             self.best, self.best_round, self.cutoff = self._kept, self.round, cutoff
             members, counts = eta(self.best)
             self.score[:] = 0.0
-            self.score[members] = counts / self._search.n_models
+            self.score[members] = counts / self._params.models
             self._bettered[:] = True
         self.losses.append(loss)
         self._drawn_by, self._kept = self._kept, []
         self._weights = self._weights_of(self._drawn_by)
-        self.phase = OVER if self.round == self._search.n_rounds else SEARCHING
+        self.phase = OVER if self.round == self._params.rounds else SEARCHING
 
     def state(self) -> State:
         """Return what was learnt, and where the work stands."""
-        arrays = self._votes.arrays()
+        arrays: dict[str, NDArray[Any]] = {"votes": self._votes.sums}
         for name, subspaces in self._lists().items():
             arrays[name] = np.concatenate([np.zeros(0, np.uint32), *subspaces])
             arrays[f"{name}_sizes"] = np.array([len(one) for one in subspaces], np.int64)
-        return State({"score": Pages(self.score, self._bettered)}, arrays, self.facts())
-
-    def _lists(self) -> dict[str, list[NDArray[np.uint32]]]:
-        return {"kept": self._kept, "best": self.best, "drawn_by": self._drawn_by}
-
-    def facts(self) -> dict[str, Any]:
-        """Return where the work stands, JSON-ready."""
-        return {
+        facts = {
             "phase": self.phase,
             "begun": self._first,
             "done": self._n_done,
@@ -395,6 +359,10 @@ class RandomSubspaceEnsemble:
             "best_round": self.best_round,
             "cutoff": self.cutoff,
         }
+        return State({"score": Pages(self.score, self._bettered)}, arrays, facts)
+
+    def _lists(self) -> dict[str, list[NDArray[np.uint32]]]:
+        return {"kept": self._kept, "best": self.best, "drawn_by": self._drawn_by}
 
     def restore(self, saved: Saved) -> None:
         """Take up the work where it was committed."""
@@ -608,6 +576,35 @@ class RaseParams(ScreenParams):
             "--max-size, or learn on fewer, such as --screen 1000.",
         )
 
+    def least_subspace(self) -> int:
+        """Return D: a subspace is paged in whole."""
+        return self.max_size
+
+    def ensemble(self, facts: Mapping[str, Any]) -> Ensemble | None:
+        """Return that the kept subspaces of the best round predict, as they voted."""
+        if not facts.get("losses"):
+            return None
+        first = int(facts["best_round"]) * self.models
+        return Ensemble(first, self.models, votes=True, cutoff=float(facts["cutoff"]))
+
+
+def batch_size(n_subspaces: int, largest: int, n_features: int, capacity: int) -> int:
+    """Return how many of so many subspaces, of at most ``largest`` features, fit an iteration.
+
+    At least 1: a cap too small for one is refused elsewhere, with a number that this enters.
+    """
+    if capacity >= n_features:
+        return n_subspaces
+    return max(1, min(n_subspaces, capacity // largest))
+
+
+def eta(subspaces: list[NDArray[np.uint32]]) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Return the features that some subspaces hold, ascending, and how many hold each."""
+    if not subspaces:
+        return np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    members, counts = np.unique(np.concatenate(subspaces), return_counts=True)
+    return members, counts.astype(np.int64)
+
 
 class ScreenedRase(Screened):
     """The features that a screen ranks first, and then the best small subspaces of them."""
@@ -622,39 +619,10 @@ def _make(params: RaseParams, ground: Ground) -> Sampler:
     folds = folds_for(ground, max(2, params.folds), params.validation_share)
     if params.screens(ground.n_candidates):
         return ScreenedRase(params, ground, folds.training, partial(_make, params))
-    return RandomSubspaceEnsemble(
-        RaseSearch(
-            params.models,
-            params.candidates,
-            params.max_size,
-            params.rounds,
-            params.criterion,
-            params.folds,
-            float(params.floor),
-            float(params.ebic_gamma),
-        ),
-        Votes(
-            Truth.of(response, folds.training),
-            response.n_classes,
-            folds.training,
-            folds.validation,
-            params.vote_cutoff,
-        ),
-        response.labels,
-        ground.n_items,
-        ground.n_candidates,
-        ground.candidates,
-        ground.subspace_size,
-        ground.key,
-    )
-
-
-def _ensemble(params: RaseParams, facts: Mapping[str, Any]) -> Ensemble | None:
-    """Return that the kept subspaces of the best round predict, as they voted."""
-    if not facts.get("losses"):
-        return None
-    first = int(facts["best_round"]) * params.models
-    return Ensemble(first, params.models, votes=True, cutoff=float(facts["cutoff"]))
+    truth = Truth.of(response, folds.training)
+    sides = folds.training, folds.validation
+    votes = Votes(truth, response.n_classes, *sides, params.vote_cutoff)
+    return RandomSubspaceEnsemble(params, ground, votes)
 
 
 RASE = Method(
@@ -664,16 +632,8 @@ RASE = Method(
     judges=("none",),
     learner={"splitter": "best"},
     ranks_by=RandomSubspaceEnsemble.name,
-    state_nbytes=RaseParams.state_nbytes,
-    default_subspace=RaseParams.default_subspace,
-    least_subspace=lambda params: int(params.max_size),
-    check=RaseParams.check,
     splits_rows=True,
-    ensemble=_ensemble,
     judges_candidates=True,
     any_model=True,
-    fits=RaseParams.fits,
     criterion=lambda params: str(params.criterion),
-    most_iterations=RaseParams.most_iterations,
-    notes=RaseParams.notes,
 )

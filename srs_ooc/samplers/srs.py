@@ -15,7 +15,7 @@ from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Subsp
 from srs_ooc.evidence.judges import Judge
 from srs_ooc.evidence.tally import Tally, best_items
 from srs_ooc.samplers.base import IMPORTANCE, Ground, Method, Sampler, Unbounded
-from srs_ooc.samplers.draws import Drawing, SubspaceDraw
+from srs_ooc.samplers.draws import Drawing, WeightedDrawing
 
 # The sampler's F: the features kept so far, in the order they entered.
 
@@ -112,7 +112,7 @@ class SequentialRandomSubspace(Unbounded):
 
     Parameters
     ----------
-    drawing : SubspaceDraw
+    drawing : Drawing or WeightedDrawing
         How a subspace is drawn.
     judge : Judge
         The relevance test of step 2c.
@@ -128,7 +128,12 @@ class SequentialRandomSubspace(Unbounded):
     needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
 
     def __init__(
-        self, drawing: SubspaceDraw, judge: Judge, tally: Tally, n_features: int, round_size: int
+        self,
+        drawing: Drawing | WeightedDrawing,
+        judge: Judge,
+        tally: Tally,
+        n_features: int,
+        round_size: int,
     ) -> None:
         self._drawing, self._judge, self._tally = drawing, judge, tally
         self._round_size = round_size
@@ -184,7 +189,7 @@ class Leaders(Unbounded):
 
     Parameters
     ----------
-    drawing : SubspaceDraw
+    drawing : Drawing or WeightedDrawing
         How a subspace is drawn.
     tally : Tally
         What the items are ranked by; it has absorbed an outcome before this sampler does.
@@ -200,7 +205,12 @@ class Leaders(Unbounded):
     needs: ClassVar[frozenset[str]] = frozenset({IMPORTANCE})
 
     def __init__(
-        self, drawing: SubspaceDraw, tally: Tally, count: int, round_size: int, key: int
+        self,
+        drawing: Drawing | WeightedDrawing,
+        tally: Tally,
+        count: int,
+        round_size: int,
+        key: int,
     ) -> None:
         self._drawing, self._tally, self._key = drawing, tally, key
         self._count, self._round_size = count, round_size
@@ -246,7 +256,6 @@ class Leaders(Unbounded):
 # The methods of this package that draw from kept features and all others.
 
 PAPERS_JUDGES = ("decoy", "probe", "positive")
-NOTHING_HELD = "0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,7 +287,7 @@ class SrsParams(RandomSubspaceParams):
 
 def _make(params: RandomSubspaceParams, ground: Ground) -> Sampler:
     """Return the sampler: F by a relevance test, or the leaders where the verdict comes last."""
-    alpha = params.alpha if isinstance(params, SrsParams) else NOTHING_HELD
+    alpha = params.alpha if isinstance(params, SrsParams) else "0"
     drawing = Drawing(
         ground.n_candidates,
         ground.subspace_size,

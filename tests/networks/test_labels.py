@@ -5,7 +5,7 @@ import pytest
 
 import srs_ooc
 from srs_ooc.networks import edges
-from srs_ooc.networks.edges import KnownNames
+from srs_ooc.networks.edges import name_cache
 from srs_ooc.store import arrays as store_names
 from srs_ooc.store.opening import open_store
 
@@ -39,11 +39,11 @@ class Counting:
 
 def test_names_that_fit_are_read_once_and_no_more_are_kept_than_that(names, monkeypatch):
     counting = Counting(names)
-    known = KnownNames(counting)
+    known = name_cache(counting)
     for places in ({1, 2}, {2, 3}, {1, 2, 3}):
-        assert {i: known.of(places)[i] for i in places} == {i: names[i] for i in places}
+        assert {i: known(places)[i] for i in places} == {i: names[i] for i in places}
     assert counting.n_read == 3
     monkeypatch.setattr(edges, "MOST_KNOWN", 4)
-    assert set(known.of({3, 4})) == {1, 2, 3, 4}
-    assert set(known.of({5, 6})) == {5, 6}
-    assert set(known.of({*range(10)})) == {*range(10)}
+    assert set(known({3, 4})) == {1, 2, 3, 4}
+    assert set(known({5, 6})) == {5, 6}
+    assert set(known({*range(10)})) == {*range(10)}

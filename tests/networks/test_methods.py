@@ -10,7 +10,7 @@ from stores import make_store
 
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
-from srs_ooc.networks.network_options import NetworkParams, NetworkRequest
+from srs_ooc.networks.network_options import NetworkRequest, settle_network
 from srs_ooc.networks.network_run import JointDescent, work_on_network
 from srs_ooc.store.store import Store
 
@@ -39,7 +39,7 @@ def network(folder, out, *, watch=lambda _: True, notes=None, **options):
     asked = {name: options.pop(name) for name in kinds & set(options)}
     files = {name: folder / f"{name}.txt" for name in ("regulators", "targets")}
     note = (lambda _: None) if notes is None else notes.append
-    request = NetworkRequest(out, NetworkParams.settle(options, None), **files | asked)
+    request = NetworkRequest(out, settle_network(options), **files | asked)
     return work_on_network(Store.open(folder / "t.zarr"), request, watch, note)
 
 

@@ -14,7 +14,7 @@ from stores import make_store
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, StoreError, UsageError
 from srs_ooc.networks.edges import ranked
-from srs_ooc.networks.network_options import NetworkParams, NetworkRequest
+from srs_ooc.networks.network_options import NetworkRequest, settle_network
 from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.store.store import Store
 
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 def network(folder, out, *, watch=lambda _: True, notes=None, **options):
     kinds = {"top", "threads", "memory_mb", "regulators", "targets", "rows", "run"}
     asked = {name: options.pop(name) for name in kinds & set(options)}
-    params = NetworkParams.settle({"trees": 40} | options, None)
+    params = settle_network({"trees": 40} | options)
     note = (lambda _: None) if notes is None else notes.append
     request = NetworkRequest(out, params, **asked)
     return work_on_network(Store.open(folder / "t.zarr"), request, watch, note)
@@ -83,7 +83,7 @@ def test_stopped_and_resumed_the_edges_are_the_same_bytes_on_any_threads(folder,
     assert parts.read_bytes() == whole.read_bytes()
 
 
-def test_top_is_the_beginning_of_all(folder, tmp_path):
+def test_top_is_the_beginningof_all(folder, tmp_path):
     out = tmp_path / "edges.csv"
     network(folder, out)
     whole = rows_of(out)

@@ -17,9 +17,10 @@ import srs_ooc
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.networks import network_plan as planning
-from srs_ooc.networks.network_options import METHODS, NetworkParams, NetworkRequest
-from srs_ooc.networks.network_plan import FEW_TREES, LearningPace, _of_all
+from srs_ooc.networks.network_options import METHODS, NetworkRequest, settle_network
 from srs_ooc.networks.network_run import work_on_network
+from srs_ooc.networks.prs_edges import ProbabilityParams
+from srs_ooc.networks.weighing import FEW_TREES, of_all
 from srs_ooc.store.store import Store
 
 N_GENES, N_REGULATORS = 12, 6
@@ -47,7 +48,7 @@ def folder(tmp_path_factory):
 
 
 def test_every_method_is_among_those_planned_here():
-    assert {NetworkParams.settle(options, None).method for options in SMALL.values()} == {*METHODS}
+    assert {settle_network(options).method for options in SMALL.values()} == {*METHODS}
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -91,14 +92,14 @@ def write_table(folder):
 
 
 def test_workers_elsewhere_are_refused_by_name(folder):
-    request = NetworkRequest(planning.PLANNED_OUT, NetworkParams.settle({}, None), cluster=object())
+    request = NetworkRequest(planning.PLANNED_OUT, settle_network({}), cluster=object())
     with pytest.raises(UsageError, match="--dask: expected a plan for this machine"):
         planning.make_network_plan(Store.open(folder / "t.zarr"), request)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_network_says_what_it_will_take_before_it_begins(folder, tmp_path, name):
-    params = NetworkParams.settle(SMALL[name], None)
+    params = settle_network(SMALL[name])
     request = NetworkRequest(tmp_path / "edges.csv", params)
     notes, begun = [], []
 
@@ -128,25 +129,25 @@ def test_targets_whose_values_do_not_differ_take_no_time(tmp_path):
 )
 def test_a_cost_of_so_much_and_so_much_a_tree_is_extrapolated_exactly(own, tree, n_trees, more):
     most = n_trees + more
-    found = _of_all(own + tree, own + n_trees * tree, n_trees, most)
+    found = of_all(own + tree, own + n_trees * tree, n_trees, most)
     assert found == pytest.approx(own + most * tree)
 
 
 @given(own=st.floats(0, 1), tree=st.floats(1e-6, 1), n_trees=st.integers(1, FEW_TREES - 1))
 def test_few_trees_never_promise_less_than_all_take(own, tree, n_trees):
-    found = _of_all(own + tree, own + n_trees * tree, n_trees, 1000)
+    found = of_all(own + tree, own + n_trees * tree, n_trees, 1000)
     assert found >= (own + 1000 * tree) * (1 - 1e-9)
 
 
 def test_joint_steps_are_taken_by_one_thread():
-    pace = LearningPace(0.001, 0.01, 0.5, 100, 4, 2, n_workers=2)
+    measured = 2, 0.001, 0.01, 0.5
     options = {"method": "prs", "models": 10, "folds": 3, "epochs": 5}
-    alone = NetworkParams.settle(options, None).own
-    joint = NetworkParams.settle(options | {"joint": 0.1}, None).own
+    alone = ProbabilityParams.settle(options, None)
+    joint = ProbabilityParams.settle(options | {"joint": 0.1}, None)
     growing = (1 + 0.5 * 4) * 3 * 10 * 0.001
     stepping = 5 * 3 * 0.01
-    assert pace.seconds(8, alone) == pytest.approx(4 * (growing + stepping))
-    assert pace.seconds(8, joint) == pytest.approx(4 * growing + 8 * stepping)
+    assert alone.seconds(8, *measured) == pytest.approx(4 * (growing + stepping))
+    assert joint.seconds(8, *measured) == pytest.approx(4 * growing + 8 * stepping)
 
 
 @pytest.mark.slow

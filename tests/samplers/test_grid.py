@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.samplers.prs import PrsParams
-from srs_ooc.samplers.prs_math import Grid, GridSize, Smoothness
+from srs_ooc.samplers.prs_math import Grid, GridSize
 
 
 def neighbours(height, width):
@@ -40,7 +40,7 @@ def test_value_and_slopes_are_those_of_the_formula(height, width, seed, n_more):
         value += abs(beta[a] - beta[b])
         slopes[a] += np.sign(beta[a] - beta[b])
         slopes[b] += np.sign(beta[b] - beta[a])
-    penalty = Smoothness(0.5, grid)
+    penalty = Grid(grid.features, 0.5)
     assert penalty.value(beta) == pytest.approx(0.5 * value, abs=1e-12)
     assert penalty.slopes(beta).tolist() == (0.5 * slopes).tolist()
 

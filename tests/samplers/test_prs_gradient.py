@@ -12,13 +12,18 @@ from srs_ooc.samplers.prs_math import (
     Members,
     effective_number,
     gradient,
-    importance_weights,
+    log_ratios,
+    weights_by,
 )
 
 
 def members_of(z):
     owners, features = np.nonzero(z)
     return [Members(features.astype(np.uint32), owners)]
+
+
+def importance_weights(subsets, n_subsets, beta, alpha):
+    return weights_by(subsets, n_subsets, log_ratios(beta, alpha))
 
 
 def direct(z, beta, alpha, predictions, slopes):

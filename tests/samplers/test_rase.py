@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Criterion, Outcome
-from srs_ooc.samplers.base import Fits, eta
-from srs_ooc.samplers.draws import SubsetWeights, draw_one
+from srs_ooc.base.seeds import below, derive
+from srs_ooc.samplers.base import Fits
+from srs_ooc.samplers.draws import SubsetWeights
 from srs_ooc.samplers.held_out import resample
 from srs_ooc.samplers.prs_math import Truth
 from srs_ooc.samplers.rase import (
@@ -22,6 +23,7 @@ from srs_ooc.samplers.rase import (
     RandomSubspaceEnsemble,
     RaseParams,
     Votes,
+    eta,
 )
 from srs_ooc.testing import _begun, check_sampler
 from srs_ooc.trees.response import Response
@@ -52,6 +54,47 @@ def test_it_keeps_the_contract_on_some_of_the_features():
         n_iterations=40,
         candidates=some,
     )
+
+
+def draw_one(weights, key, number, largest):
+    """Return one subset of the sequence of ``key``, ascending.
+
+    One feature after another is drawn by the weights of those left: first whether a heavy one, then
+    which. A light one is drawn uniformly from all of V until it is light and new.
+    """
+    own = derive(key, number)
+    size, counter = 1 + below(own, 0, largest), 1
+    left = dict(zip(weights.heavy.tolist(), weights.counts.tolist(), strict=True))
+    n_light = weights.n_candidates - len(left)
+    drawn = []
+    while len(drawn) < size:
+        total = sum(left.values())
+        heavy, light = float(total) * weights.unit, float(n_light) * weights.light
+        uniform = float(derive(own, counter) >> 11) * 2.0**-53
+        counter += 1
+        if total and (n_light == 0 or uniform * (heavy + light) < heavy):
+            place = below(own, counter, total)
+            counter += 1
+            item = _at(left, place)
+            del left[item]
+        else:
+            is_heavy = set(weights.heavy.tolist())
+            item = below(own, counter, weights.n_candidates)
+            counter += 1
+            while item in is_heavy or item in drawn:
+                item = below(own, counter, weights.n_candidates)
+                counter += 1
+            n_light -= 1
+        drawn.append(item)
+    return sorted(drawn)
+
+
+def _at(counts, place):
+    for item, count in counts.items():
+        if place < count:
+            return item
+        place -= count
+    raise AssertionError("a place beyond the end")
 
 
 @examples(60)
