@@ -298,6 +298,7 @@ def write_store(
         inferred=facts.inferred,
         source=facts.source,
         checksums=checksums,
+        lengths={},
         values_chunk=work.floats_chunk,
     )
     manifest = _with_lengths(manifest, shape, lengths | work.lengths)

@@ -222,7 +222,7 @@ class RunResult:
     def __init__(self, run: str | Path, store: str | Place | None = None) -> None:
         self.run = Path(run).absolute()  # wherever the program goes meanwhile
         self._given = None if store is None else place_of(store)
-        self._read: tuple[int | None, Reading] | None = None
+        self._read: tuple[int, Reading] | None = None
         self.status  # noqa: B018 (there is a run, and it can be read)
 
     @contextmanager
@@ -239,7 +239,7 @@ class RunResult:
         """What the run's ledger says, as of its last commit."""
         with self._ledger() as ledger:
             number = ledger.commits_counted()
-            if self._read is None or number is None or self._read[0] != number:
+            if self._read is None or self._read[0] != number:
                 self._read = number, Reading(ledger, find_store(ledger, self._given))
             return self._read[1]
 
