@@ -21,7 +21,6 @@ from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     REPEATS,
-    Asked,
     Sensitivities,
     SensitivityRecord,
     sensitivity,
@@ -129,7 +128,9 @@ def measured(
         file = names_file(rows, Path(scratch) / "rows", "rows")
         found = sensitivity(
             run,
-            Asked(file, flip, repeats),
+            rows=file,
+            flip=flip,
+            repeats=repeats,
             memory_nbytes=memory_mb * MB,
             threads=threads,
             store=store,
