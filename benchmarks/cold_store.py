@@ -103,7 +103,7 @@ def _link_values(source: Path, one: Manifest, folder: Path, n_features: int) -> 
 
 
 def _n_value_chunks(one: Manifest, n_features: int) -> int:
-    features, rows = one.float_chunk
+    features, rows = one.values_chunk
     assert rows == one.n_rows, "chunks of some of the rows"
     return -(-n_features // features)
 

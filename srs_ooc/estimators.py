@@ -71,7 +71,6 @@ class Parameters(BaseEstimator):
         fdr: float | None = None,
         decoys: int | None = None,
         permutations: int | None = None,
-        replays: int | None = None,
         keep: int | None = None,
         closing: str | None = None,
         probe_min_draws: int | None = None,
@@ -108,7 +107,6 @@ class Parameters(BaseEstimator):
         self.fdr = fdr
         self.decoys = decoys
         self.permutations = permutations
-        self.replays = replays
         self.keep = keep
         self.closing = closing
         self.probe_min_draws = probe_min_draws
@@ -139,8 +137,7 @@ class Parameters(BaseEstimator):
     def _request(self, store: Store) -> dict[str, Any]:
         """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
         given = self.get_params(deep=False)
-        known = {*declared(), *(option.former for option in declared().values())}
-        identity = {name: value for name, value in given.items() if name in known}
+        identity = {name: value for name, value in given.items() if name in declared()}
         return {
             **identity,
             **(self.options or {}),
@@ -392,8 +389,6 @@ class SRSSelector(SelectorMixin, Parameters):
         With the judge ``decoy``: bound on the expected share of false features.
     decoys, permutations, keep : int, optional
         Families of decoys, permutation runs, leading items held; with the judge ``decoy``.
-    replays : int, optional
-        The former name of ``permutations``; it goes with the next version.
     closing : {'impurity', 'sensitivity'}, optional
         What its closing stage scores by.
     probe_min_draws, probe_min_wins : int, float, optional

@@ -26,7 +26,7 @@ VALUES = np.random.default_rng(0).normal(size=(6, 24))
 LABELS = [0, 1] * 12
 DOCUMENTED = (SrsOocError,)
 OF_ESTIMATORS = (SrsOocError, ValueError, TypeError, OSError)
-OF_DECOYS = {"fdr", "decoys", "permutations", "replays", "keep", "closing", "until_stable"}
+OF_DECOYS = {"fdr", "decoys", "permutations", "keep", "closing", "until_stable"}
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from srs_ooc.runs.engine import ThreadExecutor
 from srs_ooc.runs.spec import TrainingShape
 from srs_ooc.samplers.base import Ground, methods
 from srs_ooc.samplers.column_scores import SquaredNorm
-from srs_ooc.samplers.elimination import EVEN, Elimination
+from srs_ooc.samplers.elimination import Elimination, Manner
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.testing import N_ROWS, check_executor, check_learner, check_sampler, check_score
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
@@ -52,9 +52,9 @@ def test_the_leaders_and_the_closing_stage_pass():
         return method.make(defaults(method), blind)
 
     check_sampler(leaders, n_iterations=250)
-    items = np.arange(100, dtype=np.uint32)
+    items, manner = np.arange(100, dtype=np.uint32), Manner(((0.3, 0.3),), 0.0)
     check_sampler(
-        lambda _: Elimination(items, key_of(3), EVEN, 24), n_iterations=2500, round_size=1000
+        lambda _: Elimination(items, key_of(3), manner, 24), n_iterations=2500, round_size=1000
     )
 
 

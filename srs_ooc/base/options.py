@@ -204,7 +204,7 @@ class Option:
     flags : tuple of str
         Other spellings on the command line, such as ``--q``.
     former : str
-        The name it had before, if any: ledgers keep it, and who still gives it is warned.
+        The name by which ledgers keep it, where that is another.
     """
 
     kind: Kind
@@ -269,7 +269,7 @@ class Params:
         return dataclasses.asdict(self)
 
     def record(self) -> dict[str, Any]:
-        """Return the same by the names that ledgers keep: an option's first."""
+        """Return the same by the names that ledgers keep."""
         options = self.options()
         return {options[name].former or name: value for name, value in self.values().items()}
 

@@ -157,13 +157,10 @@ def verify_command(path: Place, as_json: bool, memory_mb: int) -> None:
     Keys of --json:
       files                     what was read, by what it is, and how many
       nbytes                    bytes read
-      knows_places              of a store; false in format 2: its chunks of values were
-                                checked, but two that have traded places are not found
     """
     found = verify(path, memory_mb * MB)
     if as_json:
-        places = {} if found.is_run else {"knows_places": found.knows_places}
-        echo_json({"files": found.files, "nbytes": found.nbytes} | places)
+        echo_json({"files": found.files, "nbytes": found.nbytes})
     else:
         say(_described(found))
 
@@ -174,10 +171,4 @@ def _described(found: Verification) -> str:
     else:
         named = found.files.items()
         parts = ", ".join(f"{counted(count, 'file')} of {what}" for what, count in named if count)
-    lines = [f"{found.path}: {describe_nbytes(found.nbytes)} read, all as written ({parts})"]
-    if not found.knows_places:
-        lines.append(
-            "A store of format 2: chunks of values that have traded places are not found. "
-            "Ingest the table again for a store that knows them."
-        )
-    return "\n".join(lines)
+    return f"{found.path}: {describe_nbytes(found.nbytes)} read, all as written ({parts})"

@@ -280,9 +280,6 @@ def _report(ledger: Ledger, store: Store) -> None:
     if reading.verdict is not None:
         for line in _verdict_lines(reading.verdict):
             say(line)
-        note = reading.verdict.version_note()
-        if note is not None:
-            say(note)
     for stored in reading.best(SHOWN, only_selected=True):
         importance = reading.importance(stored)
         what = "never drawn" if importance < 0 else f"importance {importance:.4g}"

@@ -13,7 +13,6 @@ import click
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
 from srs_ooc.base.text import MB, describe_nbytes
-from srs_ooc.cli.output import say
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB, Cluster
 from srs_ooc.runs.settling import declared, owner_of
 from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
@@ -39,12 +38,7 @@ INPUT_OPTIONS: list[Decorator] = [
 
 def identity_options() -> list[Decorator]:
     """Return an option for each that a run's identity may have."""
-    found = []
-    for name, option in declared().items():
-        found.append(option_of(name, option, owner_of(name)))
-        if option.former:
-            found.append(_former(name, option))
-    return found
+    return [option_of(name, option, owner_of(name)) for name, option in declared().items()]
 
 
 def with_options(options: list[Decorator]) -> Decorator:
@@ -69,35 +63,9 @@ def option_of(name: str, option: Option, owner: str = "") -> Decorator:
         name,
         type=None if isinstance(option.kind, Flag) else _type(option.kind),
         default=None,
-        callback=_given_before if option.former else None,
         metavar=option.metavar,
         help=f"{whose}{option.help}  [default: {_default(option)}]",
     )
-
-
-def _former(name: str, option: Option) -> Decorator:
-    """Return the hidden option of the name before, which says what the name is now."""
-
-    def note(context: click.Context, _: click.Parameter, value: Any) -> None:
-        if value is not None:
-            say(f"--{option.former} is now --{name}; the old name goes with the next version.",
-                err=True)  # fmt: skip
-            context.meta[f"{__name__}.{name}"] = value
-
-    return click.option(
-        f"--{option.former.replace('_', '-')}",
-        f"former_{name}",
-        type=_type(option.kind),
-        hidden=True,
-        is_eager=True,
-        expose_value=False,
-        callback=note,
-    )
-
-
-def _given_before(context: click.Context, option: click.Parameter, value: Any) -> Any:
-    """Return the value, or the one that was given by the name before."""
-    return context.meta.get(f"{__name__}.{option.name}") if value is None else value
 
 
 def _default(option: Option) -> str:

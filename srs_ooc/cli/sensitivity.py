@@ -17,7 +17,6 @@ from srs_ooc.ensemble.feature_sensitivity import (
     FLIPS,
     MOST_REPEATS,
     REPEATS,
-    Asked,
     Sensitivities,
     SensitivityRecord,
     sensitivity,
@@ -95,7 +94,9 @@ def sensitivity_command(
     try:
         found = sensitivity(
             run,
-            Asked(rows_file, flip, repeats),
+            rows=rows_file,
+            flip=flip,
+            repeats=repeats,
             memory_nbytes=memory_mb * MB,
             threads=threads,
             store=store,

@@ -53,31 +53,17 @@ DRAW_NBYTES = 64
 """Memory of a training row while it is found which rows a tree was grown on."""
 
 
-@dataclass(frozen=True)
-class Unseen:
-    """Rows that trees are asked about.
+def unseen_rows(
+    run: Path, spec: RunSpec, store: Store, task: Task, asked: NDArray[np.int32] | None
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the rows to ask about: those ``asked`` for, or the training rows out of bag.
 
-    Attributes
-    ----------
+    Returns
+    -------
     rows : int32 (n,)
         Rows of the store, ascending.
     places : int64 (n,)
         Their places among the training rows; -1 for a row no tree was grown on.
-    """
-
-    rows: NDArray[np.int32]
-    places: NDArray[np.int64]
-
-    @property
-    def are_out_of_bag(self) -> bool:
-        """Whether all are training rows, each asked of the trees that did not draw it."""
-        return bool((self.places >= 0).all())
-
-
-def unseen_rows(
-    run: Path, spec: RunSpec, store: Store, task: Task, asked: NDArray[np.int32] | None
-) -> Unseen:
-    """Return the rows to ask about: those ``asked`` for, or the training rows out of bag.
 
     Raises
     ------
@@ -108,43 +94,7 @@ def unseen_rows(
             f"all trees were grown on (first: {first!r}). Name other rows; or begin a run with "
             "--bootstrap, whose trees each leave rows out."
         )
-    return Unseen(rows, places)
-
-
-class Votes:
-    """Which trees vote on which rows: those that were not grown on them."""
-
-    def __init__(self, spec: RunSpec, training: TrainingRows, unseen: Unseen) -> None:
-        self._spec, self._order = spec, training.order
-        self._places = unseen.places
-
-    def of(self, trees: range, rows: slice) -> NDArray[np.uint8]:
-        """Return 1 where a tree votes on a row, uint8 (n_trees, n_rows); (0, 0) where all do.
-
-        Parameters
-        ----------
-        trees : range
-            Numbers of the trees, in the order of iterations.
-        rows : slice
-            Of the rows that are asked about.
-        """
-        if not self._spec.learner.bootstrap:
-            return NO_VOTES
-        places, n = self._places[rows], len(self._order)
-        votes = np.ones((len(trees), len(places)), np.uint8)
-        drawn = np.empty(n + 1, np.uint8)
-        for i, number in enumerate(trees):
-            drawn[self._order] = times_drawn(self._key(number), n) == 0
-            drawn[n] = 1  # where a place is -1
-            votes[i] = drawn[places]
-        return votes
-
-    def _key(self, number: int) -> int:
-        """Return the key of a tree, as the loop and the learner make it."""
-        iteration, among = divmod(number, self._spec.learner.trees_per_subspace)
-        round_, slot = divmod(iteration, self._spec.round_size)
-        first = derive(key_of(self._spec.seed, round_, slot), Purpose.TREE)
-        return tree_key(first, among)
+    return rows, places
 
 
 # What altering a feature means: its two values swapped, its codes mirrored, or its rows permuted.
@@ -248,10 +198,10 @@ class Tally:
 
     @classmethod
     def of(
-        cls, store: Store, task: Task, response: Response, unseen: Unseen, n_items: int
+        cls, store: Store, task: Task, response: Response, rows: NDArray[np.int32], n_items: int
     ) -> "Tally":
         """Return that of no rows yet, of a store's target."""
-        target = store.target()[unseen.rows]
+        target = store.target()[rows]
         if not response.is_regression:
             return cls(target.astype(np.int64), n_items, None)
         assert response.center is not None
@@ -356,57 +306,6 @@ class Sensitivities:
             )
 
 
-def scores_of(
-    tally: Tally,
-    store: Store,
-    items: NDArray[np.int64],
-    mirrored: NDArray[np.uint16],
-    n_repeats: int,
-    facts: dict[str, Any],
-) -> Sensitivities:
-    """Return the scores of features; of decoys only what the largest is.
-
-    Raises
-    ------
-    UsageError
-        If no tree votes on any row, or targets are all equal.
-    """
-    n = tally.n_rows
-    if n == 0:
-        raise UsageError(
-            "expected rows that some tree did not see, found that each was drawn for every tree. "
-            "Take the run further, or name rows with --rows."
-        )
-    divisor = n_repeats * (tally.spread() if tally.is_regression else n / _UNIT)
-    if divisor == 0:
-        raise UsageError(
-            f"expected rows whose targets differ, found {n} of one target: R2 is not defined. Name "
-            "more rows with --rows."
-        )
-    scores = tally.sums[:, 2] / divisor
-    is_decoy = items >= store.n_features
-    positions = np.asarray(store.array("positions"), np.int64)[items[~is_decoy]]
-    order = np.lexsort((positions, -scores[~is_decoy]))
-    own = np.flatnonzero(~is_decoy)[order]
-    said = done_to(mirrored[own])
-    best = float(scores[is_decoy].max()) if is_decoy.any() else None
-    facts = {
-        "n_rows": n,
-        **facts,
-        "n_features": len(own),
-        "repeats": n_repeats,
-        "accuracy": None if tally.is_regression else tally.n_right / n,
-        "r2": 1 - tally.loss / tally.spread() if tally.is_regression else None,
-        "n_flipped": said.count(FLIPPED),
-        "n_decoys": int(np.count_nonzero(is_decoy)),
-        "best_decoy": best,
-        "theorem": theorem_of(said),
-    }
-    return Sensitivities(
-        positions[order], scores[own], tally.sums[own, :2], tuple(said), facts, store
-    )
-
-
 def theorem_of(altered: list[str]) -> str:
     """Return what Theorem I.1 says of features altered so."""
     n = altered.count(FLIPPED)
@@ -427,100 +326,6 @@ Codes = NDArray[np.unsignedinteger]
 def piece_nbytes(code_nbytes: int, n_repeats: int) -> int:
     """Return the bytes of a row in the columns that are read together."""
     return PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
-
-
-@dataclass(frozen=True)
-class ItemCodes:
-    """Reads the codes of items: features, and decoys at the rows they were trained on.
-
-    Attributes
-    ----------
-    columns : ColumnStore
-        The store's, open.
-    items : int64 (n_items,)
-        Ascending; item m p + f is the decoy of feature f in family m.
-    mirrored : uint16 (n_items,)
-        Codes of those that are mirrored; 0 of those that are permuted.
-    unseen : Unseen
-        The rows.
-    trained : int32 (n_trained,)
-        Rows of the store trained on.
-    families : int32 (n_families, n_trained) or None
-        The training row whose code a decoy of each family has; None where there are only features.
-    n_repeats : int
-        Permutations.
-    seed : int
-        They follow from it.
-    """
-
-    columns: ColumnStore
-    items: NDArray[np.int64]
-    mirrored: NDArray[np.uint16]
-    unseen: Unseen
-    trained: NDArray[np.int32]
-    families: NDArray[np.int32] | None
-    n_repeats: int
-    seed: int
-
-    def read(self, rows: slice) -> tuple[Codes, list[Codes]]:
-        """Return the codes of some of the rows: as they are, and altered once a repeat.
-
-        Returns
-        -------
-        codes : uint8 or uint16 (n_items, n_rows)
-            As they are.
-        altered : list of the same
-            One for each repeat.
-
-        Raises
-        ------
-        StoreError
-            If the store cannot be read.
-        """
-        n = len(self.unseen.rows)
-        wanted = [np.arange(n)[rows]]
-        if (self.mirrored == 0).any():
-            wanted += [permutation(self.seed, k, n)[rows] for k in range(self.n_repeats)]
-        n_each, code_nbytes = len(wanted[0]), self.columns.manifest.code_nbytes
-        found = [np.empty((len(self.items), n_each), f"u{code_nbytes}") for _ in wanted]
-        places = np.concatenate(wanted)
-        block = Block(PIECE, len(places), code_nbytes, tiled=False)
-        memory = block.codes.view(f"u{code_nbytes}")
-        for family, low, high in self._pieces():
-            features = self.items[low:high] - family * self.columns.manifest.n_features
-            self.columns.gather(features.astype(np.uint32), block, self._rows(family, places))
-            read = memory[: (high - low) * len(places)].reshape(high - low, len(places))
-            for k, out in enumerate(found):
-                out[low:high] = read[:, k * n_each : (k + 1) * n_each]
-        return found[0], self._altered(found)
-
-    def _altered(self, found: list[Codes]) -> list[Codes]:
-        at = np.flatnonzero(self.mirrored)
-        if len(found) == 1:
-            found.append(np.empty_like(found[0]))
-        for altered in found[1:]:
-            for low in range(0, len(at), PIECE):
-                some = at[low : low + PIECE]
-                altered[some] = mirror(found[0][some], self.mirrored[some])
-        return found[1:]
-
-    def _pieces(self) -> Iterator[tuple[int, int, int]]:
-        """Yield (family, first, stop) of items of one family, read together."""
-        n_features = self.columns.manifest.n_features
-        n_families = 0 if self.families is None else len(self.families)
-        for family in range(1 + n_families):
-            bounds = np.searchsorted(self.items, [family * n_features, (family + 1) * n_features])
-            first, stop = map(int, bounds)
-            for low in range(first, stop, PIECE):
-                yield family, low, min(low + PIECE, stop)
-
-    def _rows(self, family: int, places: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Return the rows of the store whose codes items of a family have at some of the rows."""
-        if family == 0 or self.families is None:
-            return self.unseen.rows[places]
-        of_decoys = self.families[family - 1][self.unseen.places[places]]
-        rows: NDArray[np.int32] = self.trained[of_decoys]
-        return rows
 
 
 # What sensitivity needs of memory: before it is known what trees use, and after.
@@ -583,38 +388,12 @@ REPEATS = 5
 Watch = Callable[[Step], object]
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of a run's trees.
-
-    Attributes
-    ----------
-    rows : Path or None
-        File of row ids; None for those out of bag.
-    flip : {'auto', 'mirror', 'permute'}
-        How features are altered.
-    repeats : int
-        Permutations.
-    """
-
-    rows: Path | None = None
-    flip: str = AUTO
-    repeats: int = REPEATS
-
-
-@dataclass(frozen=True)
-class _Used:
-    """What trees use: items, ascending; how many trees there are, and the most nodes at a time."""
-
-    items: NDArray[np.int64]
-    n_trees: int
-    largest: int
-
-
 def sensitivity(
     run: Path,
-    asked: Asked,
     *,
+    rows: Path | None = None,
+    flip: str = AUTO,
+    repeats: int = REPEATS,
     memory_nbytes: int = 512 * MB,
     threads: int | None = None,
     store: Place | None = None,
@@ -626,8 +405,12 @@ def sensitivity(
     ----------
     run : Path
         A run with saved trees; it may be going on.
-    asked : Asked
-        Rows, and how features are altered.
+    rows : Path, optional
+        File of row ids; those out of bag if not given.
+    flip : {'auto', 'mirror', 'permute'}
+        How features are altered.
+    repeats : int
+        Permutations.
     memory_nbytes : int
         Cap on the resident memory of the whole process.
     threads : int, optional
@@ -643,26 +426,21 @@ def sensitivity(
         If the run keeps no trees, the store is another, rows are unknown or were trained on, a
         feature cannot be altered so, or the cap is too small.
     """
-    if not 1 <= asked.repeats <= MOST_REPEATS:
-        raise UsageError(f"--repeats: expected 1 to {MOST_REPEATS}, found {asked.repeats}.")
-    if asked.flip not in FLIPS:
-        raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {asked.flip!r}.")
+    if not 1 <= repeats <= MOST_REPEATS:
+        raise UsageError(f"--repeats: expected 1 to {MOST_REPEATS}, found {repeats}.")
+    if flip not in FLIPS:
+        raise UsageError(f"--flip: expected {', '.join(FLIPS)}, found {flip!r}.")
     process_nbytes()  # of the program alone, before there is work
     ledger = Ledger(run, writable=False)
     try:
         spec, trees, opened = spec_of(ledger), TreeReader(ledger), find_store(ledger, store)
         _check_averages(run, spec)
         with opened.unchanged():
-            files = InputFiles.of(opened, None, asked.rows)
+            files = InputFiles.of(opened, None, rows)
             check_reading(trees, opened, spec, files, memory_nbytes)
             named = resolve(opened, files).rows
-            inputs = inputs_of(ledger)
-            used = _used_by(trees)
-            task = Task.of_run(spec, opened, inputs)
-            unseen = unseen_rows(run, spec, opened, task, named)
-            measuring = _Measuring.of(spec, opened, task, unseen, used, asked)
-            threads = threads or n_cores()
-            return measuring.run(trees, memory_nbytes, threads, watch)
+            measuring = _Measuring(ledger, trees, opened, named, flip, repeats)
+            return measuring.run(memory_nbytes, threads or n_cores(), watch)
     finally:
         ledger.close()
 
@@ -676,129 +454,145 @@ def _check_averages(run: Path, spec: RunSpec) -> None:
         )
 
 
-def _used_by(trees: TreeReader) -> _Used:
-    items, n_trees, largest = np.zeros(0, np.int64), 0, 0
-    for batch in trees.batches():
-        items = np.union1d(items, batch.feature[batch.feature >= 0])
-        n_trees += len(batch.root)
-        largest = max(largest, len(batch.feature))
-    return _Used(items, n_trees, largest)
-
-
-@dataclass(frozen=True)
 class _Measuring:
-    """All that is needed to measure, besides trees and memory."""
+    """All that is needed to measure, besides memory: trees, rows, and what is altered.
 
-    spec: RunSpec
-    store: Store
-    task: Task
-    response: Response
-    unseen: Unseen
-    used: _Used
-    items: NDArray[np.int64]
-    mirrored: NDArray[np.uint16]
-    n_repeats: int
-    flip: str
+    Parameters
+    ----------
+    ledger : Ledger
+        Of the run, open for reading.
+    trees : TreeReader
+        Its trees.
+    store : Store
+        Its store.
+    asked : int32 or None
+        Rows of the store to ask about; None for those out of bag.
+    flip, repeats : str, int
+        How features are altered, decoys as the features that they are of.
+    """
 
-    @classmethod
-    def of(
-        cls,
-        spec: RunSpec,
+    def __init__(
+        self,
+        ledger: Ledger,
+        trees: TreeReader,
         store: Store,
-        task: Task,
-        unseen: Unseen,
-        used: _Used,
-        asked: Asked,
-    ) -> "_Measuring":
-        """Settle what is altered: decoys too, where they have values at all of the rows."""
-        items = used.items
-        if not unseen.are_out_of_bag:
-            items = items[items < store.n_features]
-        mirrored = codes_mirrored(store, items % store.n_features, asked.flip)
-        n_repeats = asked.repeats if (mirrored == 0).any() else 1
-        response = training_response(task)
-        return cls(
-            spec, store, task, response, unseen, used, items, mirrored, n_repeats, asked.flip
-        )
+        asked: NDArray[np.int32] | None,
+        flip: str,
+        repeats: int,
+    ) -> None:
+        self._trees, self._store, self._spec = trees, store, spec_of(ledger)
+        inputs = inputs_of(ledger)
+        items, self._n_trees, self._largest = np.zeros(0, np.int64), 0, 0
+        for batch in trees.batches():
+            items = np.union1d(items, batch.feature[batch.feature >= 0])
+            self._n_trees += len(batch.root)
+            self._largest = max(self._largest, len(batch.feature))
+        self._task = task = Task.of_run(self._spec, store, inputs)
+        self._rows, self._places = unseen_rows(ledger.run, self._spec, store, task, asked)
+        self._out_of_bag = bool((self._places >= 0).all())
+        # Decoys have values where they were trained on.
+        self._items = items if self._out_of_bag else items[items < store.n_features]
+        self._flip = flip
+        self._mirrored = codes_mirrored(self._store, self._items % self._store.n_features, flip)
+        self._n_repeats = repeats if (self._mirrored == 0).any() else 1
+        self._response = training_response(self._task)
 
     def _rows_at_a_time(self, cap_nbytes: int) -> int:
         """Return how many rows the cap holds together."""
-        nodes = NODE_NBYTES * self.used.largest
+        nodes = NODE_NBYTES * self._largest
         budget = Budget(cap_nbytes)
         budget.leases += walking_leases(
-            self.spec, self.store, len(self.items), self.n_repeats, nodes
+            self._spec, self._store, len(self._items), self._n_repeats, nodes
         )
         budget.check()
         row = budget.leases[-1].n_bytes
-        return int(min(len(self.unseen.rows), budget.free_nbytes // row + 1))
+        return int(min(len(self._rows), budget.free_nbytes // row + 1))
 
-    def run(self, trees: TreeReader, cap_nbytes: int, threads: int, watch: Watch) -> Sensitivities:
+    def run(self, cap_nbytes: int, threads: int, watch: Watch) -> Sensitivities:
         """Walk all trees by all rows, some rows at a time."""
-        n_rows = self._rows_at_a_time(cap_nbytes)
-        training = TrainingRows.of(self.response, self.spec.learner.impurity)
-        votes = Votes(self.spec, training, self.unseen)
-        tally = Tally.of(self.store, self.task, self.response, self.unseen, len(self.items))
-        with self.store.columns(mapped=False) as columns:
-            codes = self._codes(columns)
-            starts = range(0, len(self.unseen.rows), n_rows)
-            done, total = 0, len(starts) * self.n_repeats * self.used.n_trees
+        n_rows, n_items = self._rows_at_a_time(cap_nbytes), len(self._items)
+        order = TrainingRows.of(self._response, self._spec.learner.impurity).order
+        tally = Tally.of(self._store, self._task, self._response, self._rows, n_items)
+        families = decoy_families(self._spec, self._task) if self._out_of_bag else None
+        with self._store.columns(mapped=False) as columns:
+            starts = range(0, len(self._rows), n_rows)
+            done, total = 0, len(starts) * self._n_repeats * self._n_trees
             for first in starts:
-                rows = slice(first, min(first + n_rows, len(self.unseen.rows)))
-                plain, altered = codes.read(rows)
+                rows = slice(first, min(first + n_rows, len(self._rows)))
+                plain, altered = self._codes(columns, families, rows)
                 for repeat, other in enumerate(altered):
-                    found = Effects.none(plain.shape[1], len(self.items), self.response.n_classes)
-                    for n_more in self._walk(trees, plain, other, votes, rows, found, threads):
-                        done += n_more
+                    found = Effects.none(plain.shape[1], n_items, self._response.n_classes)
+                    for part, slot, numbers in self._parts(plain.shape[1]):
+                        votes = self._votes(order, numbers, rows)
+                        add_effects(
+                            part,
+                            slot,
+                            plain,
+                            other,
+                            found,
+                            votes,
+                            regression=self._response.is_regression,
+                            n_threads=threads,
+                        )
+                        done += len(numbers)
                         watch(Step("sensitivity", done, total, unit="trees"))
                     tally.add(found, rows, threads, counts_rows=repeat == 0)
                     del found
-        return scores_of(
-            tally, self.store, self.items, self.mirrored, self.n_repeats, self._facts()
-        )
+        return self._scores(tally)
 
-    def _codes(self, columns: Any) -> ItemCodes:
-        families = decoy_families(self.spec, self.task) if self.unseen.are_out_of_bag else None
-        rows = self.task.rows
-        trained = np.arange(self.store.n_rows, dtype=np.int32) if rows is None else rows
-        return ItemCodes(
-            columns,
-            self.items,
-            self.mirrored,
-            self.unseen,
-            trained,
-            families,
-            self.n_repeats,
-            self.spec.seed,
-        )
+    def _codes(
+        self, columns: ColumnStore, families: NDArray[np.int32] | None, rows: slice
+    ) -> tuple[Codes, list[Codes]]:
+        """Return the codes of items (n_items, n_rows) of some rows, and altered once a repeat."""
+        n = len(self._rows)
+        wanted = [np.arange(n)[rows]]
+        if (self._mirrored == 0).any():
+            wanted += [permutation(self._spec.seed, k, n)[rows] for k in range(self._n_repeats)]
+        n_each, code_nbytes = len(wanted[0]), columns.manifest.code_nbytes
+        found = [np.empty((len(self._items), n_each), f"u{code_nbytes}") for _ in wanted]
+        places = np.concatenate(wanted)
+        block = Block(PIECE, len(places), code_nbytes, tiled=False)
+        memory = block.codes.view(f"u{code_nbytes}")
+        for family, low, high in self._pieces(0 if families is None else len(families)):
+            read_from = self._rows[places]
+            if family and families is not None:
+                trained = self._task.rows
+                read_from = families[family - 1][self._places[places]]
+                read_from = read_from if trained is None else trained[read_from]
+            features = self._items[low:high] - family * self._store.n_features
+            columns.gather(features.astype(np.uint32), block, read_from)
+            read = memory[: (high - low) * len(places)].reshape(high - low, len(places))
+            for k, out in enumerate(found):
+                out[low:high] = read[:, k * n_each : (k + 1) * n_each]
+        if len(found) == 1:
+            found.append(np.empty_like(found[0]))
+        at = np.flatnonzero(self._mirrored)
+        for altered in found[1:]:
+            for low in range(0, len(at), PIECE):
+                some = at[low : low + PIECE]
+                altered[some] = mirror(found[0][some], self._mirrored[some])
+        return found[0], found[1:]
 
-    def _walk(
-        self,
-        trees: TreeReader,
-        codes: Codes,
-        altered: Codes,
-        votes: Votes,
-        rows: slice,
-        out: Effects,
-        threads: int,
-    ) -> Iterator[int]:
-        """Add what all trees say of some rows; yield how many were walked, part by part."""
-        first, together = 0, max(1, VOTES_NBYTES // max(1, codes.shape[1]))
-        for batch in trees.batches():
+    def _pieces(self, n_families: int) -> Iterator[tuple[int, int, int]]:
+        """Yield (family, first, stop) of items of one family, read together.
+
+        Items are ascending; item m p + f is the decoy of feature f in family m.
+        """
+        p = self._store.n_features
+        for family in range(1 + n_families):
+            bounds = np.searchsorted(self._items, [family * p, (family + 1) * p])
+            first, stop = map(int, bounds)
+            for low in range(first, stop, PIECE):
+                yield family, low, min(low + PIECE, stop)
+
+    def _parts(self, n_rows: int) -> Iterator[tuple[Trees, NDArray[np.int64], range]]:
+        """Yield some trees at a time, the slot of each split, and the numbers of the trees."""
+        first, together = 0, max(1, VOTES_NBYTES // max(1, n_rows))
+        for batch in self._trees.batches():
             slot = self._slots(batch)
             for some in range(0, len(batch.root), together):
                 part = _some_of(batch, slice(some, some + together))
-                numbers = range(first + some, first + some + len(part.root))
-                add_effects(
-                    part,
-                    slot,
-                    codes,
-                    altered,
-                    out,
-                    votes.of(numbers, rows),
-                    regression=self.response.is_regression,
-                    n_threads=threads,
-                )
-                yield len(numbers)
+                yield part, slot, range(first + some, first + some + len(part.root))
             first += len(batch.root)
 
     def _slots(self, batch: Trees) -> NDArray[np.int64]:
@@ -806,18 +600,76 @@ class _Measuring:
         slot = batch.feature.copy()
         at_split = np.flatnonzero(slot >= 0)
         items = slot[at_split]
-        places = np.searchsorted(self.items, items)
-        is_there = self.items[np.minimum(places, len(self.items) - 1)] == items
+        places = np.searchsorted(self._items, items)
+        is_there = self._items[np.minimum(places, len(self._items) - 1)] == items
         slot[at_split] = np.where(is_there, places, PROBE_SPLIT)
         return slot
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "n_rows_asked": len(self.unseen.rows),
-            "out_of_bag": self.unseen.are_out_of_bag,
-            "n_trees": self.used.n_trees,
-            "flip": self.flip,
+    def _votes(self, order: NDArray[Any], trees: range, rows: slice) -> NDArray[np.uint8]:
+        """Return 1 where a tree votes on a row, not having been grown on it; (0, 0) where all do.
+
+        uint8 (n_trees, n_rows), of trees by their numbers in the order of iterations.
+        """
+        learner = self._spec.learner
+        if not learner.bootstrap:
+            return NO_VOTES
+        places, n = self._places[rows], len(order)
+        votes = np.ones((len(trees), len(places)), np.uint8)
+        drawn = np.empty(n + 1, np.uint8)
+        for i, number in enumerate(trees):
+            iteration, among = divmod(number, learner.trees_per_subspace)  # as the loop makes keys
+            first = key_of(self._spec.seed, *divmod(iteration, self._spec.round_size))
+            key = tree_key(derive(first, Purpose.TREE), among)
+            drawn[order] = times_drawn(key, n) == 0
+            drawn[n] = 1  # where a place is -1
+            votes[i] = drawn[places]
+        return votes
+
+    def _scores(self, tally: Tally) -> Sensitivities:
+        """Return the scores of features; of decoys only what the largest is.
+
+        Raises
+        ------
+        UsageError
+            If no tree votes on any row, or targets are all equal.
+        """
+        n = tally.n_rows
+        if n == 0:
+            raise UsageError(
+                "expected rows that some tree did not see, found that each was drawn for every "
+                "tree. Take the run further, or name rows with --rows."
+            )
+        divisor = self._n_repeats * (tally.spread() if tally.is_regression else n / _UNIT)
+        if divisor == 0:
+            raise UsageError(
+                f"expected rows whose targets differ, found {n} of one target: R2 is not defined. "
+                "Name more rows with --rows."
+            )
+        scores = tally.sums[:, 2] / divisor
+        is_decoy = self._items >= self._store.n_features
+        positions = np.asarray(self._store.array("positions"), np.int64)[self._items[~is_decoy]]
+        order = np.lexsort((positions, -scores[~is_decoy]))
+        own = np.flatnonzero(~is_decoy)[order]
+        said = done_to(self._mirrored[own])
+        best = float(scores[is_decoy].max()) if is_decoy.any() else None
+        facts = {
+            "n_rows": n,
+            "n_rows_asked": len(self._rows),
+            "out_of_bag": self._out_of_bag,
+            "n_trees": self._n_trees,
+            "flip": self._flip,
+            "n_features": len(own),
+            "repeats": self._n_repeats,
+            "accuracy": None if tally.is_regression else tally.n_right / n,
+            "r2": 1 - tally.loss / tally.spread() if tally.is_regression else None,
+            "n_flipped": said.count(FLIPPED),
+            "n_decoys": int(np.count_nonzero(is_decoy)),
+            "best_decoy": best,
+            "theorem": theorem_of(said),
         }
+        return Sensitivities(
+            positions[order], scores[own], tally.sums[own, :2], tuple(said), facts, self._store
+        )
 
 
 def _some_of(trees: Trees, some: slice) -> Trees:

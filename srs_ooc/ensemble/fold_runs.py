@@ -332,7 +332,7 @@ class Subject:
     @classmethod
     def of(cls, ledger: Ledger) -> "Subject":
         """Return what is repeated of the run of a ledger."""
-        spec = spec_of(ledger).judged_now(str(ledger.run))
+        spec = spec_of(ledger)
         return cls(spec, ledger.input("excluded", "<u4"), ledger.progress().iteration)
 
 

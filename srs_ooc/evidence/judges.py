@@ -81,25 +81,10 @@ class ProbeJudge:
 
 
 MOST_DECOYS, MOST_KEPT, MOST_PERMUTATIONS = 16, 1000, 9999
-EVIDENCE = 4
-"""Version of how a final verdict is computed from the closing stage and the table.
-
-Part of a run's identity. 1: rank tests by normal and chi-squared tails, taken at face value. 2:
-exact or by saddlepoint, and decoys count among marginally significant items beyond chance. 3:
-counting begins with a feature; dependent decoys are found by average linkage. 4: tests see spread
-and what is missing beside location, and rank within tiny strata after aligning these.
+VERSIONS = {"evidence": 4, "stages": 3}
+"""Versions of how a final verdict is computed, and of how decoys are made and the closing stage is
+grown. Part of a run's identity: runs of others are refused by name.
 """
-FIRST_EVIDENCE = 1
-"""Version of the runs that note none."""
-STAGES = 3
-"""Version of how decoys are made and how the closing stage is grown, part of a run's identity.
-
-1: a pairing of its own for each family; closing trees on 30% of the items. 2: families are a group;
-closing trees on 30% rising to 70%, in leaves of at least 1% of the rows. 3: every other closing
-tree on 20%; an item's score is its best of the two kinds.
-"""
-FIRST_STAGES, SECOND_STAGES = 1, 2
-"""The first is that of the runs that note none."""
 IMPURITY, SENSITIVITY = "impurity", "sensitivity"
 """What a closing stage scores by."""
 FAMILIES, WIDE = 7, 200_000

@@ -488,6 +488,7 @@ def write_store(
         inferred=facts.inferred,
         source=facts.source,
         checksums=checksums,
+        lengths={},
         values_chunk=work.floats_chunk,
     )
     lengths |= work.lengths

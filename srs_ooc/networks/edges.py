@@ -34,10 +34,6 @@ SHARD_NBYTES = 2 * MB
 """Weights of so many targets are written together as about so many bytes take."""
 COPIES = 5
 """Copies of a shard that are there at once while it is written or read."""
-UNUSED = frozenset({"grid", "smoothness"})
-"""Options that earlier versions took, wrote down, and did nothing with."""
-EARLIER = {"thresholds": "rank"}
-"""What networks of earlier versions were made with where they do not say."""
 JOINT = "joint"
 """Under which the ledger keeps where the work on all targets together stands."""
 
@@ -181,10 +177,8 @@ def _check_same(ledger: Ledger, identity: dict[str, Any]) -> None:
             f"{ledger.run}: expected the folder of a network, found a run of `srs-ooc run`. Name "
             "another folder with --run."
         )
-    kept = {name: EARLIER[name] for name in EARLIER.keys() & identity.keys()}
-    kept |= ledger.meta(NETWORK)
-    names = sorted((kept | identity).keys() - UNUSED)
-    differ = [name for name in names if kept.get(name) != identity.get(name)]
+    kept = ledger.meta(NETWORK)
+    differ = [name for name in sorted(kept | identity) if kept.get(name) != identity.get(name)]
     if differ:
         said = ", ".join(
             f"{name.replace('_', '-')} {kept.get(name)} (asked for: {identity.get(name)})"

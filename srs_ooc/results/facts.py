@@ -88,9 +88,6 @@ def _of_verdict(source: Source, records: list[FeatureRecord]) -> Iterator[Cautio
             f"Only the first {LISTED:,} are listed",
             f"All of them: `srs-ooc features {run} --selected --csv`.",
         )
-    note = None if reading.verdict is None else reading.verdict.version_note()
-    if note:
-        yield Caution("Another version of the evidence", note)
     known = [r.stability for r in records if r.selected and r.stability is not None]
     n_unsteady = sum(1 for stability in known if stability < UNSTEADY)
     if n_unsteady:

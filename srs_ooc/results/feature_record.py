@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Saved, State
 from srs_ooc.base.text import MB, counted
-from srs_ooc.evidence.judges import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.evidence.rank_tests import Contrast
 from srs_ooc.evidence.tally import ModelScores
 from srs_ooc.evidence.verdict import fewest_features
@@ -127,26 +126,6 @@ class VerdictReading:
         """The fewest features that counting decoys could select, given how these are correlated."""
         level = float(exact_share(self.spec.fdr))
         return fewest_features(self.spec.decoys, self.facts["largest_group"], level)
-
-    def version_note(self) -> str | None:
-        """Say by which version of the evidence the verdict is; None if by today's from the start.
-
-        Records without a version are of the first.
-        """
-        version = int(self.facts.get("evidence", FIRST_EVIDENCE))
-        begun = int(self.facts.get("begun_evidence", version))
-        if version != EVIDENCE:
-            return (
-                f"This verdict is by version {version} of the evidence, a new run's by version "
-                f"{EVIDENCE}: tests of single features, or what is counted, differ "
-                "(docs/evidence.md, Versions)."
-            )
-        if begun != version:
-            return (
-                f"This run was begun under version {begun} of the evidence (docs/evidence.md); all "
-                f"of its verdict is by version {version}."
-            )
-        return None
 
     def why_none(self) -> str:
         """Say why nothing is selected."""

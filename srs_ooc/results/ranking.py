@@ -337,7 +337,7 @@ def kept_records(ledger: Ledger) -> list[FeatureRecord] | None:
     Returns
     -------
     list of FeatureRecord or None
-        None of a run without a verdict, or one made before names were kept.
+        None of a run without a verdict.
     """
     verdict, names = VerdictReading.of(ledger), kept_names(ledger)
     if verdict is None or names is None:

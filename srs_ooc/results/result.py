@@ -20,7 +20,6 @@ from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     REPEATS,
-    Asked,
     Sensitivities,
     SensitivityRecord,
     sensitivity,
@@ -163,7 +162,7 @@ class Result:
     def __init__(self, run: str | Path, store: str | Place | None = None) -> None:
         self.run = Path(run).absolute()  # wherever the program goes meanwhile
         self._given = None if store is None else place_of(store)
-        self._read: tuple[int | None, Reading] | None = None
+        self._read: tuple[int, Reading] | None = None
         self.status  # noqa: B018 (there is a run, and it can be read)
 
     @contextmanager
@@ -180,7 +179,7 @@ class Result:
         """What the run's ledger says, as of its last commit."""
         with self._ledger() as ledger:
             number = ledger.commits_counted()
-            if self._read is None or number is None or self._read[0] != number:
+            if self._read is None or self._read[0] != number:
                 self._read = number, Reading(ledger, find_store(ledger, self._given))
             return self._read[1]
 
@@ -385,7 +384,9 @@ class Result:
         ):
             found = sensitivity(
                 self.run,
-                Asked(names_file(rows, Path(scratch) / "rows", "rows"), flip, repeats),
+                rows=names_file(rows, Path(scratch) / "rows", "rows"),
+                flip=flip,
+                repeats=repeats,
                 memory_nbytes=memory_mb * MB,
                 threads=threads,
                 store=self._given,

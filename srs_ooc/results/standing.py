@@ -164,7 +164,7 @@ class Found:
     n_rows, n_features : int or None
         Of a store.
     targets_done, n_targets : int or None
-        Of a network; how many there are is not known of one begun by an earlier version.
+        Of a network.
     """
 
     path: str
@@ -242,7 +242,7 @@ def _run(path: Path, name: str) -> Found:
 
 def _network(ledger: Ledger, name: str) -> Found:
     done = ledger.progress().iteration
-    n_targets = ledger.meta(N_TARGETS) if ledger.has_meta(N_TARGETS) else None
+    n_targets = ledger.meta(N_TARGETS)
     at_work = "running" if is_held(ledger.run) else "stopped"
     state = "finished" if done == n_targets else at_work
     return Found(name, "network", state, targets_done=done, n_targets=n_targets)

@@ -331,14 +331,17 @@ def spec_of(ledger: Ledger) -> RunSpec:
     Raises
     ------
     RunError
-        If it is damaged, or a network's.
+        If it is damaged, of another version, or a network's.
     """
     if ledger.has_meta(NETWORK):
         raise RunError(
             f"{ledger.run}: expected a run of `srs-ooc run`, found that it is a network. Its edges "
             "are written by the same `srs-ooc network` command once more."
         )
-    return RunSpec.from_json(ledger.meta("spec"))
+    try:
+        return RunSpec.from_json(ledger.meta("spec"))
+    except RunError as error:
+        raise RunError(f"{ledger.run}: {error}") from error
 
 
 def places_of(store: Place, run: Path) -> list[str]:

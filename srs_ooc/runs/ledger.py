@@ -265,9 +265,7 @@ def read_note(run: Path, resumed: Path) -> Noted | None:
     return max(notes, key=lambda noted: noted.commits)
 
 
-def check_note(
-    run: Path, resumed: Path, noted: Noted | None, commits: int | None, iteration: int
-) -> None:
+def check_note(run: Path, resumed: Path, noted: Noted | None, commits: int, iteration: int) -> None:
     """Check that a ledger has all the commits that were noted.
 
     Parameters
@@ -278,8 +276,8 @@ def check_note(
         The folder to resume, for the message.
     noted : Noted or None
         Read before the ledger was: a writer may be at work.
-    commits : int or None
-        Commits counted in the ledger; None in one made before they were.
+    commits : int
+        Commits counted in the ledger.
     iteration : int
         Where the ledger stands.
 
@@ -290,17 +288,17 @@ def check_note(
     """
     way_on = _way_on(resumed)
     if noted is None:
-        if commits is not None and not (run / NOTE_FILE).exists():
+        if not (run / NOTE_FILE).exists():
             raise RunError(
                 f"{run / NOTE_FILE}: expected a note of how far the run was committed, found no "
                 f"file; the ledger stands at iteration {iteration}, and commits after that may be "
                 f"lost. {way_on}"
             )
         return
-    if (commits or 0) < noted.commits:
+    if commits < noted.commits:
         raise RunError(
             f"{run}: expected a ledger of {noted.commits} commits, up to iteration "
-            f"{noted.iteration}, as was noted, found one of {commits or 0}, up to iteration "
+            f"{noted.iteration}, as was noted, found one of {commits}, up to iteration "
             f"{iteration}: its write-ahead file (-wal) was lost or damaged, or an older copy was "
             f"put in its place. {way_on}"
         )
@@ -313,33 +311,7 @@ def _way_on(resumed: Path) -> str:
     )
 
 
-# What ledgers of format 1 left unsaid; format 2 says it itself.
-
-_COLUMNS = {
-    "tally.importance": 0,
-    "tally.n_drawn": 1,
-    "tally.n_better": 2,
-    "kept.features": 3,
-    "kept.entered": 4,
-}
-_KEPT = ("kept.features", "kept.entered")
-
-
-def layout_of(record: dict[str, Any]) -> dict[str, list[int]]:
-    """Return where the large arrays of a commit lie: [column, length] by name.
-
-    ``record`` is the state record of the commit. Of format 1 the lengths of the tallies are not
-    known: they are those of the arrays to fill, and 0 here.
-    """
-    if "layout" in record:
-        return dict(record["layout"])
-    n_kept = int(record["n_kept"])
-    return {name: [column, n_kept if name in _KEPT else 0] for name, column in _COLUMNS.items()}
-
-
 FORMAT = 3
-READ_FORMATS = (1, 2, 3)
-_DIGEST_SINCE = 3
 MAX_HISTORY = 10_000
 
 _SCHEMA = (
@@ -404,15 +376,12 @@ class Ledger(Records):
                 # A writer would clear a damaged log away when it is closed.
                 self._database = self._held.enter_context(closing(connect_reader(run / FILE)))
             with self.reading():
-                self._format = self.meta("format")
-                _check_format(run, self._format)
-                counted, progress = self.commits_counted(), self.progress()
-                if self._format >= _DIGEST_SINCE:
-                    self.check_digest()
+                _check_format(run, self.meta("format"))
+                self._commits, progress = self.commits_counted(), self.progress()
+                self.check_digest()
             if not accept_loss:
-                check_note(run, part_of or run, noted, counted, progress.iteration)
+                check_note(run, part_of or run, noted, self._commits, progress.iteration)
             self._iteration = progress.iteration
-            self._commits = counted or 0
             if writable:
                 self._open_for_writing(make_note=noted is None)
         except BaseException:
@@ -499,7 +468,7 @@ class Ledger(Records):
                     f"{self.run / FILE}: pages of the tallies are missing or of another commit. "
                     "The ledger is damaged; restore it from a copy. Nothing was started afresh."
                 )
-            layout = layout_of(record)
+            layout = record["layout"]
             for name, part in parts.items():
                 part.restore(SavedPart(self, self._database, name, layout))
         return progress
@@ -520,8 +489,7 @@ class Ledger(Records):
         """
         start = time.monotonic()
         with self._counted(progress.iteration):
-            record = self.meta("state")
-            layout = layout_of(record)
+            layout = self.meta("state")["layout"]
             for name, state in states.items():
                 self._write_state(name, state, layout)
             digest = checksums_digest(self._database)
@@ -570,10 +538,7 @@ class Ledger(Records):
             with self._transaction("BEGIN IMMEDIATE"):
                 yield
                 self.put_meta(COMMITS, self._commits + 1)
-                if self._format != FORMAT:
-                    self.put_meta("format", FORMAT)
                 self.put_digest()
-            self._format = FORMAT
             self._commits += 1
             self._iteration = self._iteration if iteration is None else iteration
             self._note.write(Noted(self._commits, self._iteration))
@@ -591,10 +556,10 @@ def _require(run: Path) -> None:
 
 
 def _check_format(run: Path, version: Any) -> None:
-    if version not in READ_FORMATS:
+    if version != FORMAT:
         raise RunError(
-            f"{run}: expected ledger format {' or '.join(map(str, READ_FORMATS))}, found "
-            f"{version!r}. Use the srs-ooc version that wrote it."
+            f"{run}: expected ledger format {FORMAT}, found {version!r}. Use the srs-ooc version "
+            "that wrote it, or start the run again in another folder."
         )
 
 
@@ -625,7 +590,7 @@ class StageBook:
         if arrays is None or int(arrays[_ORIGIN]) != self._origin:
             return Progress(0, 0, 0.0, 0)
         part.restore(_SavedArrays(arrays))
-        return Progress(_iteration_of(arrays), 0, 0.0, 0)
+        return Progress(int(arrays[_ITERATION]), 0, 0.0, 0)
 
     def commit(
         self, progress: Progress, states: Mapping[str, State], resident_nbytes: int
@@ -638,13 +603,6 @@ class StageBook:
         where = {_ORIGIN: np.array(self._origin), _ITERATION: np.array(progress.iteration)}
         self._ledger.write_arrays(name, dict(state.arrays) | where)
         return time.monotonic() - start
-
-
-def _iteration_of(arrays: dict[str, NDArray[Any]]) -> int:
-    if _ITERATION in arrays:
-        return int(arrays[_ITERATION])
-    finished_rounds, tree = (int(i) for i in arrays["at"])  # before the iteration was written
-    return 1000 * finished_rounds + tree
 
 
 @dataclass(frozen=True)

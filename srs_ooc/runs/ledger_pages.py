@@ -97,9 +97,9 @@ class Records:
             (is_there,) = self._database.execute(query, (name,)).fetchone()
         return bool(is_there)
 
-    def commits_counted(self) -> int | None:
-        """Return how many commits there were; None in a ledger made before they were counted."""
-        return int(self.meta(COMMITS)) if self.has_meta(COMMITS) else None
+    def commits_counted(self) -> int:
+        """Return how many commits there were."""
+        return int(self.meta(COMMITS))
 
     def put_meta(self, name: str, value: Any) -> None:
         """Keep a fact, inside the caller's transaction."""
@@ -250,8 +250,7 @@ def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Ite
     database : Connection
         Open for reading.
     lengths : mapping
-        Items of each array, by its column; 0 where that is not known: its last page may then end
-        anywhere before the zeros that fill it.
+        Items of each array, by its column.
 
     Raises
     ------
@@ -265,26 +264,11 @@ def page_checks(database: sqlite3.Connection, lengths: Mapping[int, int]) -> Ite
             raise _damaged(row, "a page", "none" if held is None else "one of no known array")
         with database.blobopen("pages", "data", row, readonly=True) as blob:
             data = blob.read()
-        possible = _lengths(data, crc)
-        if lengths[column]:
-            possible &= {max(0, min(PAGE_ITEMS, lengths[column] - page * PAGE_ITEMS))}
-        if not possible:
+        n_items = max(0, min(PAGE_ITEMS, lengths[column] - page * PAGE_ITEMS))
+        end = n_items * (len(data) // PAGE_ITEMS)
+        if zlib.crc32(data[:end]) != crc or data[end:].strip(b"\0"):
             raise _damaged(row, f"CRC-32 {crc}", "other bytes")
         yield len(data)
-
-
-def _lengths(data: bytes, crc: int) -> set[int]:
-    """Return how many items a page may have: what follows them is zero, and their CRC-32 is so."""
-    size = len(data) // PAGE_ITEMS
-    if zlib.crc32(data) == crc:
-        return {PAGE_ITEMS}
-    least = -(-len(data.rstrip(b"\0")) // size)
-    found, running = set(), zlib.crc32(data[: least * size])
-    for n_items in range(least, PAGE_ITEMS):
-        if running == crc:
-            found.add(n_items)
-        running = zlib.crc32(data[n_items * size : (n_items + 1) * size], running)
-    return found
 
 
 def _damaged(row: int, expected: str, found: str) -> RunError:

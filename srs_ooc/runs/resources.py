@@ -24,7 +24,7 @@ from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.evidence.judges import FIRST_STAGES, closes_by_sensitivity
+from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import load, one_thread
@@ -490,11 +490,8 @@ def decoy_families(spec: RunSpec, task: Task) -> NDArray[np.int32] | None:
     """Return the pairings of the run's families of decoys; int32 (n_families, n_rows)."""
     if not spec.decoys:
         return None
-    exchangeable = task.exchangeability()
-    if spec.stages > FIRST_STAGES:
-        return exchangeable.families(key_of(spec.seed, Purpose.DECOYS, 0), spec.decoys)
-    keys = [key_of(spec.seed, Purpose.DECOYS, family) for family in range(spec.decoys)]
-    return np.stack([exchangeable.involution(key) for key in keys])
+    key = key_of(spec.seed, Purpose.DECOYS, 0)
+    return task.exchangeability().families(key, spec.decoys)
 
 
 def categorical_features(store: Store) -> NDArray[np.bool_] | None:

@@ -18,7 +18,8 @@ from srs_ooc.base.options import exact_share
 from srs_ooc.base.records import Stateful
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.correlation import HEAD, RankColumns, by_worth, sampled_rows
-from srs_ooc.evidence.rank_tests import Contrast, p_values_of
+from srs_ooc.evidence.judges import VERSIONS
+from srs_ooc.evidence.rank_tests import p_values_of
 from srs_ooc.evidence.tally import Tally, largest, mean_importance
 from srs_ooc.evidence.verdict import Verdict, certify, count_decoys, passing_level
 from srs_ooc.runs.engine import TALLY
@@ -66,10 +67,9 @@ class VerdictRecord:
     p_values : float64 (n,)
         Of the marginal tests.
     contrasts : uint8 (n,)
-        What these saw (:class:`srs_ooc.evidence.rank_tests.Contrast`); location in records made
-        when they saw nothing else.
+        What these saw (:class:`srs_ooc.evidence.rank_tests.Contrast`).
     order : uint32 (m,)
-        Stored positions of the features to show first; empty in records made before there was one.
+        Stored positions of the features to show first.
     """
 
     n_iterations: int
@@ -96,19 +96,8 @@ class VerdictRecord:
         arrays = ledger.read_arrays(VERDICT)
         if arrays is None:
             return None
-        known: dict[str, Any] = _of_before(arrays)
-        known["n_iterations"] = int(known["n_iterations"])
+        known: dict[str, Any] = arrays | {"n_iterations": int(arrays["n_iterations"])}
         return cls(**{field.name: known[field.name] for field in fields(cls)})
-
-
-def _of_before(arrays: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return the arrays with what records of earlier versions lack."""
-    known: dict[str, Any] = dict(arrays)
-    if "is_selected" not in known:
-        known["is_selected"] = known["tiers"] > 0
-    known.setdefault("contrasts", np.full(len(known["features"]), Contrast.LOCATION, np.uint8))
-    known.setdefault("order", np.zeros(0, np.uint32))
-    return known
 
 
 # What a small set is chosen from: the selected features of a run, or its best-ranked ones.
@@ -328,17 +317,10 @@ def conclude(
     """Bring a run to its verdict after ``until`` iterations, or as far as ``watch`` allows.
 
     ``until_stable`` ends the screen before, once its blind ranking is stable; the iterations asked
-    for are then those done. A run begun under an earlier version of the evidence gets a verdict of
-    this one, and its identity says so from then on: nothing before the verdict depends on it.
-
-    Raises
-    ------
-    RunError
-        If the run was begun under a later version.
+    for are then those done.
     """
     start = time.monotonic()
-    before, begun = ledger.progress(), spec.evidence
-    spec = spec.judged_now(str(ledger.run))
+    before = ledger.progress()
     with context.resources(spec, saves=trees is not None) as resources:
         closed = screen_and_close(
             resources,
@@ -373,11 +355,9 @@ def conclude(
         "n_marginal": found.n_marginal,
         "seconds": time.monotonic() - start - (ledger.progress().seconds - before.seconds),
         "peak_nbytes": peak_resident_nbytes(),
-        "evidence": spec.evidence,
-        "begun_evidence": begun,
+        "evidence": VERSIONS["evidence"],
+        "begun_evidence": VERSIONS["evidence"],
     }
-    if spec.evidence != begun:
-        ledger.set_meta("spec", spec.to_json())
     with context.store.unchanged():
         keep_names(ledger, context.store, order if len(order) else record.features)
     ledger.set_meta("iterations", until)

@@ -7,7 +7,7 @@ from math import floor
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.judges import FIRST_STAGES, SECOND_STAGES, closes_by_sensitivity
+from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import best_items
 from srs_ooc.runs.engine import Book, Engine, Search
 from srs_ooc.runs.inputs import spec_of
@@ -18,13 +18,10 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import (
     BY_SENSITIVITY,
-    EVEN,
     MIXED,
-    RISING,
     SURVIVORS,
     TREES,
     Elimination,
-    Manner,
     SensitivityElimination,
 )
 from srs_ooc.store.store import Store
@@ -93,19 +90,13 @@ def screen_and_close(
     survivors = best_items(search.tally, min(SURVIVORS, resources.n_candidates), key)
     del search  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
-    kind = SensitivityElimination if closes_by_sensitivity(spec.judging) else Elimination
-    sampler = kind(survivors, key, _manner_of(spec), most)
+    sampler: Elimination
+    if closes_by_sensitivity(spec.judging):
+        sampler = SensitivityElimination(survivors, key, BY_SENSITIVITY, most)
+    else:
+        sampler = Elimination(survivors, key, MIXED, most)
     _close(resources, sampler, books.closing(n_iterations), key, watch, f"{stage}, closing")
     return (sampler, n_iterations) if sampler.is_over else None
-
-
-def _manner_of(spec: RunSpec) -> Manner:
-    """Return how the closing stage of a run is grown, by the version that it was begun under."""
-    if closes_by_sensitivity(spec.judging):
-        return BY_SENSITIVITY
-    if spec.stages > SECOND_STAGES:
-        return MIXED
-    return EVEN if spec.decoys and spec.stages == FIRST_STAGES else RISING
 
 
 def _screen(

@@ -3,7 +3,6 @@
 They are settled, and compared with those of a run that is.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
@@ -441,13 +440,9 @@ def named_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     known = declared()
     short = {f.lstrip("-").replace("-", "_"): n for n, o in known.items() for f in o.flags}
-    former = {option.former: name for name, option in known.items() if option.former}
     found: dict[str, Any] = {}
     for name, value in given.items():
-        full = short.get(name) or former.get(name, name)
-        if name in former and value is not None:
-            text = f"{name} is now {full}; the old name goes with the next version."
-            warnings.warn(text, FutureWarning, stacklevel=4)
+        full = short.get(name, name)
         if full not in known:
             near = get_close_matches(name, [*known, *short], 1)
             hint = f" Did you mean {near[0]}?" if near else ""

@@ -14,10 +14,7 @@ from srs_ooc.base.options import Choice, Params, Text, Whole, exact_share, optio
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import (
-    EVIDENCE,
-    FIRST_EVIDENCE,
-    FIRST_STAGES,
-    STAGES,
+    VERSIONS,
     DecoyParams,
     Judge,
     NoJudgeParams,
@@ -106,10 +103,6 @@ class RunSpec:
         Options of the method, of what grows the trees, and of the judge.
     model : ModelParams
         What is fitted on each subspace, and how features are scored by it.
-    evidence : int
-        Version of how a final verdict is computed; of no meaning without one.
-    stages : int
-        Version of how its decoys are made and its closing stage is grown; the same.
     """
 
     store: str
@@ -119,8 +112,6 @@ class RunSpec:
     sampler: Params
     learner: TreeParams
     judging: Params
-    evidence: int = EVIDENCE
-    stages: int = STAGES
     validation: str = NOT_GIVEN["validation"]
     model: ModelParams = TREE_MODEL
 
@@ -146,23 +137,22 @@ class RunSpec:
         own = {"store": self.store, "excluded": self.excluded, "rows": self.rows}
         if self.validation != NOT_GIVEN["validation"]:
             own["validation"] = self.validation
-        version = {"evidence": self.evidence, "stages": self.stages} if self.concludes else {}
-        return own | options | version
+        return own | options | (VERSIONS if self.concludes else {})
 
     @classmethod
     def from_json(cls, record: Any) -> Self:
-        """Return the spec that :meth:`to_json` wrote, now or in an earlier version.
+        """Return the spec that :meth:`to_json` wrote.
 
         Raises
         ------
         RunError
-            If its fields are not those of a spec.
+            If its fields are not those of a spec, or its verdict is of another version.
         UsageError
             If its method is not installed.
         """
         try:
             run = RunParams.restored(record)
-            return cls(
+            spec = cls(
                 store=record["store"],
                 excluded=record["excluded"],
                 rows=record["rows"],
@@ -172,31 +162,21 @@ class RunSpec:
                 learner=TreeParams.restored(record),
                 judging=JUDGES[run.judge].restored(record),
                 model=ModelParams.restored(record),
-                evidence=int(record.get("evidence", FIRST_EVIDENCE)),
-                stages=int(record.get("stages", FIRST_STAGES)),
             )
         except (TypeError, ValueError, KeyError) as error:
             raise RunError(f"the run's identity in its ledger is damaged: {error!r}.") from error
+        for name, version in VERSIONS.items() if spec.concludes else ():
+            if record.get(name, 1) != version:
+                raise RunError(
+                    f"expected a run of version {version} of its {name}, found version "
+                    f"{record.get(name, 1)!r}. Use the srs-ooc version that began it, or start "
+                    "the run again in another folder."
+                )
+        return spec
 
     def with_seed(self, seed: int) -> Self:
         """Return the same with another seed."""
         return replace(self, run=replace(self.run, seed=seed))
-
-    def judged_now(self, run: str) -> Self:
-        """Return the same with the version by which a verdict is computed now.
-
-        Raises
-        ------
-        RunError
-            Naming ``run``, if it was begun under a later version.
-        """
-        if self.evidence > EVIDENCE:
-            raise RunError(
-                f"{run}: expected a run whose verdict is computed by version {EVIDENCE} of the "
-                f"evidence or an earlier one, found version {self.evidence}. Go on with the later "
-                "srs-ooc that began it."
-            )
-        return replace(self, evidence=EVIDENCE)
 
     @property
     def subspace_size(self) -> int:
@@ -272,7 +252,7 @@ class RunSpec:
     @property
     def n_copies_apart(self) -> int:
         """Features and their families, where these are drawn apart; else 1."""
-        return 1 + self.decoys if self.decoys > 1 and self.stages > FIRST_STAGES else 1
+        return 1 + self.decoys if self.decoys > 1 else 1
 
     @property
     def permutations(self) -> int:

@@ -30,7 +30,7 @@ from srs_ooc.evidence.correlation import (
     largest_cluster,
     sampled_rows,
 )
-from srs_ooc.evidence.judges import EVIDENCE, FIRST_EVIDENCE
+from srs_ooc.evidence.judges import VERSIONS
 from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
 from srs_ooc.evidence.tally import best_of_each, largest
 from srs_ooc.evidence.verdict import Comparison, Pooled, exceeds_chance, passing_level, pool
@@ -252,9 +252,9 @@ def bests_of_permutation_runs(
 
     Those done already are taken up; None if stopped.
     """
-    reached = _done_before(ledger, spec, context, n_iterations, watch)
-    if reached is None:
-        return None
+    reached, held = np.full((spec.permutations, 2), np.nan), ledger.read_arrays(BESTS)
+    if held is not None and int(held["n_iterations"]) == n_iterations:
+        reached[: len(held["bests"])] = held["bests"]
     folder = ledger.run / PERMUTATIONS_FOLDER
     found = _spread_over_workers if context.cluster is not None else _one_after_another
     missing = [i + 1 for i in range(spec.permutations) if np.isnan(reached[i, 0])]
@@ -361,38 +361,12 @@ def _remove(run: Path) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def _done_before(
-    ledger: Ledger, spec: RunSpec, context: RunContext, n_iterations: int, watch: Watch
-) -> NDArray[np.float64] | None:
-    """Return what the permutation runs that are done reached, NaN for others; None if stopped.
-
-    Of an earlier version of the evidence, scores hold, as the trees are the same; strengths would
-    be compared with those of other tests, and are computed anew.
-    """
-    reached = np.full((spec.permutations, 2), np.nan)
-    held = ledger.read_arrays(BESTS)
-    if held is None or int(held["n_iterations"]) != n_iterations:
-        return reached
-    before = held["bests"]
-    reached[: len(before)] = before
-    if int(held.get("evidence", FIRST_EVIDENCE)) == EVIDENCE:
-        return reached
-    done = np.flatnonzero(~np.isnan(reached[:, 0])).tolist()
-    for i in done:
-        if not watch(Step("permutation runs done before, tested anew", i, len(done), unit="runs")):
-            return None
-        with _resources(spec, context, i + 1) as resources:
-            reached[i, 1] = best_strength(MarginalTests(resources).of_all())
-    _keep(ledger, reached, n_iterations)
-    return reached
-
-
 def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> None:
     n_begun = int(np.flatnonzero(~np.isnan(reached[:, 0])).max(initial=-1)) + 1
     done = {
         "bests": reached[:n_begun],
         "n_iterations": np.array(n_iterations),
-        "evidence": np.array(EVIDENCE),
+        "evidence": np.array(VERSIONS["evidence"]),
     }
     ledger.write_arrays(BESTS, done)
 

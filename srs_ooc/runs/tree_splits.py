@@ -30,7 +30,6 @@ from srs_ooc.trees.saved import ALL_CODES, PROBE_SPLIT, How, Trees, add_shares
 
 SPLITS_FILE = "splits.bin"
 SPLITS_MAGIC = b"srs-ooc splits 3\n"
-_EARLIER = b"srs-ooc splits 2\n"
 _CRC = struct.Struct("<I")
 CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
@@ -88,8 +87,6 @@ def load_splits(run: Path, trees: TreeReader) -> SplitTable | None:
         return None
     except OSError as error:
         raise _damaged(file, error.strerror or str(error)) from error
-    if magic == _EARLIER:
-        return None
     if magic != SPLITS_MAGIC or crc != _CRC.pack(zlib.crc32(body, zlib.crc32(line))):
         raise _damaged(file, "other bytes")
     header = json.loads(line)
@@ -119,7 +116,7 @@ def check_splits(file: Path) -> int:
                 crc, nbytes = zlib.crc32(piece, crc), nbytes + len(piece)
     except OSError as error:
         raise _damaged(file, error.strerror or str(error)) from error
-    if magic != _EARLIER and (magic != SPLITS_MAGIC or expected != _CRC.pack(crc)):
+    if magic != SPLITS_MAGIC or expected != _CRC.pack(crc):
         raise _damaged(file, "other bytes")
     return nbytes
 

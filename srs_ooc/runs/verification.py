@@ -14,7 +14,7 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import PAGE_ITEMS
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
-from srs_ooc.runs.ledger import NOTE_FILE, Ledger, layout_of
+from srs_ooc.runs.ledger import NOTE_FILE, Ledger
 from srs_ooc.runs.ledger_pages import FILE, PERMUTATIONS_FOLDER, checksums_digest, page_checks
 from srs_ooc.runs.run_trees import TREES_FILE, VALID, check_trees
 from srs_ooc.runs.tree_splits import SPLITS_FILE, check_splits
@@ -127,9 +127,8 @@ def _pages(ledger: Ledger, database: sqlite3.Connection) -> Checked:
     if n_strange:
         raise _damaged(ledger.run, "a checksum for each page", f"{n_strange} pages without one")
     count = nbytes = 0
-    layout = layout_of(ledger.meta("state"))
-    lengths = {place[0]: place[1] for place in layout.values()}
-    for n_read in page_checks(database, lengths):
+    layout = ledger.meta("state")["layout"]
+    for n_read in page_checks(database, dict(layout.values())):
         count, nbytes = count + 1, nbytes + n_read
     return Checked(f"pages of {PAGE_ITEMS} items ({FILE})", count, nbytes)
 
@@ -342,15 +341,12 @@ class Verification:
         What was read, by what it is: files of a store, records of a run.
     nbytes : int
         Bytes read.
-    knows_places : bool
-        Of a store, False in format 2: two chunks of values that have traded places are not found.
     """
 
     path: Place
     is_run: bool
     files: dict[str, int]
     nbytes: int
-    knows_places: bool = True
 
 
 def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
@@ -369,7 +365,7 @@ def verify(path: Place, memory_nbytes: int = 512 * MB) -> Verification:
         nbytes = sum(part.nbytes for part in checked)
         return Verification(path, True, {part.what: part.count for part in checked}, nbytes)
     found = verified_store(open_store(path), memory_nbytes)
-    return Verification(path, False, found.files, found.nbytes, found.knows_places)
+    return Verification(path, False, found.files, found.nbytes)
 
 
 def verified_store(store: Store, memory_nbytes: int) -> Verified:

@@ -48,12 +48,9 @@ class Manner:
     leaf_share: float
 
 
-EVEN = Manner(((0.3, 0.3),), 0.0)
-"""Of runs with decoys begun under the first version of the stages."""
-RISING = Manner(((0.3, 0.7),), 0.01)
-"""Few features that show only beside others are seen late, when trees see most of what is left."""
 MIXED = Manner(((0.2, 0.2), (0.3, 0.7)), 0.01)
-"""Beside those, trees that see few items, for many faint features, which mask one another."""
+"""Few features that show only beside others are seen late, when trees see most of what is left.
+Beside those, trees that see few items, for many faint features, which mask one another."""
 
 
 def round_sizes(n_survivors: int, fewest: int = FINALISTS) -> list[int]:

@@ -24,7 +24,6 @@ from srs_ooc.store.manifest import (
     ImpossibleError,
     Manifest,
     Record,
-    Shape,
     cannot_read,
     chunk_file,
     damaged,
@@ -142,9 +141,9 @@ class ArrayCheck:
         if name in facts and facts[name][0] != facts[name][1]:
             wrong(f"counts {facts[name][0]} as in the manifest", facts[name][1])
         if name.endswith("_offsets"):
-            last = max(1, self._last or 0)
-            most = r.get("lengths", {}).get(name.replace("_offsets", "_bytes"), last)
-            if last != most:
+            texts = name.replace("_offsets", "_bytes")
+            most = r["lengths"][texts]
+            if max(1, self._last or 0) != most:
                 wrong(f"{most} bytes of texts", self._last)
 
 
@@ -204,7 +203,7 @@ def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]
         written, or its items cannot be.
     """
     check_size(path, manifest, name)
-    out = np.empty(length_of(path, manifest, name), dtype_of(name))
+    out = np.empty(manifest.lengths[name], dtype_of(name))
     _verify(path, manifest, name, _Filling(out, ArrayCheck(name, vars(manifest))))
     return out
 
@@ -258,31 +257,8 @@ def check_size(path: Path, manifest: Manifest, name: str) -> None:
     StoreError
         If it is missing or of another size.
     """
-    n_bytes = length_of(path, manifest, name) * dtype_of(name).itemsize
+    n_bytes = manifest.lengths[name] * dtype_of(name).itemsize
     require_file(small_file(path, name), n_bytes)
-
-
-def length_of(path: Path, manifest: Manifest, name: str) -> int:
-    """Return the items of a small array: as its manifest says, or, in format 2, another array.
-
-    Raises
-    ------
-    StoreError
-        As :func:`check_size`.
-    """
-    if name in manifest.lengths:
-        return manifest.lengths[name]
-    if name.endswith("_bytes"):
-        return max(1, _last_item(path, manifest, name.removesuffix("bytes") + "offsets"))
-    if name == "categories_offsets":
-        return _last_item(path, manifest, "categories_first") + 1
-    return Shape(manifest.n_rows, manifest.n_features).length_of(name)
-
-
-def _last_item(path: Path, manifest: Manifest, name: str) -> int:
-    check_size(path, manifest, name)
-    with SmallFile(path, name) as file:
-        return int(file.items(length_of(path, manifest, name) - 1, 1)[0])
 
 
 def array_pieces(
@@ -294,7 +270,7 @@ def array_pieces(
     """
     check_size(path, manifest, name)
     verify_array(path, manifest, name)
-    length = length_of(path, manifest, name)
+    length = manifest.lengths[name]
     with SmallFile(path, name) as file:
         for start in range(0, length, PIECE_ITEMS):
             yield start, file.items(start, min(PIECE_ITEMS, length - start))
@@ -398,7 +374,7 @@ class Names:
         for name in arrays:
             check_size(path, manifest, name)
             verify_array(path, manifest, name)
-        self._n = length_of(path, manifest, arrays[0]) - 1
+        self._n = manifest.lengths[arrays[0]] - 1
         self._offsets, self._bytes = (SmallFile(path, name) for name in arrays)
 
     def __len__(self) -> int:
@@ -543,7 +519,7 @@ class Categories:
             for name in ("categories_offsets", "categories_bytes"):
                 check_size(path, manifest, name)
                 verify_array(path, manifest, name)
-            n_offsets = length_of(path, manifest, "categories_offsets")
+            n_offsets = manifest.lengths["categories_offsets"]
             self._offsets = SmallFile(path, "categories_offsets")
             self._bytes = SmallFile(path, "categories_bytes")
             n_codes = read_array(path, manifest, "n_codes")
@@ -612,7 +588,7 @@ def check_chunks(path: Path, manifest: Manifest) -> None:
 
 
 def _check_floats(path: Path, manifest: Manifest, name: str, n_items: int) -> None:
-    features, items = manifest.float_chunk
+    features, items = manifest.values_chunk
     for i in range(ceil_div(manifest.n_features, features)):
         for j in range(ceil_div(n_items, items)):
             file = values_file(path, name, i, j)

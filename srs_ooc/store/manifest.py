@@ -9,7 +9,7 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn, Protocol
@@ -251,7 +251,7 @@ def float_arrays(record: RecordView) -> dict[str, int]:
 
 
 def n_float_chunks(record: RecordView) -> int:
-    """Return the chunk files of each of the compressed arrays; a manifest of format 3."""
+    """Return the chunk files of each of the compressed arrays."""
     features, items = record["values_chunk"]
     n_items = next(iter(float_arrays(record).values()))
     return ceil_div(record["n_features"], features) * ceil_div(n_items, items)
@@ -263,18 +263,15 @@ def small_arrays_of(record: RecordView) -> set[str]:
     names |= {*record["row_columns"], *FEATURE_ARRAYS}
     names |= {f"{name}_{part}" for name in TEXTS for part in ("bytes", "offsets")}
     names |= set(CATEGORIES if record["kind_counts"]["categorical"] else ())
-    if record["format"] >= 3:
-        names |= {f"{name}_crc32c" for name in float_arrays(record)}
-    return names
+    return names | {f"{name}_crc32c" for name in float_arrays(record)}
 
 
 def checksummed_files(record: RecordView) -> set[str]:
     """Return the files whose checksums stand in the manifest, relative to the store."""
     files = {chunk_file(i) for i in range(ceil_div(record["n_features"], record["chunk_features"]))}
     files |= {f"{name}/c/0" for name in small_arrays_of(record)}
-    if record["format"] >= 3:
-        for name, field in COORDINATES.items():
-            files |= {f"{name}/c/{i}" for i in range(ceil_div(record[field], COORDINATE_CHUNK))}
+    for name, field in COORDINATES.items():
+        files |= {f"{name}/c/{i}" for i in range(ceil_div(record[field], COORDINATE_CHUNK))}
     return files
 
 
@@ -490,9 +487,8 @@ def check_record(record: Record) -> None:
         if not agrees:
             wrong(expected, found)
     _check_files(record)
-    if "lengths" in record:
-        _check_lengths(record)
-        _check_values_chunk(record)
+    _check_lengths(record)
+    _check_values_chunk(record)
 
 
 def _agreements(r: Record) -> list[tuple[str, bool, Any]]:
@@ -589,9 +585,6 @@ def damaged(place: object, error: Exception) -> StoreError:
 # or of the code ranges ========================
 # ======================================================================
 #
-# Format 2 has no SHA-256, no last two fields, no ``feature`` and ``row``, and no checksums of the
-# chunks of values but those inside them, which do not know their place.
-#
 # Arrays of the group (features in stored order unless said otherwise):
 #
 # ==================  ==========================================================================
@@ -625,10 +618,8 @@ def damaged(place: object, error: Exception) -> StoreError:
 FORMAT = 3
 NO_TARGET = "none; rows are numbered"
 """What a manifest says was inferred of the target where the table has none."""
-READABLE = (2, 3)
 ATTRIBUTE = "srs_ooc"
 SHA256 = "srs_ooc_sha256"
-_SINCE_3 = ("lengths", "values_chunk")
 
 
 @dataclass(frozen=True)
@@ -654,8 +645,8 @@ class Manifest:
     inferred: dict[str, Any]
     source: dict[str, Any]
     checksums: dict[str, int]
-    lengths: dict[str, int] = field(default_factory=dict)
-    values_chunk: tuple[int, int] | None = None
+    lengths: dict[str, int]
+    values_chunk: tuple[int, int]
     format: int = FORMAT
 
     @property
@@ -673,14 +664,6 @@ class Manifest:
     def float_dtype(self) -> str:
         """Return the dtype of the compressed arrays."""
         return self.values_dtype or "float64"
-
-    @property
-    def float_chunk(self) -> tuple[int, int]:
-        """Return the features and items of a chunk of the compressed arrays."""
-        if self.values_chunk is not None:
-            return self.values_chunk
-        shape = Shape(next(iter(self.float_arrays.values())), self.n_features)
-        return values_chunk(shape, 4 if self.float_dtype == "float32" else 8)
 
     @property
     def code_nbytes(self) -> int:
@@ -713,11 +696,8 @@ class Manifest:
         return sha256_of(self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        """Return the manifest as JSON-ready values, with the fields of its format."""
-        record = dataclasses.asdict(self)
-        for name in _SINCE_3 if self.format == 2 else ():
-            del record[name]
-        return record
+        """Return the manifest as JSON-ready values."""
+        return dataclasses.asdict(self)
 
 
 def canonical(record: Any) -> str:
@@ -778,7 +758,7 @@ def manifest_of(text: bytes, place: Place) -> Manifest:
             f"{metadata}: expected the manifest of a store, could not read it ({error!r}). "
             "The store is damaged or is another kind of Zarr group; ingest the table again."
         ) from error
-    if type(version) is not int or version not in READABLE:
+    if type(version) is not int or version != FORMAT:
         raise StoreError(
             f"{place}: expected store format {FORMAT}, found {version!r}. "
             "Use the srs-ooc version that wrote it, or ingest the table again."
@@ -800,8 +780,6 @@ def _refuse(constant: str) -> None:
 
 
 def _check_sum(record: dict[str, Any], attributes: dict[str, Any]) -> None:
-    if record["format"] == 2:
-        return
     expected, found = attributes.get(SHA256), sha256_of(record)
     if expected != found:
         raise ImpossibleError(f"expected a manifest of SHA-256 {expected!r}, found {found!r}")
@@ -809,13 +787,12 @@ def _check_sum(record: dict[str, Any], attributes: dict[str, Any]) -> None:
 
 def _from_record(record: dict[str, Any]) -> Manifest:
     fields = {field.name for field in dataclasses.fields(Manifest)}
-    fields -= set(_SINCE_3 if record["format"] == 2 else ())
     wrong = sorted(fields.symmetric_difference(record))
     if wrong:
         raise ImpossibleError(
-            f"expected a manifest with the fields of format {record['format']}, "
+            f"expected a manifest with the fields of format {FORMAT}, "
             f"found {', '.join(wrong)} missing or unknown"
         )
     check_record(record)
     lists = ("classes", "class_counts", "values_chunk")
-    return Manifest(**record | {name: tuple(record[name]) for name in lists if name in record})
+    return Manifest(**record | {name: tuple(record[name]) for name in lists})

@@ -17,7 +17,6 @@ _CONNECTIONS_NBYTES = 24 * MB
 """Allowance for the library and its connections."""
 _SLOT_NBYTES = 48
 """Memory of a slot: what it holds, since when, and looking for one to give up."""
-_OLDER = 2
 _open: "weakref.WeakValueDictionary[tuple[str, str, str, int], Mirror]" = (
     weakref.WeakValueDictionary()
 )
@@ -120,7 +119,7 @@ def read_remote_manifest(url: Url, objects: Objects) -> Manifest:
     Raises
     ------
     StoreError
-        As :func:`srs_ooc.store.manifest.read_manifest`; also if it is of format 2.
+        As :func:`srs_ooc.store.manifest.read_manifest`.
     """
     try:
         text = objects.read("zarr.json")
@@ -129,13 +128,7 @@ def read_remote_manifest(url: Url, objects: Objects) -> Manifest:
             f"{url}: expected a store made by `srs-ooc ingest`, found no zarr.json there. Check "
             "the URL, or ingest the table; a store that is being written has none yet."
         ) from None
-    manifest = manifest_of(text, url)
-    if manifest.format <= _OLDER:
-        raise StoreError(
-            f"{url}: expected a store of format 3, found format {manifest.format}, which is read "
-            "on a local disk only. Copy it there, or ingest the table again."
-        )
-    return manifest
+    return manifest_of(text, url)
 
 
 def open_store(

@@ -29,7 +29,6 @@ from srs_ooc.store.arrays import (
     array_pieces,
     check_chunks,
     check_files,
-    length_of,
     read_array,
     verify_array,
 )
@@ -219,13 +218,10 @@ class Verified:
         Bytes read.
     files : dict
         Number of files, by what they hold.
-    knows_places : bool
-        Whether chunks of values were compared with their places; format 2 cannot tell.
     """
 
     nbytes: int
     files: dict[str, int]
-    knows_places: bool
 
 
 def verify_store(path: Path, manifest: Manifest, files: Files = LOCAL) -> Verified:
@@ -254,13 +250,12 @@ def verify_store(path: Path, manifest: Manifest, files: Files = LOCAL) -> Verifi
         reader = ValuesReader(path, manifest, name, files)
         counts["values"] += reader.n_chunks
         nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
-    return Verified(nbytes, counts, manifest.format >= 3)
+    return Verified(nbytes, counts)
 
 
 def _verify_documents(path: Path, manifest: Manifest, files: Files) -> tuple[int, int]:
     """Compare the metadata that Zarr clients read; return its files and bytes."""
-    lengths = {name: length_of(path, manifest, name) for name in manifest.small_arrays}
-    expected, nbytes = documents(manifest, lengths), 0
+    expected, nbytes = documents(manifest), 0
     for name, document in expected.items():
         file = path / name / "zarr.json"
         with files.borrowed(file):

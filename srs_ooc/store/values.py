@@ -140,11 +140,9 @@ class ValuesReader:
         self._dtype = np.dtype(manifest.float_dtype)
         self.n_items = manifest.float_arrays[array]
         self._n_features = manifest.n_features
-        self._chunk = manifest.float_chunk
+        self._chunk = manifest.values_chunk
         self._n_across = ceil_div(self.n_items, self._chunk[1])
-        self._crcs: NDArray[Any] | None = None
-        if manifest.format >= 3:
-            self._crcs = read_array(path, manifest, f"{array}_crc32c")
+        self._crcs = read_array(path, manifest, f"{array}_crc32c")
 
     @property
     def n_chunks(self) -> int:
@@ -185,7 +183,7 @@ class ValuesReader:
                     yield i, first_row, chunk[int(stored[i]) % features, :n_rows]
 
     def read_chunk(self, index: int) -> tuple[NDArray[Any], int]:
-        """Read a chunk and check its bytes and, since format 3, that this is its place.
+        """Read a chunk and check its bytes and that this is its place.
 
         Parameters
         ----------
@@ -217,7 +215,7 @@ class ValuesReader:
             if len(data) > most:
                 raise ValueError(f"more than {most} bytes")  # noqa: TRY301 (one way out)
             crc = crc_of(data)
-            if self._crcs is not None and crc != self._crcs[index]:
+            if crc != self._crcs[index]:
                 raise ValueError("a chunk that was written elsewhere")  # noqa: TRY301
             return decode(data, self._dtype, n_items).reshape(self._chunk), len(data)
         except FileNotFoundError:

@@ -258,42 +258,29 @@ _ORDERS = {
 
 def write_metadata(folder: Path, manifest: Manifest) -> None:
     """Describe the chunk files already in ``folder`` as one Zarr v3 group."""
-    for name, document in documents(manifest, manifest.lengths).items():
+    for name, document in documents(manifest).items():
         (folder / name).mkdir(parents=True, exist_ok=True)
         text = json.dumps(document, indent=2)
         (folder / name / "zarr.json").write_text(text, encoding="utf-8")
 
 
-def documents(manifest: Manifest, lengths: dict[str, int]) -> dict[str, Document]:
-    """Return the metadata documents of a store, by folder: they follow from the manifest.
-
-    Parameters
-    ----------
-    manifest : Manifest
-        The store's manifest, of any format.
-    lengths : dict
-        Items of each small array, by name.
-    """
-    named = manifest.format >= 3
-    attributes: dict[str, Any] = {ATTRIBUTE: manifest.to_json()}
-    if named:
-        attributes[SHA256] = manifest.fingerprint
+def documents(manifest: Manifest) -> dict[str, Document]:
+    """Return the metadata documents of a store, by folder: they follow from the manifest."""
+    attributes = {ATTRIBUTE: manifest.to_json(), SHA256: manifest.fingerprint}
     found = {"": {"attributes": attributes, "zarr_format": 3, "node_type": "group"}}
     shape, dimensions = (manifest.n_features, manifest.n_rows), ["feature", "row"]
     chunk, dtype = (manifest.chunk_features, manifest.n_rows), np.dtype(manifest.code_dtype)
     codes = _array(shape, chunk, dtype.name, manifest.missing_code, [_as_bytes(dtype)])
     found["codes"] = codes | {"dimension_names": dimensions}
     for name in manifest.small_arrays:
-        dtype, length = dtype_of(name), (lengths[name],)
+        dtype, length = dtype_of(name), (manifest.lengths[name],)
         fill = False if dtype.kind == "b" else 0
         found[name] = _array(length, length, dtype.name, fill, [_as_bytes(dtype)])
-        if named:
-            found[name] |= {"dimension_names": [_dimension(name)], "attributes": _about(name)}
+        found[name] |= {"dimension_names": [_dimension(name)], "attributes": _about(name)}
     for name, n_items in manifest.float_arrays.items():
         found[name] = _floats(manifest, n_items)
-        if named:
-            found[name]["dimension_names"] = ["feature", "row" if name == "values" else "code"]
-    for name, field in COORDINATES.items() if named else ():
+        found[name]["dimension_names"] = ["feature", "row" if name == "values" else "code"]
+    for name, field in COORDINATES.items():
         length = (getattr(manifest, field),)
         chunk = (min(*length, COORDINATE_CHUNK),)  # type: ignore[assignment]
         found[name] = _array(length, chunk, "string", "", [{"name": "vlen-utf8"}])
@@ -319,7 +306,7 @@ def _floats(manifest: Manifest, n_items: int) -> Document:
     blosc = {"name": "blosc", "configuration": ZARR_NAMES | sizes}
     codecs = [_as_bytes(dtype), blosc, {"name": "crc32c"}]
     shape = (manifest.n_features, n_items)
-    return _array(shape, manifest.float_chunk, dtype.name, "NaN", codecs)
+    return _array(shape, manifest.values_chunk, dtype.name, "NaN", codecs)
 
 
 def _as_bytes(dtype: np.dtype[Any]) -> Document:

@@ -5,6 +5,7 @@ from command import error_of, json_of, srs_ooc
 from stores import make_store, noise_table
 
 import srs_ooc as package
+from srs_ooc.base.errors import UsageError
 
 
 @pytest.fixture(scope="module")
@@ -74,23 +75,13 @@ def test_names_that_promise_another_format_are_refused(store, tmp_path, name):
     assert not (tmp_path / name).exists()
 
 
-@pytest.mark.slow
-def test_a_renamed_option_is_taken_by_its_name_before_with_a_warning(tmp_path):
+def test_the_name_by_which_ledgers_keep_an_option_is_no_name_of_it(tmp_path):
     values, labels = noise_table(60, 40)
     store = make_store(tmp_path / "t.zarr", values, labels)
-    asked = ("--fdr", 0.4, "--iterations", 5, "--q", 20)
-    config = tmp_path / "old.toml"
+    config, run = tmp_path / "old.toml", tmp_path / "a.run"
     config.write_text("replays = 2\n")
-    for name, given in (("flag", ("--replays", 2)), ("file", ("--config", config))):
-        done = srs_ooc("run", store, "--out", tmp_path / f"{name}.run", *asked, *given)
-        assert "--replays is now --permutations" in done.stderr
-    same = srs_ooc("run", store, "--out", tmp_path / "flag.run", *asked, "--permutations", 2)
-    assert "is now" not in same.stderr
-    message = error_of("run", store, "--out", tmp_path / "flag.run", "--permutations", 3)
-    assert "permutations 2 (asked for: 3)" in message
-    text = srs_ooc("run", "--help").stdout
-    assert "--permutations B" in text
-    assert "--replays" not in text
-    with pytest.warns(FutureWarning, match="replays is now permutations"):
-        package.run(store, out=tmp_path / "flag.run", replays=2)
-    package.run(store, out=tmp_path / "flag.run", permutations=2)
+    assert "--replays" in error_of("run", store, "--out", run, "--replays", 2)
+    assert "replays" in error_of("run", store, "--out", run, "--config", config)
+    with pytest.raises(UsageError, match=r"replays: expected an option.*srs_ooc\.options\(\)"):
+        package.run(store, out=run, replays=2)
+    assert not run.exists()

@@ -11,7 +11,7 @@ import srs_ooc as package
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble import feature_sensitivity as module
-from srs_ooc.ensemble.feature_sensitivity import Asked, permutation, sensitivity
+from srs_ooc.ensemble.feature_sensitivity import permutation, sensitivity
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.inputs import inputs_of, spec_of
@@ -119,7 +119,7 @@ def test_scores_are_those_of_altering_each_feature_by_itself(tmp_path, grown, ju
     more = {"decoys": 2} if judge == "decoy" else {}
     package.run(store, out=run, judge=judge, trees_per_subspace=2, **QUICK, **more)
     items, scores, counts = by_definition(run, store, grown, flip)
-    found = sensitivity(run, Asked(flip=flip, repeats=2))
+    found = sensitivity(run, flip=flip, repeats=2)
     position = np.array(Store.open(store).array("positions"))
     own = {f"f{position[i]}": k for k, i in enumerate(items) if i < N_FEATURES}
     records = list(found.records())
@@ -138,7 +138,7 @@ def test_scores_are_those_of_altering_each_feature_by_itself(tmp_path, grown, ju
 def test_scores_of_a_regression_are_losses_of_r2(tmp_path, grown):
     store, run = stored(tmp_path, "regression"), tmp_path / "a.run"
     package.run(store, out=run, judge="probe", **QUICK)
-    found = sensitivity(run, Asked(flip="mirror"))
+    found = sensitivity(run, flip="mirror")
     forest = [(decode_tree(r, regression=True), grown[r]) for r in records_of(run)]
     items = sorted(set().union(*(features_of(tree) for tree, _ in forest)))
     codes, _, task = codes_of(run, store, items)
@@ -171,10 +171,10 @@ def test_scores_of_a_regression_are_losses_of_r2(tmp_path, grown):
 def test_threads_and_memory_do_not_change_the_bits(tmp_path, monkeypatch):
     store = stored(tmp_path)
     package.run(store, out=tmp_path / "a.run", judge="probe", **QUICK)
-    whole = sensitivity(tmp_path / "a.run", Asked(), threads=1)
+    whole = sensitivity(tmp_path / "a.run", threads=1)
     monkeypatch.setattr(module._Measuring, "_rows_at_a_time", lambda *_: 7)
     monkeypatch.setattr(module, "VOTES_NBYTES", 21)  # three trees at a time
-    parts = sensitivity(tmp_path / "a.run", Asked(), threads=3)
+    parts = sensitivity(tmp_path / "a.run", threads=3)
     assert list(parts.records()) == list(whole.records())
     assert parts.facts == whole.facts
 

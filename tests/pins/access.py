@@ -34,7 +34,7 @@ from srs_ooc.learners.model_learner import Trial
 from srs_ooc.networks.network_options import Network
 from srs_ooc.results.ranking import Comparison
 from srs_ooc.results.result import Sensitivity
-from srs_ooc.runs import run_memory, screening
+from srs_ooc.runs import run_memory
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import plan_memory
@@ -44,7 +44,6 @@ from srs_ooc.runs.settling import Request, settle
 from srs_ooc.runs.spec import Options, TrainingShape
 from srs_ooc.samplers.base import GROUP as SAMPLERS_GROUP
 from srs_ooc.samplers.base import Fits, Ground, Method, Sampler
-from srs_ooc.samplers.elimination import RISING
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.arrays import read_array
 from srs_ooc.store.manifest import chunk_file, read_manifest
@@ -62,11 +61,6 @@ def command(*arguments):
     if result.exit_code:
         raise AssertionError(f"{arguments}: {result.output}") from result.exception
     return result.stdout
-
-
-def close_as_before(monkeypatch):
-    """Have new runs close as runs with permutations did before version 3 of the stages."""
-    monkeypatch.setattr(screening, "MIXED", RISING)
 
 
 def without_trials():

@@ -12,7 +12,6 @@ from message_cases import NAMES as MESSAGES
 from message_cases import pin_of_messages
 from method_cases import CASES as METHODS
 from method_cases import pin_of_method
-from old_files import RUNS, pin_of_old_file
 from plan_cases import NEEDS, PLANS, pin_of_needs, pin_of_plan
 from run_cases import CASES, pin_of_run
 from store_cases import MAKERS, pin_of_store
@@ -27,7 +26,6 @@ IN_FILE = {
     "runs": (list(CASES), pin_of_run),
     "needs": (NEEDS, pin_of_needs),
     "plans": (list(PLANS), pin_of_plan),
-    "old_files": (list(RUNS), pin_of_old_file),
 }
 IN_FOLDER = {
     "methods": (list(METHODS), pin_of_method),

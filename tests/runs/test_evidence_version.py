@@ -1,34 +1,18 @@
-"""The version of the evidence that a run was begun under, and that its verdict is of."""
+"""The versions that a verdict is of: part of a run's identity, and others are refused by name."""
 
-import zipfile
-from dataclasses import replace
-from pathlib import Path
+import shutil
 
-import numpy as np
 import pytest
 from command import error_of, json_of, srs_ooc
+from ledgers import change, changed_fact
+from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.evidence.judges import EVIDENCE, STAGES
-from srs_ooc.runs.inputs import Inputs, spec_of
+from srs_ooc.evidence.judges import VERSIONS
+from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import decoy_families
 from srs_ooc.runs.run_verdict import CONCLUSION
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.survey import BESTS
-from srs_ooc.runs.task import Task
-from srs_ooc.store.store import Store
-
-ARCHIVE = Path(__file__).parents[1] / "fixtures" / "format-2" / "runs.zip"
-"""Runs of the first version; its README says where each was interrupted."""
-
-
-@pytest.fixture
-def old(tmp_path):
-    with zipfile.ZipFile(ARCHIVE) as packed:
-        packed.extractall(tmp_path)
-    return tmp_path
 
 
 def read(run, meta=None):
@@ -39,114 +23,46 @@ def read(run, meta=None):
         ledger.close()
 
 
-def note(run, name, value):
-    ledger = Ledger(run, writable=True)
-    ledger.set_meta(name, value)
-    ledger.close()
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("versions")
+    make_store(folder / "t.zarr", *noise_table(60, 80, n_relevant=2))
+    srs_ooc("run", folder / "t.zarr", "--out", folder / "a.run", "--q", 30, "--iterations", 20)
+    return folder / "a.run"
 
 
-@pytest.mark.slow
-def test_a_new_run_is_of_this_version_and_says_so_once_it_has_a_verdict(old):
-    run = old / "new.run"
-    srs_ooc("run", old / "store", "--out", run, "--q", 30, "--iterations", 20)
-    assert read(run).to_json()["evidence"] == EVIDENCE
-    assert read(run, CONCLUSION)["evidence"] == EVIDENCE
-    assert "version" not in srs_ooc("resume", run).stdout
+def test_a_run_with_a_verdict_says_of_which_versions_it_is(done):
+    assert {name: read(done).to_json()[name] for name in VERSIONS} == VERSIONS
+    assert read(done, CONCLUSION)["evidence"] == VERSIONS["evidence"]
 
 
-def test_an_identity_without_a_version_is_of_the_first(old):
-    record = read(old / "run-in-screen", "spec")
-    assert "evidence" not in record
-    assert RunSpec.from_json(record).evidence == 1
+def test_a_run_without_a_final_verdict_has_no_version(done):
+    record = read(done, "spec") | {"judge": "probe", "probe_min_draws": 10, "probe_min_wins": "0.9"}
+    assert not RunSpec.from_json(record | dict.fromkeys(VERSIONS, 1)).to_json().keys() & VERSIONS
 
 
-@pytest.mark.slow
-def test_an_unfinished_run_keeps_its_decoys_and_its_closing_stage(old):
-    run = old / "run-in-closing"
-    assert read(run).stages == 1
-    srs_ooc("resume", run)
-    assert (read(run).stages, read(run).evidence) == (1, EVIDENCE)
-    assert read(run, "spec")["stages"] == 1
-    srs_ooc("run", old / "store", "--out", old / "new.run", "--q", 30, "--iterations", 20)
-    assert read(old / "new.run").stages == STAGES > 1
+OTHERS = [
+    *(("evidence", version) for version in (None, 1, 2, 3, 5, "two")),
+    *(("stages", version) for version in (None, 1, 2, 4)),
+]
 
 
-def test_families_of_the_first_version_are_pairings_of_their_own(old):
-    store = Store.open(old / "store")
-    begun = read(old / "run-in-screen")
-    begun = replace(begun, judging=replace(begun.judging, decoys=3))
-    task = Task.of_run(begun, store, Inputs())
-    found = decoy_families(begun, task)
-    for number, family in enumerate(found):
-        expected = task.exchangeability().involution(key_of(begun.seed, Purpose.DECOYS, number))
-        np.testing.assert_array_equal(family, expected)
-    assert begun.n_copies_apart == 1
-    now = replace(begun, stages=STAGES)
-    assert now.n_copies_apart == 4
-    first, second, third = decoy_families(now, task)
-    np.testing.assert_array_equal(first[second], third)
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("name", "version"), OTHERS)
+def test_a_run_of_another_version_is_refused_by_name_with_the_remedy(done, tmp_path, name, version):
+    run, record = shutil.copytree(done, tmp_path / "a.run"), read(done, "spec")
+    del record[name]
+    change(run, changed_fact("spec", record if version is None else record | {name: version}))
+    found = f"version {VERSIONS[name]} of its {name}, found version {version or 1!r}"
+    with pytest.raises(RunError, match=f"a.run: expected a run of {found}"):
+        read(run)
+    for command in ("status", "features", "resume"):
+        message = error_of(command, run)
+        assert found in message
+        assert "start the run again in another folder" in message
 
 
-def test_runs_without_a_final_verdict_have_no_version(old):
-    assert "evidence" not in read(old / "run-with-trees-in-screen").to_json()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["run-in-screen", "run-in-closing", "run-in-replay"])
-def test_an_unfinished_run_is_finished_by_this_version_and_says_so(old, name):
-    shown = srs_ooc("resume", old / name).stdout
-    assert "begun under version 1" in shown
-    assert f"all of its verdict is by version {EVIDENCE}" in " ".join(shown.split())
-    assert read(old / name).evidence == EVIDENCE
-
-
-@pytest.mark.slow
-def test_a_finished_run_is_read_as_it_is_and_says_by_what_it_was_judged(old):
-    run = old / "run-finished"
-    before = json_of("features", run, "--json")
-    assert "by version 1 of the evidence" in srs_ooc("resume", run).stdout
-    assert json_of("features", run, "--json") == before
-    assert read(run).evidence == 1
-
-
-@pytest.mark.slow
-def test_a_finished_run_taken_further_is_judged_by_this_version(old):
-    run = old / "run-finished"
-    srs_ooc("resume", run, "--iterations", 130)
-    assert read(run, CONCLUSION)["evidence"] == EVIDENCE
-    assert read(run).evidence == EVIDENCE
-
-
-@pytest.mark.slow
-def test_permutation_runs_done_before_are_tested_anew_and_keep_their_scores(old):
-    """No strength of one version is compared with one of another."""
-    run = old / "run-in-replay"
-    ledger = Ledger(run, writable=False)
-    held = ledger.read_arrays(BESTS)
-    ledger.close()
-    assert len(held["bests"]) == 1
-    assert "evidence" not in held
-    srs_ooc("resume", run)
-    ledger = Ledger(run, writable=False)
-    anew = ledger.read_arrays(BESTS)
-    ledger.close()
-    assert anew["bests"][0, 0] == held["bests"][0, 0]
-    assert anew["bests"][0, 1] != held["bests"][0, 1]
-    assert int(anew["evidence"]) == EVIDENCE
-
-
-@pytest.mark.slow
-def test_a_run_of_a_later_version_is_read_and_refused_by_name_where_it_would_be_judged(old):
-    run = old / "run-in-closing"
-    note(run, "spec", read(run, "spec") | {"evidence": EVIDENCE + 1})
-    assert json_of("status", run, "--json")["state"] == "stopped"
-    message = error_of("resume", run)
-    assert str(run) in message
-    assert f"found version {EVIDENCE + 1}" in message
-
-
-@pytest.mark.parametrize("version", ["two", None, [2]])
-def test_a_version_that_is_no_number_is_damage(old, version):
-    record = read(old / "run-in-screen", "spec") | {"evidence": version}
-    with pytest.raises(RunError, match="damaged"):
-        RunSpec.from_json(record)
+def test_the_copy_as_it_was_is_read(done, tmp_path):
+    run = shutil.copytree(done, tmp_path / "a.run")
+    change(run, changed_fact("spec", read(done, "spec")))
+    assert json_of("status", run, "--json")["state"] == "finished"

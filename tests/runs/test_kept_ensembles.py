@@ -9,7 +9,7 @@ from stores import make_store, noise_table
 
 import srs_ooc as package
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.ensemble.feature_sensitivity import Asked, sensitivity
+from srs_ooc.ensemble.feature_sensitivity import sensitivity
 from srs_ooc.ensemble.prediction import predict
 from srs_ooc.runs.inputs import trees_of
 from srs_ooc.runs.ledger import Ledger
@@ -165,7 +165,7 @@ def test_before_there_is_an_ensemble_it_says_so(store, tmp_path, method):
 def test_sensitivity_is_refused(store, tmp_path):
     work(store, tmp_path / "a.run", "prs")
     with pytest.raises(UsageError, match="--method prs, which holds rows out"):
-        sensitivity(tmp_path / "a.run", Asked())
+        sensitivity(tmp_path / "a.run")
 
 
 def test_a_cutoff_chooses_the_class():

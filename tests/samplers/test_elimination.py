@@ -9,13 +9,15 @@ from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import key_of
 from srs_ooc.samplers.elimination import (
     BATCHES,
-    EVEN,
     MIXED,
     TREES,
     Elimination,
+    Manner,
     joint_scores,
     round_sizes,
 )
+
+EVEN = Manner(((0.3, 0.3),), 0.0)
 
 
 @dataclass

@@ -79,7 +79,6 @@ def test_verify_says_what_it_read(whole):
     sizes = [file.stat().st_size for file in whole.rglob("*") if file.is_file()]
     assert found["nbytes"] == sum(sizes)
     assert sum(found["files"].values()) == len(sizes)
-    assert found["knows_places"] is True
     assert "all as written" in srs_ooc("verify", whole).stdout
     assert json_of("inspect", whole, "--verify", "--json")["verified"] is True
 

@@ -17,7 +17,7 @@ from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.survey import largest_decoy_cluster
 from srs_ooc.samplers.base import IMPORTANCE
-from srs_ooc.samplers.elimination import EVEN, SURVIVORS, TREES, Elimination, Manner
+from srs_ooc.samplers.elimination import SURVIVORS, TREES, Elimination, Manner
 from srs_ooc.store.store import ReadAhead
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import grow_tree
@@ -60,7 +60,7 @@ class Closing:
 
     name: str
     label: str
-    manner: Manner = EVEN
+    manner: Manner = Manner(((0.3, 0.3),), 0.0)  # noqa: RUF009 (frozen)
     n_survivors: int = SURVIVORS
     sizes: tuple[int, ...] = ()
     k_share: float = 1.0

@@ -9,7 +9,7 @@ from command import error_of, srs_ooc
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from ledgers import change
+from ledgers import change, changed_fact
 from stores import make_store, noise_table
 
 from srs_ooc.base.errors import RunError
@@ -172,13 +172,22 @@ def test_a_record_that_its_index_does_not_know_is_not_taken_for_none(whole, tmp_
         checked(run)
 
 
-def test_a_ledger_of_the_format_before_is_gone_on_with(whole, tmp_path):
+@pytest.mark.few(1)
+@pytest.mark.parametrize("version", [1, 2, 4, None])
+def test_a_ledger_of_another_format_is_refused_by_name(whole, tmp_path, version):
     run = shutil.copytree(whole, tmp_path / "d.run")
-    change(run)
-    checked(run)
-    srs_ooc("resume", run, "--iterations", 62)
+    change(run, changed_fact("format", version))
+    refused = f"d.run: expected ledger format 3, found {version}.*start the run again"
+    with pytest.raises(RunError, match=refused):
+        checked(run)
+    assert f"found {version}. Use the srs-ooc version that wrote it" in error_of("resume", run)
+
+
+def test_a_change_that_is_sealed_anew_is_read(whole, tmp_path):
+    run = shutil.copytree(whole, tmp_path / "d.run")
+    change(run, changed_fact("iterations", 77))
     ledger = Ledger(run, writable=False)
-    assert ledger.meta("format") == 3
+    assert ledger.meta("iterations") == 77
     ledger.close()
     checked(run)
 
