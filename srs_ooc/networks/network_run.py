@@ -44,7 +44,7 @@ from srs_ooc.networks.prs_edges import (
     standardised,
 )
 from srs_ooc.networks.weighing import Bench, target_values, training_rows
-from srs_ooc.runs.batches import LOOK_SECONDS, Spread, ThreadLine
+from srs_ooc.runs.batches import LOOK_SECONDS, ThreadLine, parallel_map
 from srs_ooc.runs.engine import COMMIT_SECONDS, COMMIT_SHARE, ItemSource
 from srs_ooc.runs.jobs import Line, Part, WorkerStore, new_token
 from srs_ooc.runs.resources import categorical_features, noting
@@ -224,7 +224,7 @@ class TargetWork:
         n_together: int = 1,
     ) -> None:
         self._store, self._genes, self._rows = store, genes, rows
-        self._line, self._spread = line, Spread(line, n_ahead, n_together)
+        self._line, self._n_ahead, self._n_together = line, n_ahead, n_together
 
     def run(self, book: EdgeBook, watch: Watch) -> bool:
         """Work until all targets are done, or ``watch`` says no; return whether all are.
@@ -259,7 +259,8 @@ class TargetWork:
         pairs = zip(targets.tolist(), values, strict=True)
         parts = (Part(number, pair) for number, pair in enumerate(pairs, first))
         early: dict[int, NDArray[np.float64]] = {}
-        for number, weights in self._spread.results(parts, goes_on):
+        spread = self._n_ahead, self._n_together
+        for number, weights in parallel_map(self._line, parts, goes_on, *spread):
             early[number] = weights
             while first in early:
                 yield early.pop(first)
@@ -547,7 +548,7 @@ class _Work:
         if cluster is None:
             blocks = self.task.blocks(self.grant.n_workers)
             desk = TargetDesk(params, source, self.store, regulators, blocks)
-            return ThreadLine(desk, len(blocks)), 1
+            return ThreadLine(desk.work, len(blocks)), 1
         store = WorkerStore.of(self.store, cluster.worker_memory_mb)
         job = NetworkJob(new_token(), store, self.task.identity(), params, regulators, self.rows)
         return cluster.line(job), TOGETHER_ELSEWHERE

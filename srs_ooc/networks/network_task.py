@@ -321,9 +321,6 @@ class TargetDesk:
         out[others] = weigher.weights(block, target, regulators[others], rows)
         return out
 
-    def close(self) -> None:
-        """Do nothing: what it works with is its maker's."""
-
 
 def blocks_of(
     count: int, params: NetworkParams, store: Store, n_regulators: int, n_rows: int

@@ -34,7 +34,7 @@ from srs_ooc.evidence.judges import EVIDENCE, FIRST_EVIDENCE
 from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
 from srs_ooc.evidence.tally import best_of_each, largest
 from srs_ooc.evidence.verdict import Comparison, Pooled, exceeds_chance, passing_level, pool
-from srs_ooc.runs.batches import Spread, line_to
+from srs_ooc.runs.batches import line_to, parallel_map
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import AnyJob, Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
 from srs_ooc.runs.ledger import Ledger
@@ -514,8 +514,7 @@ def from_workers(
             reached = min(n_each * len(done) + under_way, n_each * len(parts))
             return watch(Step(stage, reached, n_each * len(parts)))
 
-        spread = Spread(line, ALL_AHEAD, 1)
-        for number, outcome in spread.results(iter(parts), goes_on):
+        for number, outcome in parallel_map(line, iter(parts), goes_on, ALL_AHEAD):
             done.add(number)
             yield number, outcome
 

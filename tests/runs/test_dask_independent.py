@@ -15,7 +15,7 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.runs import batches, dask_cluster, resources
-from srs_ooc.runs.batches import Spread
+from srs_ooc.runs.batches import parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import DESKS, Order, Part, Reply, WorkerStore
@@ -163,7 +163,7 @@ class Backwards:
             self.n_cancelled += 1
 
         sent.result, sent.cancel = result, cancel
-        sent.is_done = lambda: sent is self.out[-1]
+        sent.done = lambda: sent is self.out[-1]
         return sent
 
     def n_threads(self):
@@ -176,10 +176,10 @@ class Backwards:
 def test_parts_are_begun_only_so_far_ahead_of_the_first_that_is_not_done():
     line = Backwards()
     parts = (Part(number, None) for number in range(50))
-    assert dict(Spread(line, 4, 1).results(parts, lambda: True)) == {n: n**2 for n in range(50)}
+    assert dict(parallel_map(line, parts, lambda: True, 4)) == {n: n**2 for n in range(50)}
     line, found = Backwards(), {}
     parts = (Part(number, None) for number in range(50))
-    for number, outcome in Spread(line, 4, 1).results(parts, lambda: len(found) < 3):
+    for number, outcome in parallel_map(line, parts, lambda: len(found) < 3, 4):
         found[number] = outcome
         assert line.most < 4 + min(set(range(50)) - set(found) | {number})
     assert len(found) == 3
