@@ -129,6 +129,6 @@ def test_a_split_that_comes_again_is_known(store, desks):
 
     for number in range(5):
         reply = grown(job, [iteration_of(number, split())])
-        assert reply.outcomes[0].rest.predictions.shape == (1, 10, 2)
+        assert reply.outcomes[0].predictions.shape == (1, 10, 2)
     (desk,) = desks._desks.values()
     assert len(desk._learner._splits) == 1
