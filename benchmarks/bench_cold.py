@@ -109,7 +109,7 @@ def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.nda
     found, n_done, subspaces = [], 0, []
     with subject.resources() as resources:
         for attempt in ("cold", "cached"):
-            engine = resources.search(TransientLedger()).engine
+            engine = resources.engine(TransientLedger())
             begun = time.perf_counter()
             if attempt == "cold":
                 until = begun + PART_SECONDS
@@ -118,7 +118,7 @@ def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.nda
             else:
                 engine.advance(n_done)
             found.append(1e3 * (time.perf_counter() - begun) / n_done)
-        engine = resources.search(TransientLedger()).engine
+        engine = resources.engine(TransientLedger())
         subspaces = [engine.propose(iteration).features for iteration in range(min(n_done, 20))]
     return found[0], found[1], subspaces
 

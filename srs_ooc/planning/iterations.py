@@ -18,7 +18,7 @@ from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK
 from srs_ooc.native.numerics import exp, expm1, log, log1p
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import Resources, resources_of
+from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, Request, settle
 from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, notes_of
@@ -106,11 +106,12 @@ class Subject:
         Raises
         ------
         StoreError, BudgetError
-            As :func:`srs_ooc.runs.resources.resources_of`.
+            As :func:`srs_ooc.runs.resources.RunContext.resources`.
         """
         assert self.store is not None
         task = Task.of_run(self.spec, self.store, self.inputs)
-        with resources_of(self.spec, self.store, task, self.cap_nbytes, self.threads) as resources:
+        context = RunContext(self.store, task, self.cap_nbytes, self.threads)
+        with context.resources(self.spec) as resources:
             yield resources
 
 

@@ -292,7 +292,7 @@ def _time(resources: Resources) -> tuple[float, int]:
     Timing starts afresh once the workers are warm, unless iterations are so slow that the first
     ones have taken long enough already.
     """
-    engine, ahead = resources.search(TransientLedger()).engine, resources.executor.max_ahead
+    engine, ahead = resources.engine(TransientLedger()), resources.executor.max_ahead
     begun, n_before = time.monotonic(), 0
 
     def keep_going() -> bool:

@@ -21,19 +21,23 @@ from srs_ooc.base.budget import PROCESS_NBYTES, Budget
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.files import Recent
 from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
+from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import FIRST_STAGES, closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
+from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
 from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import load, one_thread
+from srs_ooc.learners.models import SUBSPACES, load, one_thread
 from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, SensitiveLearner, TreeLearner
 from srs_ooc.runs.engine import (
+    STEADINESS,
+    TALLY,
     Book,
+    Engine,
     Executor,
     ItemSource,
-    Search,
     ThreadExecutor,
     check_needs,
     fit_iteration,
@@ -58,9 +62,10 @@ from srs_ooc.runs.run_memory import (
     shape_of,
     worker_nbytes,
 )
-from srs_ooc.runs.run_trees import TreeWriter
+from srs_ooc.runs.run_trees import VALID, TreeWriter
 from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
+from srs_ooc.samplers.base import Ground
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL, Manifest
 from srs_ooc.store.store import ReadAhead, Store
@@ -232,29 +237,53 @@ class Resources:
         """Rows trained on."""
         return self.task.n_rows
 
-    def search(
+    def engine(
         self, book: Book, seed: int | None = None, trees: TreeWriter | None = None
-    ) -> Search:
+    ) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 
         ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
-        search = Search(
-            spec,
-            self.n_features,
+        n_items, tie = spec.n_items(self.n_features), key_of(spec.seed, Purpose.RANK_TIE)
+        tally, judge = Tally(n_items, wins=not spec.concludes), spec.make_judge()
+        observers: dict[str, LearningPart] = {TALLY: tally}
+        if trees is not None:
+            observers[VALID] = trees
+        if spec.model.scores_features:
+            by_subspace = spec.model.model_importance == SUBSPACES
+            observers[ModelScores.name] = ModelScores(self.n_features, by_subspace=by_subspace)
+        if spec.concludes:
+            observers[STEADINESS] = Steadiness(tally, tie)
+            observers[RankingHistory.name] = RankingHistory(tally, tie)
+        ground = Ground(
+            n_items,
             self.n_candidates,
             self.candidates,
+            spec.subspace_size,
+            spec.round_size,
+            tie,
+            tally,
+            judge,
+            spec.keep,
+            spec.n_copies_apart,
+            self.task.inputs.weights,
+            self.response,
+            self.task.inputs.validation_places(),
+            self.task.positions,
+        )
+        sampler = spec.method.make(spec.sampler, ground)
+        engine = Engine(
+            sampler,
             self.executor,
             book,
-            trees,
-            weights=self.task.inputs.weights,
-            response=self.response,
-            validation=self.task.inputs.validation_places(),
-            positions=self.task.positions,
+            seed=spec.seed,
+            round_size=spec.round_size,
+            observers=observers,
+            judge=judge,
         )
-        check_needs(search.engine.sampler, self.learner.provides, self.spec.model.model)
-        return search
+        check_needs(sampler, self.learner.provides, self.spec.model.model)
+        return engine
 
     @contextmanager
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
@@ -278,27 +307,12 @@ class Resources:
             yield executor
 
 
-@contextmanager
-def resources_of(
-    spec: RunSpec,
-    store: Store,
-    task: Task,
-    cap_nbytes: int,
-    threads: int | None,
-    *,
-    saves: bool = False,
-    beside_nbytes: int = 0,
-    cluster: Cluster | None = None,
-) -> Iterator[Resources]:
-    """Yield the resources of a run within the cap, and close them after.
+@dataclass(frozen=True)
+class RunContext:
+    """What a run is worked on with.
 
-    What the cap leaves goes first to more workers, then to threads that share a worker's tree where
-    there are more cores, then to keeping the store mapped.
-
-    Parameters
+    Attributes
     ----------
-    spec : RunSpec
-        The run's identity.
     store : Store
         Its store.
     task : Task
@@ -307,78 +321,89 @@ def resources_of(
         Cap on the memory of the whole process.
     threads : int or None
         Workers; None for the cores of this machine.
-    saves : bool
-        Trees are kept.
-    beside_nbytes : int
-        Bytes of the cap that are left to the caller.
-    cluster : Cluster, optional
+    cluster : Cluster or None
         Workers elsewhere, on which trees are grown; what else reads columns does so here.
-
-    Raises
-    ------
-    StoreError
-        If the store is not the run's, or is replaced before the resources are made, once they are,
-        or when the block ends: what was read in between counts only if nothing is raised.
-    BudgetError
-        If the cap cannot hold them.
-    UsageError
-        If the model cannot be fitted, or not on a cluster.
     """
-    store.check_is(spec.store)
-    remote, beside_nbytes = None, beside_nbytes + store.reading_nbytes
-    if cluster is not None:
-        check_cluster(spec)
-        there = WorkerStore.of(store, cluster.worker_memory_mb)
-        job = Job("", there, spec.to_json(), task.rows, task.target, saves, None)
-        remote = partial(_executor_elsewhere, cluster, job)
-        threads, beside_nbytes = 1, beside_nbytes + cluster.orders_nbytes
-    with store.unchanged(), ExitStack() as stack:
-        resources = _resources(
-            stack, spec, store, task, cap_nbytes, threads, saves, beside_nbytes, remote
-        )
-        store.check_unchanged()  # what is open by now stays what it is
-        yield resources
 
+    store: Store
+    task: Task
+    cap_nbytes: int
+    threads: int | None
+    cluster: Cluster | None = None
 
-def _resources(
-    stack: ExitStack,
-    spec: RunSpec,
-    store: Store,
-    task: Task,
-    cap_nbytes: int,
-    threads: int | None,
-    saves: bool,
-    beside_nbytes: int,
-    elsewhere: Callable[..., Executor] | None,
-) -> Resources:
-    """Make the resources of a run; ``stack`` closes them."""
-    manifest = store.manifest
-    kinds = spec.learner.thresholds, spec.model.model
-    shape = shape_of(manifest, task.inputs, task.class_weight, *kinds)
-    budget = plan_memory(spec, shape, cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
-    n_workers = grant_workers(budget, worker_nbytes(spec, shape, saves=saves), threads)
-    n_threads = grant_threads(budget, spec, shape, n_workers, threads)
-    mapped = budget.fits(manifest.codes_nbytes)
-    response = training_response(task)
-    learner = learner_of(spec, store, task, response, n_threads, records=saves)
-    if not spec.model.is_tree:
-        load(spec.model, is_regression=response.is_regression)
-        stack.enter_context(one_thread())
-    values = stack.enter_context(store.value_tables()) if shape.n_values else None
-    blocks = blocks_of(n_workers, spec, shape, tiled=learner.tiled)
-    families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
-    columns = stack.enter_context(store.columns(mapped=mapped))
-    ahead = stack.enter_context(ReadAhead(columns))
-    source = ItemSource(columns, task.rows, families, values)
-    executor: Executor
-    if elsewhere is None:
-        executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
-    else:
-        executor = elsewhere(spec.n_columns)
-    stack.callback(executor.close)
-    n_candidates = spec.n_items(shape.n_candidates)
-    made = source, learner, blocks, executor, response, elsewhere
-    return Resources(spec, task, manifest, candidates, n_candidates, *made)
+    @contextmanager
+    def resources(
+        self, spec: RunSpec, *, saves: bool = False, beside_nbytes: int = 0
+    ) -> Iterator[Resources]:
+        """Yield the resources of a stage of a run within the cap, and close them after.
+
+        What the cap leaves goes first to more workers, then to threads that share a worker's tree
+        where there are more cores, then to keeping the store mapped.
+
+        Parameters
+        ----------
+        spec : RunSpec
+            The run's identity.
+        saves : bool
+            Trees are kept.
+        beside_nbytes : int
+            Bytes of the cap that are left to the caller.
+
+        Raises
+        ------
+        StoreError
+            If the store is not the run's, or is replaced before the resources are made, once they
+            are, or when the block ends: what was read in between counts only if nothing is raised.
+        BudgetError
+            If the cap cannot hold them.
+        UsageError
+            If the model cannot be fitted, or not on a cluster.
+        """
+        self.store.check_is(spec.store)
+        if self.cluster is not None:
+            check_cluster(spec)
+        with self.store.unchanged(), ExitStack() as stack:
+            resources = self._resources(stack, spec, saves, beside_nbytes)
+            self.store.check_unchanged()  # what is open by now stays what it is
+            yield resources
+
+    def _resources(
+        self, stack: ExitStack, spec: RunSpec, saves: bool, beside_nbytes: int
+    ) -> Resources:
+        """Make the resources; ``stack`` closes them."""
+        store, task, manifest, threads = self.store, self.task, self.store.manifest, self.threads
+        beside_nbytes, elsewhere = beside_nbytes + store.reading_nbytes, None
+        if self.cluster is not None:
+            there = WorkerStore.of(store, self.cluster.worker_memory_mb)
+            job = Job("", there, spec.to_json(), task.rows, task.target, saves, None)
+            elsewhere = partial(_executor_elsewhere, self.cluster, job)
+            threads, beside_nbytes = 1, beside_nbytes + self.cluster.orders_nbytes
+        kinds = spec.learner.thresholds, spec.model.model
+        shape = shape_of(manifest, task.inputs, task.class_weight, *kinds)
+        budget = plan_memory(spec, shape, self.cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
+        n_workers = grant_workers(budget, worker_nbytes(spec, shape, saves=saves), threads)
+        n_threads = grant_threads(budget, spec, shape, n_workers, threads)
+        mapped = budget.fits(manifest.codes_nbytes)
+        response = training_response(task)
+        learner = learner_of(spec, store, task, response, n_threads, records=saves)
+        if not spec.model.is_tree:
+            load(spec.model, is_regression=response.is_regression)
+            stack.enter_context(one_thread())
+        values = stack.enter_context(store.value_tables()) if shape.n_values else None
+        blocks = blocks_of(n_workers, spec, shape, tiled=learner.tiled)
+        families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
+        columns = stack.enter_context(store.columns(mapped=mapped))
+        ahead = stack.enter_context(ReadAhead(columns))
+        source = ItemSource(columns, task.rows, families, values)
+        executor: Executor
+        if elsewhere is None:
+            executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
+        else:
+            executor = elsewhere(spec.n_columns)
+        stack.callback(executor.close)
+        n_candidates = spec.n_items(shape.n_candidates)
+        made = source, learner, blocks, executor, response, elsewhere
+        return Resources(spec, task, manifest, candidates, n_candidates, *made)
 
 
 def _executor_elsewhere(

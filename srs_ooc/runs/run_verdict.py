@@ -24,9 +24,9 @@ from srs_ooc.evidence.verdict import Verdict, certify, count_decoys, passing_lev
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import Resources, item_columns
+from srs_ooc.runs.resources import Resources, RunContext, item_columns
 from srs_ooc.runs.run_trees import TreeWriter
-from srs_ooc.runs.screening import Books, RunContext, Watch, screen_and_close
+from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, bests_of_permutation_runs, survey
 from srs_ooc.samplers.elimination import Elimination
@@ -342,7 +342,7 @@ def conclude(
     with context.resources(spec, saves=trees is not None) as resources:
         closed = screen_and_close(
             resources,
-            Books.of(ledger),
+            ledger,
             until,
             watch,
             "screening",

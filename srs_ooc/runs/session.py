@@ -24,11 +24,11 @@ from srs_ooc.runs.inputs import (
 )
 from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import noting
+from srs_ooc.runs.resources import RunContext, noting
 from srs_ooc.runs.run_memory import check_stages, note_growth, run_leases, shape_of
 from srs_ooc.runs.run_trees import VALID, saves_trees
 from srs_ooc.runs.run_verdict import conclude, is_concluded
-from srs_ooc.runs.screening import RunContext, Watch, screen_only, tree_writer
+from srs_ooc.runs.screening import Watch, screen_only, tree_writer
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
     DEFAULT_MEMORY_MB,

@@ -39,9 +39,9 @@ from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import AnyJob, Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger_pages import PERMUTATIONS_FOLDER
-from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, item_columns
+from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import run_leases, shape_of
-from srs_ooc.runs.screening import Books, RunContext, Watch, screen_and_close
+from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster
 from srs_ooc.samplers.elimination import Elimination
@@ -288,8 +288,7 @@ def _one_after_another(
         permuted = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
         try:
             stage = f"permutation run {number} of {spec.permutations}"
-            books = Books.of(permuted)
-            best = best_of(spec, context, number, n_iterations, watch, books, stage)
+            best = best_of(spec, context, number, n_iterations, watch, permuted, stage)
         finally:
             permuted.close()
         if best is None:
@@ -322,7 +321,7 @@ def best_of(
     number: int,
     n_iterations: int,
     watch: Watch,
-    books: Books,
+    ledger: Ledger | None,
     stage: str,
 ) -> Best | None:
     """Return the best score and the best strength that a permutation run reaches.
@@ -339,14 +338,14 @@ def best_of(
         Of its screen.
     watch : callable
         Told where it stands; None is returned if it says no.
-    books : Books
-        Where the screen and the closing stage are committed to.
+    ledger : Ledger or None
+        Where the screen and the closing stage are committed to; None to keep nothing.
     stage : str
         What its steps are called.
     """
     with _resources(spec, context, number) as resources:
         seed = key_of(spec.seed, Purpose.PERMUTATION, number, Purpose.TREE)
-        closed = screen_and_close(resources, books, n_iterations, watch, stage, seed=seed)
+        closed = screen_and_close(resources, ledger, n_iterations, watch, stage, seed=seed)
         if closed is None:
             return None
         return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
@@ -587,7 +586,7 @@ class PermutationDesk(Prepared[PermutationJob]):
             watch = watch_of(part.number, tell, n_iterations)
             context = replace(self._context, cap_nbytes=cap_nbytes)
             what = (self._spec, context, part.number, n_iterations, watch)
-            return best_of(*what, Books.nowhere(), "")
+            return best_of(*what, None, "")
 
         return done_in_turn(self._slots, parts, one)
 

@@ -19,7 +19,7 @@ from srs_ooc.runs.batches import parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import DESKS, Order, Part, Reply, WorkerStore
-from srs_ooc.runs.screening import RunContext
+from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options

@@ -17,7 +17,7 @@ from srs_ooc.evidence.tally import Tally, best_items, mean_importance
 from srs_ooc.planning.iterations import MIN_ITERATIONS, MOST_DRAWS
 from srs_ooc.runs.engine import TALLY, Engine
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import Resources, resources_of
+from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.session import settle_new
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -129,7 +129,7 @@ class Screen:
         opened = Store.open(store)
         spec, _, inputs, memory_mb = settle_new(opened, request)
         task = Task.of_run(spec, opened, inputs)
-        with resources_of(spec, opened, task, memory_mb * MB, 1) as resources:
+        with RunContext(opened, task, memory_mb * MB, 1).resources(spec) as resources:
             yield resources
 
     def closing_key(self, resources: Resources) -> int:
