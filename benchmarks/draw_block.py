@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.planning.iterations import subject_of_store
 from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.srs import SequentialRandomSubspace
@@ -58,7 +58,7 @@ def run(
 ) -> tuple[float, float, float]:
     """Return the scores of one run, drawn in a way of its own."""
     options = Options(subspace_size=str(q), seed=seed, judge="probe", **way)
-    subject = subject_of_store(Store.open(store), Request(options))
+    subject = RunDraft.of(Store.open(store), Request(options))
     with subject.resources() as resources:
         engine = resources.engine(TransientLedger())
         engine.advance(iterations)

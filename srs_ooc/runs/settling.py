@@ -14,6 +14,7 @@ from typing import Any
 
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import Option, Params, Whole, flag_given, path_given, whole_given
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.evidence.judges import DecoyParams, closes_by_sensitivity
 from srs_ooc.learners.criteria import check_criterion
@@ -374,6 +375,11 @@ class Request:
             given = getattr(self, name)
             if given is not None or name != "save_trees":
                 object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
+
+    @property
+    def cap_nbytes(self) -> int:
+        """Cap on the whole process, in bytes, where none was given before."""
+        return (DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb) * MB
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import DESKS, Order, Part, Reply, WorkerStore
 from srs_ooc.runs.resources import RunContext
-from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import PermutationJob, fits_workers
@@ -238,7 +238,8 @@ def test_permutation_runs_done_elsewhere_and_here_are_taken_up(
 
 def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(store, client, caplog):
     opened = Store.open(store)
-    spec = settle_new(opened, Request(Options(permutations=4, fdr="0.3", subspace_size=20)))[0]
+    request = Request(Options(permutations=4, fdr="0.3", subspace_size=20))
+    spec = RunDraft.of(opened, request).spec
     task = Task.of_run(spec, opened, Inputs())
     for megabytes, fits in ((66, False), (500, True)):
         context = RunContext(opened, task, 0, 1, DaskCluster(client, megabytes))

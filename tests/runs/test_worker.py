@@ -13,7 +13,7 @@ from srs_ooc.runs import jobs as worker
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Part, WorkerStore
 from srs_ooc.runs.resources import Job
-from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
@@ -36,7 +36,8 @@ def desks(monkeypatch):
 
 def job_of(store, token="a", memory_mb=400, **options):
     opened = Store.open(store)
-    spec = settle_new(opened, Request(Options(judge="positive", subspace_size=20, **options)))[0]
+    request = Request(Options(judge="positive", subspace_size=20, **options))
+    spec = RunDraft.of(opened, request).spec
     task = Task.of_run(spec, opened, Inputs())
     there = WorkerStore.of(opened, memory_mb)
     return Job(token, there, spec.to_json(), task.rows, task.target, False, None)
