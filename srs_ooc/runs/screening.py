@@ -8,7 +8,7 @@ from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import FIRST_STAGES, SECOND_STAGES, closes_by_sensitivity
 from srs_ooc.evidence.tally import best_items
-from srs_ooc.runs.engine import Book, Engine
+from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook, TransientLedger
 from srs_ooc.runs.resources import Resources, RunContext
@@ -59,7 +59,15 @@ def screen_and_close(
     kind = SensitivityElimination if closes_by_sensitivity(spec.judging) else Elimination
     sampler = kind(survivors, key, _manner_of(spec), most)
     book = TransientLedger() if ledger is None else StageBook(ledger, n_iterations)
-    _close(resources, sampler, book, key, watch, f"{stage}, closing")
+    leaf = floor(sampler.manner.leaf_share * resources.n_rows)
+    with resources.closing_executor(leaf, sampler.capacity) as executor:
+        closing = Engine(sampler, executor, book, seed=key, round_size=TREES)
+        closing.advance(
+            sampler.n_trees,
+            lambda: watch(
+                Step(f"{stage}, closing", closing.iteration, sampler.n_trees, unit="trees")
+            ),
+        )
     return (sampler, n_iterations) if sampler.is_over else None
 
 
@@ -86,19 +94,6 @@ def _screen(
     if not is_over():
         engine.advance(until, going)
     return engine.iteration if engine.iteration >= until or is_over() else None
-
-
-def _close(
-    resources: Resources, sampler: Elimination, book: Book, key: int, watch: Watch, stage: str
-) -> None:
-    """Advance a closing stage to its end, or until told to stop."""
-    leaf = floor(sampler.manner.leaf_share * resources.n_rows)
-    with resources.closing_executor(leaf, sampler.capacity) as executor:
-        engine = Engine(sampler, executor, book, seed=key, round_size=TREES)
-        engine.advance(
-            sampler.n_trees,
-            lambda: watch(Step(stage, engine.iteration, sampler.n_trees, unit="trees")),
-        )
 
 
 @contextmanager

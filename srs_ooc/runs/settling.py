@@ -5,7 +5,7 @@ They are settled, and compared with those of a run that is.
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain, count
 from math import ceil
@@ -29,14 +29,15 @@ from srs_ooc.runs.spec import (
     RunParams,
     RunSpec,
     TrainingShape,
+    block_for,
     check_judge,
     check_subspaces,
     extra_nbytes,
     largest_subspace,
     settle_model,
-    with_draw_block,
 )
 from srs_ooc.samplers.base import Method, method_of, methods
+from srs_ooc.samplers.srs import RandomSubspaceParams
 
 # How options become the identity of a run, and how they are compared with one that is.
 
@@ -307,13 +308,20 @@ def _with_draw_block(
     subspace_size: int | None,
     cap_nbytes: int,
 ) -> Params:
-    """Return the sampler's options with the block that was given, checked, or a store's own."""
+    """Return the sampler's options with the block that was given, checked, or a store's own.
+
+    That depends on the sizes and the cap alone, so that a store has the same wherever it is; it is
+    1 where the cap holds its codes.
+    """
     if subspace_size is None:  # the budget refuses
         return sampler
-    if given.get("draw_block") is None:
-        return with_draw_block(sampler, shape, subspace_size, cap_nbytes)
-    block = getattr(sampler, "draw_block", 1)
-    Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+    if given.get("draw_block") is not None:
+        block = getattr(sampler, "draw_block", 1)
+        Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+        return sampler
+    column_nbytes = max(shape.n_rows, shape.n_stored_rows) * shape.code_nbytes
+    if isinstance(sampler, RandomSubspaceParams) and shape.n_features * column_nbytes > cap_nbytes:
+        return replace(sampler, draw_block=block_for(subspace_size, column_nbytes))
     return sampler
 
 

@@ -4,9 +4,9 @@ Memory follows from published allowances and the shape of the table. Beside it s
 go with models other than trees, and the blocks that new features are drawn by.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import RunError, UsageError
@@ -40,7 +40,6 @@ from srs_ooc.learners.models import (
 )
 from srs_ooc.learners.tree_learner import WORK_NBYTES, TreeParams, learner_nbytes, searching_nbytes
 from srs_ooc.samplers.base import Fits, Method, method_names, method_of
-from srs_ooc.samplers.srs import RandomSubspaceParams
 from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.kernel import record_nbytes, recorded_nbytes, sorted_nbytes
@@ -488,24 +487,15 @@ def largest_subspace(
     return low
 
 
-class Options(Mapping[str, Any]):
+class Options(dict[str, Any]):
     """Options as given, by name; None, or absent, where not given."""
 
     def __init__(self, **given: Any) -> None:
-        self._given = {name: value for name, value in given.items() if value is not None}
-
-    def __getitem__(self, name: str) -> Any:
-        return self._given[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
-
-    def __len__(self) -> int:
-        return len(self._given)
+        super().__init__({name: value for name, value in given.items() if value is not None})
 
     def also(self, **given: Any) -> "Options":
         """Return these and further ones."""
-        return Options(**self._given | given)
+        return Options(**self | given)
 
 
 # Which options go with models other than trees.
@@ -527,7 +517,12 @@ def settle_model(
         return model
     check_model_name(model.model)
     method = method_of(name)
-    _check_method(model, name, method)
+    if not method.any_model:
+        able = [other for other in method_names() if method_of(other).any_model]
+        raise UsageError(
+            f"--model: expected {TREE} with --method {name}, found {model.model}. Leave it out, or "
+            f"choose one of the methods {', '.join(able)}."
+        )
     _check_no_trees(model, given, saves_trees=saves_trees)
     if method.splits_rows:
         for flag in ("model_importance", "model_folds"):
@@ -608,15 +603,6 @@ def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     )
 
 
-def _check_method(model: ModelParams, name: str, method: Method) -> None:
-    if not method.any_model:
-        able = [other for other in method_names() if method_of(other).any_model]
-        raise UsageError(
-            f"--model: expected {TREE} with --method {name}, found {model.model}. Leave it out, or "
-            f"choose one of the methods {', '.join(able)}."
-        )
-
-
 def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees: bool) -> None:
     """Refuse options of trees."""
     for flag in TreeParams.options():
@@ -640,7 +626,6 @@ LONG_READ_NBYTES = 1 << 16
 MOST_BLOCK = 64
 FEWEST_BLOCKS = 32
 """With fewer blocks in a subspace, features of different ones meet noticeably less often."""
-_Sampler = TypeVar("_Sampler", bound=Params)
 
 
 def block_for(subspace_size: int, column_nbytes: int) -> int:
@@ -652,18 +637,3 @@ def block_for(subspace_size: int, column_nbytes: int) -> int:
     while 2 * size <= largest and size * column_nbytes < LONG_READ_NBYTES:
         size *= 2
     return size
-
-
-def with_draw_block(
-    sampler: _Sampler, shape: TrainingShape, subspace_size: int, cap_nbytes: int
-) -> _Sampler:
-    """Return a sampler's options with the block for a store; 1 where the cap holds its codes.
-
-    It depends on the sizes and the cap alone, so that a store has the same wherever it is.
-    """
-    column_nbytes = max(shape.n_rows, shape.n_stored_rows) * shape.code_nbytes
-    if not isinstance(sampler, RandomSubspaceParams):
-        return sampler
-    if shape.n_features * column_nbytes <= cap_nbytes:
-        return sampler
-    return replace(sampler, draw_block=block_for(subspace_size, column_nbytes))

@@ -256,9 +256,15 @@ def bests_of_permutation_runs(
     if reached is None:
         return None
     folder = ledger.run / PERMUTATIONS_FOLDER
-    found = _spread_over_workers if context.cluster is not None else _one_after_another
+    # Where a worker's memory does not hold a whole run, they come one after another, each with its
+    # trees grown by all workers.
+    whole = context.cluster is not None and fits_workers(spec, context)
     missing = [i + 1 for i in range(spec.permutations) if np.isnan(reached[i, 0])]
-    for number, best in found(ledger, spec, context, missing, n_iterations, watch):
+    if whole:
+        found = bests_from_workers(spec, context, missing, n_iterations, watch)
+    else:
+        found = _one_after_another(ledger, spec, context, missing, n_iterations, watch)
+    for number, best in found:
         reached[number - 1] = best
         _keep(ledger, reached, n_iterations)
         _remove(folder / str(number))
@@ -294,25 +300,6 @@ def _one_after_another(
         if best is None:
             return
         yield number, best
-
-
-def _spread_over_workers(
-    ledger: Ledger,
-    spec: RunSpec,
-    context: RunContext,
-    numbers: list[int],
-    n_iterations: int,
-    watch: Watch,
-) -> Iterator[tuple[int, Best]]:
-    """Yield the bests of permutation runs as workers are done with them; end if stopped.
-
-    Where a worker's memory does not hold a whole run, they come one after another, each with its
-    trees grown by all workers.
-    """
-    if fits_workers(spec, context):
-        yield from bests_from_workers(spec, context, numbers, n_iterations, watch)
-    else:
-        yield from _one_after_another(ledger, spec, context, numbers, n_iterations, watch)
 
 
 def best_of(
@@ -555,11 +542,7 @@ class PermutationJob:
     @property
     def nbytes(self) -> int:
         """Bytes of its arrays."""
-        given = self.inputs
-        arrays: list[NDArray[np.generic] | None] = [
-            given.excluded, given.rows, given.weights, given.validation,
-        ]  # fmt: skip
-        return sum(array.nbytes for array in arrays if array is not None)
+        return sum(array.nbytes for array in vars(self.inputs).values() if array is not None)
 
     def desk(self, n_threads: int) -> "PermutationDesk":
         """Prepare for it in a worker."""
