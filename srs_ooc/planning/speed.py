@@ -176,14 +176,7 @@ def memory_plan(subject: RunDraft) -> MemoryPlan:
         budget.free_nbytes,
         n_workers,
         mapped,
-        largest_subspace(
-            shape,
-            subject.cap_nbytes,
-            spec.learner.impurity,
-            n_families=spec.decoys,
-            concludes=spec.concludes,
-            state=spec.state_nbytes(shape.n_rows, shape.n_features),
-        ),
+        largest_subspace(spec, shape, subject.cap_nbytes),
     )
 
 

@@ -695,16 +695,16 @@ class ClusterNote:
     a_second: float | None
     noted: float
 
-    @classmethod
-    def of(cls, ledger: Ledger) -> "ClusterNote | None":
-        """Return the last note in a ledger; None if its run was never on a cluster.
 
-        Raises
-        ------
-        RunError
-            If it is damaged.
-        """
-        return cls(**ledger.meta(CLUSTER)) if ledger.has_meta(CLUSTER) else None
+def cluster_note(ledger: Ledger) -> ClusterNote | None:
+    """Return the last note in a ledger; None if its run was never on a cluster.
+
+    Raises
+    ------
+    RunError
+        If it is damaged.
+    """
+    return ClusterNote(**ledger.meta(CLUSTER)) if ledger.has_meta(CLUSTER) else None
 
 
 def noting(

@@ -16,7 +16,7 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import Option, Params, Whole, flag_given, path_given, whole_given
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.evidence.judges import DecoyParams, closes_by_sensitivity
+from srs_ooc.evidence.judges import DecoyParams
 from srs_ooc.learners.criteria import check_criterion
 from srs_ooc.learners.models import SUBSPACES, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
@@ -107,9 +107,20 @@ def settle(
             f"--save-trees: expected a method that says which of its trees predict, found "
             f"--method {run.method}, whose models are fitted on some rows. Leave it out."
         )
-    largest = _largest(
-        shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees
+    draft = RunSpec(
+        store,
+        options.get("excluded", NOT_GIVEN["excluded"]),
+        options.get("rows", NOT_GIVEN["rows"]),
+        run,
+        sampler,
+        learner,
+        judging,
+        validation=options.get("validation", NOT_GIVEN["validation"]),
+        model=model,
     )
+    extra = extra_nbytes(draft, shape, saves=saves_trees)
+    judges = method.judges_candidates
+    largest = largest_subspace(draft, shape, cap_nbytes, extra, judges_candidates=judges)
     default = _default_size(method, sampler, judging, model, shape.n_candidates)
     if sizes["subspace_size"] is None and largest < (least := method.least_subspace(sampler)):
         largest, default = 0, least  # the budget refuses, with the numbers of the least
@@ -118,16 +129,11 @@ def settle(
     if largest:
         method.check(sampler, shape.n_rows, shape.n_candidates, size)
         check_subspaces(model, shape.n_candidates, size)
-    return RunSpec(
-        store,
-        options.get("excluded", NOT_GIVEN["excluded"]),
-        options.get("rows", NOT_GIVEN["rows"]),
-        RunParams(**run.values() | {"subspace_size": size}),
-        sampler,
-        learner.for_subspace(sizes["max_features"], size),
-        judging,
-        validation=options.get("validation", NOT_GIVEN["validation"]),
-        model=model,
+    return replace(
+        draft,
+        run=replace(run, subspace_size=size),
+        sampler=sampler,
+        learner=learner.for_subspace(sizes["max_features"], size),
     )
 
 
@@ -157,42 +163,6 @@ def _default_size(
     if model.model_importance == SUBSPACES and default >= n_candidates:
         return ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
     return default
-
-
-def _largest(
-    shape: TrainingShape,
-    cap_nbytes: int,
-    learner: TreeParams,
-    judging: Params,
-    method: Method,
-    sampler: Params,
-    *,
-    saves_trees: bool,
-) -> int:
-    """Return the largest q that the cap holds."""
-    extra = extra_nbytes(
-        shape,
-        learner.limits,
-        learner.trees_per_subspace,
-        bootstrap=learner.bootstrap,
-        saves_trees=saves_trees,
-        splits_rows=method.splits_rows,
-        by_sensitivity=closes_by_sensitivity(judging),
-    )
-    n_families = judging.decoys if isinstance(judging, DecoyParams) else 0
-    n_items = (1 + n_families) * shape.n_features
-    state = method.state_nbytes(sampler, shape.n_rows, n_items)
-    concludes = isinstance(judging, DecoyParams)
-    return largest_subspace(
-        shape,
-        cap_nbytes,
-        learner.impurity,
-        extra,
-        n_families,
-        concludes=concludes,
-        state=state,
-        judges_candidates=method.judges_candidates,
-    )
 
 
 def _default_judge(options: Options, method: str, saves_trees: bool) -> str:

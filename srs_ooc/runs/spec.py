@@ -25,6 +25,7 @@ from srs_ooc.evidence.judges import (
     PositiveParams,
     ProbeJudge,
     ProbeParams,
+    closes_by_sensitivity,
 )
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES
 from srs_ooc.learners.models import (
@@ -357,44 +358,25 @@ class TrainingShape:
         return self.n_classes == 1
 
 
-def recording_nbytes(
-    shape: TrainingShape, limits: TreeLimits, n_trees: int, *, saves_trees: bool
-) -> int:
-    """Return what a worker needs to keep its subspace's trees; 0 where trees are not kept.
-
-    The last of them while it grows, and the records of the others, there and on their way to disk.
-    """
-    if not saves_trees:
-        return 0
-    waiting = 2 * (n_trees - 1) * recorded_nbytes(shape.n_rows, shape.n_classes, limits)
-    return record_nbytes(shape.n_rows, shape.n_classes, limits) + waiting
-
-
-def extra_nbytes(
-    shape: TrainingShape,
-    limits: TreeLimits,
-    n_trees: int,
-    *,
-    bootstrap: bool,
-    saves_trees: bool,
-    splits_rows: bool = False,
-    by_sensitivity: bool = False,
-) -> int:
+def extra_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
     """Return what a worker needs for keeping trees, for best splits and for drawing rows.
 
-    ``splits_rows``: trees are recorded to predict the rows that they were not grown on;
-    ``by_sensitivity``: closing trees are, to be asked about these with items altered.
+    Trees are recorded where the run ``saves`` them, where they predict the rows that they were not
+    grown on, and where those of a closing stage are asked about these with items altered: the last
+    of a subspace's while it grows, and the others, there and on their way to disk.
     """
-    predicting = (PREDICTION_NBYTES + 20 * shape.n_classes) * shape.n_rows if splits_rows else 0
-    records = saves_trees or splits_rows or by_sensitivity
-    asking = 2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + ASKING_NBYTES) * shape.n_rows
-    return (
-        recording_nbytes(shape, limits, n_trees, saves_trees=records)
-        + predicting
-        + (asking if by_sensitivity else 0)
-        + searching_nbytes(shape.n_rows, shape.n_classes, shape.n_channels, limits.splitter)
-        + (BOOTSTRAP_NBYTES * shape.n_rows if bootstrap else 0)
-    )
+    limits, n_rows, n_classes = spec.limits, shape.n_rows, shape.n_classes
+    splits_rows, asks = spec.method.splits_rows, closes_by_sensitivity(spec.judging)
+    extra = searching_nbytes(n_rows, n_classes, shape.n_channels, limits.splitter)
+    if saves or splits_rows or asks:
+        waiting = 2 * (spec.learner.trees_per_subspace - 1)
+        extra += record_nbytes(n_rows, n_classes, limits)
+        extra += waiting * recorded_nbytes(n_rows, n_classes, limits)
+    if splits_rows:
+        extra += (PREDICTION_NBYTES + 20 * n_classes) * n_rows
+    if asks:
+        extra += 2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + ASKING_NBYTES) * n_rows
+    return extra + (BOOTSTRAP_NBYTES * n_rows if spec.learner.bootstrap else 0)
 
 
 def work_nbytes(
@@ -422,19 +404,9 @@ def work_nbytes(
     )
 
 
-def fixed_nbytes(
-    shape: TrainingShape,
-    impurity: str,
-    n_families: int = 0,
-    *,
-    concludes: bool = False,
-    state: int = 0,
-) -> list[tuple[str, int]]:
-    """Return what a run needs besides its workers and its process: (purpose, bytes).
-
-    ``n_families`` families of decoys, a final verdict where it ``concludes`` with one, and
-    ``state`` bytes of what its method learns.
-    """
+def fixed_nbytes(spec: RunSpec, shape: TrainingShape) -> list[tuple[str, int]]:
+    """Return what a run needs besides its workers and its process: (purpose, bytes)."""
+    n_families, state = spec.decoys, spec.state_nbytes(shape.n_rows, shape.n_features)
     more = DECOY_NBYTES * max(n_families - 1, 0)
     judging = [
         (
@@ -449,10 +421,10 @@ def fixed_nbytes(
         (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
         (
             f"labels of {shape.n_rows} rows",
-            TrainingRows.nbytes(shape.n_rows, impurity, shape.n_channels),
+            TrainingRows.nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels),
         ),
         ("ledger", LEDGER_NBYTES),
-        *(judging if concludes else []),
+        *(judging if spec.concludes else []),
         *(making if shape.n_values else []),
         *([("scikit-learn and what it loads", LIBRARY_NBYTES)] if shape.is_decoded else []),
         *([("what the method learns", state)] if state else []),
@@ -460,22 +432,18 @@ def fixed_nbytes(
 
 
 def largest_subspace(
+    spec: RunSpec,
     shape: TrainingShape,
     cap_nbytes: int,
-    impurity: str,
     extra: int = 0,
-    n_families: int = 0,
     *,
-    concludes: bool = False,
-    state: int = 0,
     judges_candidates: bool = False,
 ) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
     """
-    leases = fixed_nbytes(shape, impurity, n_families, concludes=concludes, state=state)
-    fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in leases)
+    fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in fixed_nbytes(spec, shape))
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2

@@ -44,7 +44,7 @@ def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
     assert sum(n for _, n in memory.leases) + memory.free_nbytes == 2000 * MB
     work = work_nbytes(planned.shape, planned.spec.subspace_size + 1)
     leases = [n for _, n in memory.leases]
-    fixed = [n for _, n in fixed_nbytes(planned.shape, "gini")]
+    fixed = [n for _, n in fixed_nbytes(planned.spec, planned.shape)]
     assert leases == [PROCESS_NBYTES, *fixed, work, work, planned.codes_nbytes]
     assert (memory.n_workers, memory.mapped) == (2, True)
 
@@ -78,7 +78,8 @@ def test_the_largest_subspace_just_fits():
     assert 64 < q < 20_000
     asked = {"n_rows": 20_000, "memory_mb": 400, "judge": "positive"}
     assert subject(**asked, subspace_size="max").spec.subspace_size == q
-    whole = fixed_nbytes(subject(**asked).shape, "gini")
+    planned = subject(**asked)
+    whole = fixed_nbytes(planned.spec, planned.shape)
     room = 400 * MB - PROCESS_NBYTES - sum(n for _, n in whole)
     assert work_nbytes(subject(**asked).shape, q + 1) <= room
     assert work_nbytes(subject(**asked).shape, q + 2) > room
