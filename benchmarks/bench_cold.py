@@ -27,8 +27,8 @@ from pathlib import Path
 import numpy as np
 from cold_store import cached_share, chunk_files, drop_cache, make_noise_store
 
-from srs_ooc.planning.iterations import Subject, subject_of_store
 from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.manifest import Manifest, read_manifest
@@ -103,13 +103,13 @@ def _is_before(until: float) -> bool:
     return time.perf_counter() < until
 
 
-def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.ndarray]]:
+def ours(subject: RunDraft, files: list[Path]) -> tuple[float, float, list[np.ndarray]]:
     """Return the milliseconds of an iteration cold and cached, and the subspaces grown."""
     drop_cache(files)
     found, n_done, subspaces = [], 0, []
     with subject.resources() as resources:
         for attempt in ("cold", "cached"):
-            engine = resources.search(TransientLedger()).engine
+            engine = resources.engine(TransientLedger())
             begun = time.perf_counter()
             if attempt == "cold":
                 until = begun + PART_SECONDS
@@ -118,7 +118,7 @@ def ours(subject: Subject, files: list[Path]) -> tuple[float, float, list[np.nda
             else:
                 engine.advance(n_done)
             found.append(1e3 * (time.perf_counter() - begun) / n_done)
-        engine = resources.search(TransientLedger()).engine
+        engine = resources.engine(TransientLedger())
         subspaces = [engine.propose(iteration).features for iteration in range(min(n_done, 20))]
     return found[0], found[1], subspaces
 
@@ -129,7 +129,7 @@ def measure(store: Path, q: int, block: int, memory_mb: int, threads: int, repea
     files = chunk_files(store, manifest.n_chunks)
     options = Options(subspace_size=str(q), draw_block=block, judge="probe")
     request = Request(options, memory_mb=memory_mb, threads=threads)
-    subject = subject_of_store(Store.open(store), request)
+    subject = RunDraft.of(Store.open(store), request)
     table: dict[str, list[float]] = {}
     for _ in range(repeats):
         cold, cached, subspaces = ours(subject, files)

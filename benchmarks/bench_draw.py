@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.tree import ExtraTreeClassifier
 
 from srs_ooc.runs.inputs import Inputs, spec_of
-from srs_ooc.runs.resources import resources_of
+from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.session import open_or_create
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -65,8 +65,8 @@ def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> f
     spec = spec_of(ledger)
     task = Task.of_run(spec, opened, Inputs())
     try:
-        with resources_of(spec, opened, task, CAP_NBYTES, threads) as resources:
-            engine = resources.search(ledger).engine
+        with RunContext(opened, task, CAP_NBYTES, threads).resources(spec) as resources:
+            engine = resources.engine(ledger)
             engine.advance(200)
             start, first = time.perf_counter(), engine.iteration
             while time.perf_counter() - start < WARM_SECONDS:

@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from srs_ooc.planning.iterations import subject_of_store
-from srs_ooc.runs.engine import Search
+from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.ledger import TransientLedger
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.samplers.srs import SequentialRandomSubspace
@@ -40,11 +40,11 @@ PROBLEMS: dict[str, tuple[Callable[[int], Problem], int]] = {  # name: table of 
 }
 
 
-def scores(search: Search, relevant: np.ndarray) -> tuple[float, float, float]:
+def scores(engine: Engine, relevant: np.ndarray) -> tuple[float, float, float]:
     """Return average precision, recall among the first, and F1 of the selected features."""
-    sampler = search.engine.sampler
+    sampler = engine.sampler
     assert isinstance(sampler, SequentialRandomSubspace)
-    tally, kept = search.tally, sampler.kept.features
+    tally, kept = engine.tally, sampler.kept.features
     mean = tally.importance / np.maximum(tally.n_drawn, 1)
     places = np.sort(np.flatnonzero(np.isin(np.argsort(-mean, kind="stable"), relevant))) + 1
     precision = float(np.mean(np.arange(1, len(places) + 1) / places))
@@ -58,11 +58,11 @@ def run(
 ) -> tuple[float, float, float]:
     """Return the scores of one run, drawn in a way of its own."""
     options = Options(subspace_size=str(q), seed=seed, judge="probe", **way)
-    subject = subject_of_store(Store.open(store), Request(options))
+    subject = RunDraft.of(Store.open(store), Request(options))
     with subject.resources() as resources:
-        search = resources.search(TransientLedger())
-        search.engine.advance(iterations)
-        return scores(search, relevant)
+        engine = resources.engine(TransientLedger())
+        engine.advance(iterations)
+        return scores(engine, relevant)
 
 
 def stored(store: Path, problem: Problem) -> np.ndarray:

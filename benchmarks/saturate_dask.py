@@ -38,7 +38,7 @@ from scale_dask import make, work
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.runs.batches import BatchExecutor
-from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine, LateCluster, dask_cluster
+from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine, dask_cluster
 from srs_ooc.runs.jobs import Reply
 from srs_ooc.runs.resources import Job
 from srs_ooc.samplers.srs import SequentialRandomSubspace
@@ -77,7 +77,7 @@ class Watched(BatchExecutor):
 class WaitingCluster(DaskCluster):
     """Workers that wait instead of growing."""
 
-    def __init__(self, base: DaskCluster | LateCluster, scheduler: psutil.Process) -> None:
+    def __init__(self, base: DaskCluster, scheduler: psutil.Process) -> None:
         super().__init__(base.client, base.worker_memory_mb)
         self._scheduler = scheduler
         self.samples: list[Sample] = []
@@ -181,7 +181,7 @@ HEAD = (
 
 def measure(
     store: Path,
-    base: DaskCluster | LateCluster,
+    base: DaskCluster,
     scheduler: psutil.Process,
     case: tuple[int, float],
     round_size: int | None,

@@ -27,7 +27,7 @@ from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import resources_of
+from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options
@@ -125,9 +125,9 @@ def iterations_needed(
     spec = settle(options, shape, opened.fingerprint, CAP_NBYTES)
     task = Task.of_run(spec, opened, inputs)
     times = np.empty(n_runs)
-    with resources_of(spec, opened, task, CAP_NBYTES, threads=1) as resources:
+    with RunContext(opened, task, CAP_NBYTES, threads=1).resources(spec) as resources:
         for seed in range(n_runs):
-            engine = resources.search(TransientLedger(), seed).engine
+            engine = resources.engine(TransientLedger(), seed)
             sampler = engine.sampler
             assert isinstance(sampler, SequentialRandomSubspace)
 

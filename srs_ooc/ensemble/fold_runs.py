@@ -28,7 +28,7 @@ from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
 from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
 from srs_ooc.runs.ledger import Ledger, TransientLedger
-from srs_ooc.runs.resources import Cluster, Resources, item_columns, resources_of
+from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.run_verdict import Candidates
@@ -467,8 +467,8 @@ def small_parts(
         judging=PositiveParams(),
     )
     task = Task.of_run(small, site.store, inputs)
-    where = (site.store, task, site.memory_mb * MB, site.threads)
-    with resources_of(small, *where, saves=saves, beside_nbytes=extra_nbytes) as parts:
+    context = RunContext(site.store, task, site.memory_mb * MB, site.threads)
+    with context.resources(small, saves=saves, beside_nbytes=extra_nbytes) as parts:
         yield parts
 
 

@@ -34,7 +34,7 @@ from srs_ooc.networks.network_plan import pace_of
 from srs_ooc.networks.network_task import NetworkJob, NetworkTask, TargetDesk, task_of
 from srs_ooc.networks.prs_edges import Fit, ProbabilityParams
 from srs_ooc.networks.weighing import row_weights, target_values, training_rows
-from srs_ooc.runs.batches import LOOK_SECONDS, Spread, ThreadLine
+from srs_ooc.runs.batches import LOOK_SECONDS, ThreadLine, parallel_map
 from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.jobs import Line, Part, WorkerStore, new_token
 from srs_ooc.runs.resources import categorical_features, noting
@@ -197,7 +197,7 @@ def work_one_by_one(task: NetworkTask, source: ItemSource, book: EdgeBook, watch
         return watch(Step(STAGE, book.n_done, n_targets, unit="targets"))
 
     line, n_together = _line(task, source)
-    spread = Spread(line, task.grant.n_ahead, n_together)
+    spread = line, task.grant.n_ahead, n_together
     book.begin()
     try:
         for weights in _in_order(task, spread, book.n_done, goes_on):
@@ -216,9 +216,8 @@ def _line(task: NetworkTask, source: ItemSource) -> tuple[Line, int]:
     request, store, regulators = task.request, task.store, task.genes.regulators
     if request.cluster is None:
         n_workers = task.grant.n_workers
-        return ThreadLine(
-            TargetDesk(request.params, source, store, regulators, n_workers), n_workers
-        ), 1
+        desk = TargetDesk(request.params, source, store, regulators, n_workers)
+        return ThreadLine(desk.work, n_workers), 1
     worker_store = WorkerStore.of(store, request.cluster.worker_memory_mb)
     identity = task.identity()
     job = NetworkJob(new_token(), worker_store, identity, request.params, regulators, task.rows)
@@ -226,14 +225,15 @@ def _line(task: NetworkTask, source: ItemSource) -> tuple[Line, int]:
 
 
 def _in_order(
-    task: NetworkTask, spread: Spread, first: int, goes_on: Callable[[], bool]
+    task: NetworkTask, spread: tuple[Line, int, int], first: int, goes_on: Callable[[], bool]
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the weights of each target from the ``first`` on; end early where told to."""
     targets = task.genes.targets[first:]
     pairs = zip(targets.tolist(), target_values(task.store, targets, task.rows), strict=True)
     parts = (Part(number, pair) for number, pair in enumerate(pairs, first))
     early: dict[int, NDArray[np.float64]] = {}
-    for number, weights in spread.results(parts, goes_on):
+    line, n_ahead, n_together = spread
+    for number, weights in parallel_map(line, parts, goes_on, n_ahead, n_together):
         early[number] = weights
         while first in early:
             yield early.pop(first)

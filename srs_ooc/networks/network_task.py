@@ -291,9 +291,6 @@ class TargetDesk:
             out[others] = self._params.weights(bench, block, target, regulators[others], rows)
         return out
 
-    def close(self) -> None:
-        """Do nothing: what it works with is its maker's."""
-
 
 def blocks_of(
     count: int,

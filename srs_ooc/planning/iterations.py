@@ -1,107 +1,23 @@
 """What a plan is for, and how many iterations its run takes."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import NormalDist
 
-import numpy as np
-
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import floor_share
-from srs_ooc.base.text import MB
-from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK
 from srs_ooc.native.numerics import exp, expm1, log, log1p
-from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.resources import Resources, resources_of
-from srs_ooc.runs.session import settle_new
-from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, Request, settle
-from srs_ooc.runs.spec import Options, RunSpec, TrainingShape, notes_of
-from srs_ooc.runs.task import Task
+from srs_ooc.runs.session import RunDraft
+from srs_ooc.runs.settling import Request, settle
+from srs_ooc.runs.spec import Options, TrainingShape
 from srs_ooc.store.manifest import max_codes
 from srs_ooc.store.store import Store
 
 # What a plan is for: a table, on disk or only in numbers, and how it would be run.
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A new run, before it is.
-
-    Attributes
-    ----------
-    spec : RunSpec
-        Its identity; ``store`` is empty where there is no store.
-    shape : TrainingShape
-        Rows, features and classes it is trained on.
-    class_counts : tuple of int
-        Rows of each class; equal shares where only numbers are known.
-    cap_nbytes : int
-        Cap on the memory of the whole process.
-    threads : int or None
-        Workers asked for; None for the cores there are.
-    store : Store or None
-        The table, if there is one.
-    inputs : Inputs
-        Features left out and rows trained on.
-    """
-
-    spec: RunSpec
-    shape: TrainingShape
-    class_counts: tuple[int, ...]
-    cap_nbytes: int
-    threads: int | None = None
-    store: Store | None = None
-    inputs: Inputs = field(default_factory=Inputs)
-
-    @property
-    def n_items(self) -> int:
-        """Features that may be drawn, and their decoys."""
-        return self.spec.n_items(self.shape.n_candidates)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the method has to say of such a run before it starts."""
-        return notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
-
-    @property
-    def codes_nbytes(self) -> int:
-        """Bytes of all codes on disk."""
-        return self.shape.n_features * self.column_nbytes
-
-    @property
-    def reading_nbytes(self) -> int:
-        """Memory of requests under way; 0 unless the store is at a URL."""
-        return 0 if self.store is None else self.store.reading_nbytes
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether the store is at a URL."""
-        return self.store is not None and isinstance(self.store.place, Url)
-
-    @property
-    def column_nbytes(self) -> int:
-        """Bytes of one feature's codes on disk."""
-        n_rows = self.shape.n_rows if self.store is None else self.store.n_rows
-        return n_rows * self.shape.code_nbytes
-
-    @contextmanager
-    def resources(self) -> Iterator[Resources]:
-        """Yield the resources that the run would have; only where there is a store.
-
-        Raises
-        ------
-        StoreError, BudgetError
-            As :func:`srs_ooc.runs.resources.resources_of`.
-        """
-        assert self.store is not None
-        task = Task.of_run(self.spec, self.store, self.inputs)
-        with resources_of(self.spec, self.store, task, self.cap_nbytes, self.threads) as resources:
-            yield resources
 
 
 def subject_asked(
@@ -110,7 +26,7 @@ def subject_asked(
     n_rows: int | None = None,
     n_features: int | None = None,
     n_classes: int | None = None,
-) -> Subject:
+) -> RunDraft:
     """Return the subject that was asked for: a store's, or one of numbers alone.
 
     Parameters
@@ -120,7 +36,7 @@ def subject_asked(
     request : Request
         The run as it would be asked for.
     n_rows, n_features, n_classes : int, optional
-        Of a table known only by its
+        Of a table known only by its numbers.
 
     Raises
     ------
@@ -134,7 +50,7 @@ def subject_asked(
             raise UsageError("--n-classes goes with --n-rows and --n-features; a store knows its.")
         if store is None:
             raise UsageError("expected a store, or --n-rows and --n-features; found neither.")
-        return subject_of_store(store(), request)
+        return RunDraft.of(store(), request)
     named = request.exclude_file or request.rows_file or request.validation_file
     if store is not None or named or request.exclude_missing:
         raise UsageError(
@@ -147,9 +63,8 @@ def subject_asked(
     n_classes = n_classes or 2
     if n_rows < n_classes:
         raise UsageError(f"--n-classes: expected at most {n_rows} (--n-rows), found {n_classes}.")
-    cap = (DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb) * MB
     shape = n_rows, n_features, n_classes
-    return subject_of_numbers(*shape, request.options, cap, request.threads)
+    return subject_of_numbers(*shape, request.options, request.cap_nbytes, request.threads)
 
 
 def subject_of_numbers(
@@ -159,7 +74,7 @@ def subject_of_numbers(
     options: Options,
     cap_nbytes: int,
     threads: int | None = None,
-) -> Subject:
+) -> RunDraft:
     """Return the subject of a table that is not there: uint8 codes, classes of equal size.
 
     Raises
@@ -174,28 +89,7 @@ def subject_of_numbers(
         n_rows, n_features, n_features, n_classes, 1, 0, n_values, n_rows, is_decoded=is_decoded
     )
     counts = tuple(n_rows // n_classes + (i < n_rows % n_classes) for i in range(n_classes))
-    return Subject(settle(options, shape, "", cap_nbytes), shape, counts, cap_nbytes, threads)
-
-
-def subject_of_store(store: Store, request: Request) -> Subject:
-    """Return the subject of a new run on ``store``.
-
-    Raises
-    ------
-    StoreError, UsageError, BudgetError
-        If the run could not be created.
-    """
-    spec, shape, inputs, memory_mb = settle_new(store, request)
-    counts = class_counts_of(store, inputs)
-    return Subject(spec, shape, counts, memory_mb * MB, request.threads, store, inputs)
-
-
-def class_counts_of(store: Store, inputs: Inputs) -> tuple[int, ...]:
-    """Return the training rows of each class that has some; none of a regression."""
-    counts = store.manifest.class_counts
-    if counts and inputs.rows is not None:
-        counts = tuple(np.bincount(store.target()[inputs.rows]).tolist())
-    return tuple(count for count in counts if count)
+    return RunDraft(settle(options, shape, "", cap_nbytes), shape, counts, cap_nbytes, threads)
 
 
 # How many iterations until features have been drawn often enough.
@@ -327,7 +221,7 @@ ITEM_DRAWS = 240
 """Draws of a feature and its decoys together, within these bounds: many families share them."""
 
 
-def times_to_draw(subject: Subject) -> DrawTimes:
+def times_to_draw(subject: RunDraft) -> DrawTimes:
     """Return the iterations until every feature can have passed the probe, with R always full.
 
     The probe judge asks for more than L draws.
@@ -340,7 +234,7 @@ def times_to_draw(subject: Subject) -> DrawTimes:
     return times if spec.draw_block == 1 else replace(times, every_least=None)
 
 
-def recommended_iterations(subject: Subject) -> tuple[int, str]:
+def recommended_iterations(subject: RunDraft) -> tuple[int, str]:
     """Return T and the reason: from the spec and the table alone, never from measured speed."""
     spec = subject.spec
     own_end = spec.method.most_iterations(
@@ -372,7 +266,7 @@ def draws_to_verdict(n_families: int) -> int:
     return min(MOST_DRAWS, max(LEAST_DRAWS, ITEM_DRAWS // (1 + n_families)))
 
 
-def _iterations_to_verdict(subject: Subject) -> tuple[int, str]:
+def _iterations_to_verdict(subject: RunDraft) -> tuple[int, str]:
     spec = subject.spec
     n_lanes = 2 if spec.keep and floor_share(spec.alpha, spec.subspace_size) else 1
     n_draws = draws_to_verdict(spec.decoys)
@@ -385,7 +279,7 @@ def _iterations_to_verdict(subject: Subject) -> tuple[int, str]:
     return max(count, MIN_ITERATIONS), f"{drawn}; the closing stage follows"
 
 
-def share_short(subject: Subject, n_iterations: int) -> float:
+def share_short(subject: RunDraft, n_iterations: int) -> float:
     """Return the chance that a feature, R always full, has too few draws after so many."""
     spec = subject.spec
     held = floor_share(spec.alpha, spec.subspace_size)

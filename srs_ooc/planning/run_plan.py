@@ -16,7 +16,6 @@ from srs_ooc.evidence.verdict import fewest_features
 from srs_ooc.native.numerics import log
 from srs_ooc.planning.iterations import (
     DrawTimes,
-    Subject,
     recommended_iterations,
     times_to_draw,
 )
@@ -30,6 +29,7 @@ from srs_ooc.planning.speed import (
     n_reads,
     speed_of,
 )
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options, RunSpec, block_for
 from srs_ooc.runs.task import Task
@@ -52,7 +52,7 @@ class Advice:
     reason: str
 
 
-def advice_for(subject: Subject, memory: MemoryPlan, read_mb: float) -> list[Advice]:
+def advice_for(subject: RunDraft, memory: MemoryPlan, read_mb: float) -> list[Advice]:
     """Return the recommendations; what was asked for stands beside each."""
     spec = subject.spec
     n_iterations, why = recommended_iterations(subject)
@@ -92,7 +92,7 @@ def _fewest(spec: RunSpec) -> int:
     return fewest_features(spec.decoys or FAMILIES, 1, LEVEL)
 
 
-def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
+def _draw_block(subject: RunDraft, memory: MemoryPlan) -> Advice:
     spec = subject.spec
     planned = str(spec.draw_block)
     if memory.mapped:
@@ -118,7 +118,7 @@ def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
     )
 
 
-def _alpha(subject: Subject) -> Advice:
+def _alpha(subject: RunDraft) -> Advice:
     spec, p = subject.spec, subject.n_items
     if spec.subspace_size == p:
         reason = "every feature is in every subspace; there is nothing to hold"
@@ -333,7 +333,7 @@ class Counting:
         return self.log_arrangements < log(n_features / self.level)
 
 
-def counting_of(subject: Subject) -> Counting | None:
+def counting_of(subject: RunDraft) -> Counting | None:
     """Return what counting lets through; None for a run that does not count decoys."""
     spec = subject.spec
     if not spec.decoys:
@@ -367,7 +367,7 @@ class DegreeTime:
     srs: float | None
 
 
-def degree_times(subject: Subject) -> list[DegreeTime]:
+def degree_times(subject: RunDraft) -> list[DegreeTime]:
     """Return the times of degrees 0 to 3, with infinite samples and K = q.
 
     None of them for a method that has no theory of it.
@@ -386,7 +386,7 @@ def degree_times(subject: Subject) -> list[DegreeTime]:
     ]
 
 
-def _time(subject: Subject, degree: int, alpha: str) -> float | None:
+def _time(subject: RunDraft, degree: int, alpha: str) -> float | None:
     p, q = subject.n_items, subject.spec.subspace_size
     time = expected_time(Setting.of("chain", p, q, degree + 1, alpha))
     return time.value if time is not None and math.isfinite(time.value) else None
@@ -398,7 +398,7 @@ class Plan:
 
     Attributes
     ----------
-    subject : Subject
+    subject : RunDraft
         The run.
     memory : MemoryPlan
         What it leases.
@@ -419,7 +419,7 @@ class Plan:
         What the largest q, and twice the memory, would change.
     """
 
-    subject: Subject
+    subject: RunDraft
     memory: MemoryPlan
     speed: Speed
     draws: DrawTimes | None
@@ -474,7 +474,7 @@ class Alternative:
     degrees: list[DegreeTime]
 
 
-def make_plan(subject: Subject, options: Options) -> Plan:
+def make_plan(subject: RunDraft, options: Options) -> Plan:
     """Return the plan of a run; about a second, and nothing is written.
 
     Raises
@@ -498,13 +498,13 @@ def make_plan(subject: Subject, options: Options) -> Plan:
     )
 
 
-def _groups(subject: Subject) -> tuple[int, ...]:
+def _groups(subject: RunDraft) -> tuple[int, ...]:
     """Return the rows of each class; of a regression those of the lower and the upper targets."""
     n_rows = subject.shape.n_rows
     return subject.class_counts or (n_rows // 2, n_rows - n_rows // 2)
 
 
-def _alternatives(subject: Subject, options: Options) -> list[Alternative]:
+def _alternatives(subject: RunDraft, options: Options) -> list[Alternative]:
     """Return the run as planned, with the largest q, and both with twice the memory."""
     if not subject.spec.model.is_tree:
         return []  # each would have to be tried

@@ -15,26 +15,24 @@ from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.options import Params
 from srs_ooc.base.records import Candidates, Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import derive_array, scale_below
-from srs_ooc.base.text import MB, ceil_div, describe_seconds
+from srs_ooc.base.text import ceil_div, describe_seconds
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
-from srs_ooc.planning.iterations import Subject, class_counts_of, recommended_iterations
-from srs_ooc.runs.inputs import Inputs
+from srs_ooc.planning.iterations import recommended_iterations
 from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import grant_workers, plan_memory, trial_of, worker_nbytes
-from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, Planned, Request
+from srs_ooc.runs.session import RunDraft
+from srs_ooc.runs.settling import Planned
 from srs_ooc.runs.spec import (
     LONG_READ_NBYTES,
     RunSpec,
-    TrainingShape,
     fits_of,
     largest_subspace,
     work_nbytes,
 )
 from srs_ooc.samplers.base import Fits, method_of
 from srs_ooc.samplers.held_out import ScreenParams
-from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows
 
@@ -45,12 +43,12 @@ JUDGED_CANDIDATES, JUDGED_SPLITS = 32, 5
 _PIECE = 1 << 13
 
 
-def fits(subject: Subject) -> Fits:
+def fits(subject: RunDraft) -> Fits:
     """Return the models of an iteration of a run."""
     return fits_of(subject.spec, subject.shape.n_candidates)
 
 
-def seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
+def seconds_of_a_tree(subject: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
     """Return the mean seconds of a tree on random codes and labels."""
     spec = subject.spec
     learner = TreeLearner(_made_up_rows(subject, n_rows), spec.limits, spec.subspace_size)
@@ -59,7 +57,7 @@ def seconds_of_a_tree(subject: Subject, n_rows: int, n_columns: int, seconds: fl
     return _mean_seconds(lambda number: learner.grow(block, features, number), seconds)
 
 
-def seconds_of_candidates(subject: Subject, n_rows: int, n_columns: int, seconds: float) -> float:
+def seconds_of_candidates(subject: RunDraft, n_rows: int, n_columns: int, seconds: float) -> float:
     """Return the seconds of the models of an iteration that judges candidates.
 
     They are of all sizes up to the largest. How many are given up early depends on the table:
@@ -89,12 +87,12 @@ def seconds_of_candidates(subject: Subject, n_rows: int, n_columns: int, seconds
     return each * asked.n_models / (JUDGED_CANDIDATES * JUDGED_SPLITS)
 
 
-def _made_up_rows(subject: Subject, n_rows: int) -> TrainingRows:
+def _made_up_rows(subject: RunDraft, n_rows: int) -> TrainingRows:
     response = _made_up_response(subject, n_rows)
     return TrainingRows.of(response, subject.spec.learner.impurity)
 
 
-def _made_up_block(subject: Subject, n_rows: int, n_columns: int, *, tiled: bool) -> Block:
+def _made_up_block(subject: RunDraft, n_rows: int, n_columns: int, *, tiled: bool) -> Block:
     """Return a block of random codes."""
     block = Block(n_columns, n_rows, subject.shape.code_nbytes, tiled=tiled)
     for start in range(0, len(block.codes), _PIECE):
@@ -113,7 +111,7 @@ def _mean_seconds(work: Callable[[int], object], seconds: float) -> float:
     return (time.monotonic() - started) / n_done
 
 
-def _made_up_response(subject: Subject, n_rows: int) -> Response:
+def _made_up_response(subject: RunDraft, n_rows: int) -> Response:
     """Return classes in the proportions of the subject's, or targets all different."""
     shape = subject.shape
     places = np.arange(n_rows) * (shape.n_rows / n_rows)
@@ -152,7 +150,7 @@ class MemoryPlan:
     largest_subspace: int
 
 
-def memory_plan(subject: Subject) -> MemoryPlan:
+def memory_plan(subject: RunDraft) -> MemoryPlan:
     """Return the memory plan of a run, from the formulas that the run itself uses.
 
     Raises
@@ -178,14 +176,7 @@ def memory_plan(subject: Subject) -> MemoryPlan:
         budget.free_nbytes,
         n_workers,
         mapped,
-        largest_subspace(
-            shape,
-            subject.cap_nbytes,
-            spec.learner.impurity,
-            n_families=spec.decoys,
-            concludes=spec.concludes,
-            state=spec.state_nbytes(shape.n_rows, shape.n_features),
-        ),
+        largest_subspace(spec, shape, subject.cap_nbytes),
     )
 
 
@@ -253,7 +244,7 @@ def fetching_seconds(subspace_size: int, draw_block: int, column_nbytes: int) ->
     return max(n_requests / REQUESTS_PER_SECOND, nbytes / REQUEST_NBYTES_PER_SECOND)
 
 
-def measured_speed(subject: Subject) -> Speed:
+def measured_speed(subject: RunDraft) -> Speed:
     """Return the seconds of real iterations of this very run, in memory, with no ledger.
 
     Uses the memory that the run would, for about a third of a second, or one round of slow workers.
@@ -272,7 +263,7 @@ def measured_speed(subject: Subject) -> Speed:
     return Speed(each, True, how)
 
 
-def is_measurable(subject: Subject) -> bool:
+def is_measurable(subject: RunDraft) -> bool:
     """Return whether some real iterations take no longer than a plan may.
 
     Iterations of models that judge candidates are long, unless a criterion does that in no time.
@@ -292,7 +283,7 @@ def _time(resources: Resources) -> tuple[float, int]:
     Timing starts afresh once the workers are warm, unless iterations are so slow that the first
     ones have taken long enough already.
     """
-    engine, ahead = resources.search(TransientLedger()).engine, resources.executor.max_ahead
+    engine, ahead = resources.engine(TransientLedger()), resources.executor.max_ahead
     begun, n_before = time.monotonic(), 0
 
     def keep_going() -> bool:
@@ -308,7 +299,7 @@ def _time(resources: Resources) -> tuple[float, int]:
 
 
 def estimated_speed(
-    subject: Subject,
+    subject: RunDraft,
     memory: MemoryPlan,
     seconds: float = PROBE_SECONDS,
     n_cells: int = PROBE_CELLS,
@@ -320,7 +311,7 @@ def estimated_speed(
 
     Parameters
     ----------
-    subject : Subject
+    subject : RunDraft
         The run; its store is not touched.
     memory : MemoryPlan
         Its workers, and whether its store is mapped.
@@ -359,7 +350,7 @@ def estimated_speed(
     )
 
 
-def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
+def _tried_speed(subject: RunDraft, memory: MemoryPlan) -> Speed:
     """Return an estimate from the one subspace that the model was tried on."""
     spec = subject.spec
     seconds, how = trial_of(spec, subject.shape).seconds, "made-up subspace"
@@ -380,7 +371,7 @@ def _tried_speed(subject: Subject, memory: MemoryPlan) -> Speed:
     )
 
 
-def _trees_on(subject: Subject, n_rows: int, n_probed: int, n_looked_at: int) -> str:
+def _trees_on(subject: RunDraft, n_rows: int, n_probed: int, n_looked_at: int) -> str:
     """Say what was grown on what."""
     all_rows = subject.shape.n_rows
     if subject.spec.method.judges_candidates:
@@ -398,16 +389,16 @@ def _trees_on(subject: Subject, n_rows: int, n_probed: int, n_looked_at: int) ->
 # The two parts of a run whose method learns behind a screen, and their speed together.
 
 
-def parts_of(subject: Subject) -> tuple[int, Subject, Subject] | None:
+def parts_of(subject: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
     """Return the parts of a run; None where there is no screen.
 
     Returns
     -------
     n_trees : int
         Iterations of the screen.
-    screen : Subject
+    screen : RunDraft
         A run like it: Random Subspace.
-    rest : Subject
+    rest : RunDraft
         The method on as many features as it learns on, without a screen.
     """
     spec, shape = subject.spec, subject.shape
@@ -417,7 +408,7 @@ def parts_of(subject: Subject) -> tuple[int, Subject, Subject] | None:
     count, size = params.n_learnt(p), min(spec.subspace_size, params.screen_size(p))
     looks_at_all = spec.learner.max_features == spec.subspace_size
 
-    def part(n_features: int, subspace_size: int, method: str, sampler: Params) -> Subject:
+    def part(n_features: int, subspace_size: int, method: str, sampler: Params) -> RunDraft:
         most = subspace_size if looks_at_all else min(spec.learner.max_features, subspace_size)
         learner = replace(spec.learner, max_features=most)
         run = replace(spec.run, subspace_size=subspace_size, method=method)
@@ -433,7 +424,7 @@ def parts_of(subject: Subject) -> tuple[int, Subject, Subject] | None:
 
 
 def speed_of(
-    subject: Subject,
+    subject: RunDraft,
     memory: MemoryPlan,
     seconds: float = PROBE_SECONDS,
     n_cells: int = PROBE_CELLS,
@@ -473,17 +464,11 @@ QUICK_CELLS = 250_000
 """For the estimate that a new run keeps: a quarter of a megabyte, and no time to speak of."""
 
 
-def planned_run(
-    store: Store, spec: RunSpec, shape: TrainingShape, inputs: Inputs, request: Request
-) -> Planned:
+def planned_run(subject: RunDraft) -> Planned:
     """Return what is expected of a run about to be made.
 
     The speed is a quick estimate: measuring would fill the run's memory once before it starts.
     """
-    memory_mb = DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb
-    subject = Subject(
-        spec, shape, class_counts_of(store, inputs), memory_mb * MB, request.threads, store, inputs
-    )
     iterations, reason = recommended_iterations(subject)
     quick = QUICK_SECONDS, QUICK_CELLS
     speed = speed_of(subject, memory_plan(subject), *quick, may_measure=False)

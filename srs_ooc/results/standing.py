@@ -16,7 +16,7 @@ from srs_ooc.results.feature_record import VerdictReading
 from srs_ooc.runs.inputs import N_TARGETS, NETWORK, spec_of
 from srs_ooc.runs.ledger import Ledger, hold, is_held
 from srs_ooc.runs.ledger_pages import FILE
-from srs_ooc.runs.resources import ClusterNote
+from srs_ooc.runs.resources import ClusterNote, cluster_note
 from srs_ooc.runs.run_memory import is_growth
 from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.session import is_done
@@ -103,7 +103,7 @@ def status_of(ledger: Ledger) -> Status:
         store=str(ledger.meta("store")[0]),
         trees_nbytes=ledger.meta(VALID),
         memory_is_growth=is_growth(ledger),
-        cluster=ClusterNote.of(ledger),
+        cluster=cluster_note(ledger),
     )
 
 
@@ -321,5 +321,5 @@ def network_status_of(ledger: Ledger) -> NetworkStatus | None:
         identity,
         megabytes(progress.peak_nbytes),
         round(progress.seconds, 3),
-        ClusterNote.of(ledger),
+        cluster_note(ledger),
     )

@@ -14,8 +14,8 @@ from typing import Any
 
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.text import MB
-from srs_ooc.runs.jobs import AnyJob, Doer, Line, Order, Part, Reply, Sent
-from srs_ooc.runs.resources import Cluster, Packed, unpack
+from srs_ooc.runs.jobs import AnyJob, Line, Order, Part, Reply, Tell
+from srs_ooc.runs.resources import Cluster, unpack
 
 # An executor that orders iterations from elsewhere in batches, and fetches what came of them.
 
@@ -37,41 +37,33 @@ COUNTED_SECONDS = 2.0
 """How old a count of the workers' threads may be."""
 
 
-class BatchSize:
-    """How many parts go into an order, so that it takes about TASK_SECONDS, by what others took.
+class Pace:
+    """How many parts go into an order, and how many threads there are to do them.
+
+    An order shall take about TASK_SECONDS, by what others took; threads are counted every few
+    seconds, as 1 where there are none.
 
     Parameters
     ----------
+    line : Line
+        The way to the workers.
     most : int
-        At most so many.
+        Parts of an order at most.
     """
 
-    def __init__(self, most: int = MOST_ITERATIONS) -> None:
-        self._most = most
-        self.now = 1
+    def __init__(self, line: Line, most: int) -> None:
+        self._line, self._most = line, most
+        self.size = 1
+        self._n_threads, self._counted = 1, -COUNTED_SECONDS
 
     def learn(self, reply: Reply) -> None:
         """Choose the size of the next orders."""
         each = reply.seconds / max(1, len(reply.outcomes))
         wanted = ceil(TASK_SECONDS / each) if each > 0 else self._most
         # A first order, which opens the store, says little: sizes grow at most fourfold each time.
-        self.now = max(1, min(wanted, 4 * self.now, self._most))
+        self.size = max(1, min(wanted, 4 * self.size, self._most))
 
-
-class CountedThreads:
-    """The threads of a line's workers, counted every few seconds; 1 where there are none.
-
-    Parameters
-    ----------
-    line : Line
-        The way to the workers.
-    """
-
-    def __init__(self, line: Line) -> None:
-        self._line = line
-        self._n_threads, self._counted = 1, -COUNTED_SECONDS
-
-    def now(self) -> int:
+    def n_threads(self) -> int:
         """Return how many there were when they were last counted."""
         now = time.monotonic()
         if now - self._counted >= COUNTED_SECONDS:
@@ -82,7 +74,7 @@ class CountedThreads:
 class _Batch:
     """Iterations sent together."""
 
-    def __init__(self, members: "list[_Growing]", sent: Sent) -> None:
+    def __init__(self, members: "list[_Growing]", sent: Future[Reply]) -> None:
         self.members, self.sent = members, sent
         self.n_wanted = len(members)
 
@@ -104,7 +96,7 @@ class _Growing(Future[Outcome]):
         self._executor, self.iteration = executor, iteration
         self.batch: _Batch | None = None
 
-    def take(self, packed: Packed) -> None:
+    def take(self, packed: Outcome) -> None:
         """Take the outcome, unless it is not wanted any more."""
         if not self.done():
             self.set_result(unpack(packed, self.iteration))
@@ -145,13 +137,12 @@ class BatchExecutor:
         self._most = max(2, AHEAD_NBYTES // (COLUMN_NBYTES * max(n_columns, 64)))
         self._waiting: list[_Growing] = []
         self._under_way: set[_Batch] = set()
-        self._size = BatchSize(min(MOST_ITERATIONS, self._most // 2))
-        self._threads = CountedThreads(line).now
+        self._pace = Pace(line, min(MOST_ITERATIONS, self._most // 2))
 
     @property
     def max_ahead(self) -> int:
         """Iterations that may be under way at once."""
-        return min(BATCHES_A_THREAD * self._threads() * self._size.now, self._most)
+        return min(BATCHES_A_THREAD * self._pace.n_threads() * self._pace.size, self._most)
 
     @property
     def n_read_ahead(self) -> int:
@@ -174,7 +165,7 @@ class BatchExecutor:
 
         What may be under way at once is shared, and so is what is left of the round.
         """
-        size, parts = self._size.now, BATCHES_A_THREAD * self._threads()
+        size, parts = self._pace.size, BATCHES_A_THREAD * self._pace.n_threads()
         share = min(size, self._most / parts)
         if self._round_size > 1:
             left = self._round_size - self._waiting[0].iteration.number % self._round_size
@@ -185,7 +176,7 @@ class BatchExecutor:
 
     def fetch(self, growing: _Growing) -> None:
         """Wait for the batch of an iteration; before, send what waits if a thread may be idle."""
-        if growing.batch is None or len(self._under_way) < self._threads():
+        if growing.batch is None or len(self._under_way) < self._pace.n_threads():
             self._send()
         batch = growing.batch
         assert batch is not None
@@ -206,7 +197,7 @@ class BatchExecutor:
 
     def _learn(self, reply: Reply) -> None:
         """Choose the size of the next batches by how long this one took."""
-        self._size.learn(reply)
+        self._pace.learn(reply)
 
     def give_up(self, growing: _Growing) -> None:
         """Forget an iteration that is not wanted; its batch too, if none of it is."""
@@ -240,132 +231,101 @@ LOOK_SECONDS = 0.2
 LOOKS = 5
 """Questions between two looks at whether there is still somebody to wait for."""
 
-GoesOn = Callable[[], bool]
 
-
-class Spread:
-    """Has parts done in orders, some at once, and yields what came of each as it is there.
+def parallel_map(
+    line: Line,
+    parts: Iterator[Part],
+    goes_on: Callable[[], bool],
+    most_ahead: int,
+    most_together: int = 1,
+) -> Iterator[tuple[int, Any]]:
+    """Have parts done, some at once; yield (number, outcome) of each in any order.
 
     Parameters
     ----------
     line : Line
         The way to who does them.
+    parts : iterator of Part
+        Their numbers ascend; taken as there is somebody to do them.
+    goes_on : callable
+        Asked between outcomes, and while there is none; it ends early where this says no.
     most_ahead : int
         Parts begun at most after the first one that is not done.
     most_together : int
         Parts of an order at most; how many it has follows from how long others took.
+
+    Raises
+    ------
+    SrsOocError
+        Whatever was found wrong where a part was done, or if nobody is left to do them.
     """
-
-    def __init__(self, line: Line, most_ahead: int, most_together: int) -> None:
-        self._line, self._most_ahead = line, max(1, most_ahead)
-        self._size = BatchSize(max(1, min(most_together, most_ahead)))
-        self._n_threads = CountedThreads(line).now
-        self._under_way: dict[Sent, list[int]] = {}
-        self._next = 0
-        self._changed = Event()
-
-    def results(self, parts: Iterator[Part], goes_on: GoesOn) -> Iterator[tuple[int, Any]]:
-        """Yield (number, outcome) of each part in any order; end early where told to.
-
-        Parameters
-        ----------
-        parts : iterator of Part
-            Their numbers ascend; taken as there is somebody to do them.
-        goes_on : callable
-            Asked between outcomes, and while there is none.
-
-        Raises
-        ------
-        SrsOocError
-            Whatever was found wrong where a part was done, or if nobody is left to do them.
-        """
-        begun: list[int] = []  # not done
-        try:
-            while True:
-                self._send_more(parts, begun)
-                if not self._under_way:
-                    return
-                for sent in self._done(goes_on):
-                    numbers = self._under_way.pop(sent)
-                    reply = sent.result()
-                    self._size.learn(reply)
-                    for number, outcome in zip(numbers, reply.outcomes, strict=True):
-                        begun.remove(number)
-                        yield number, outcome
-                if not goes_on():
-                    return
-        finally:
-            for sent in self._under_way:
-                sent.cancel()
-            self._under_way.clear()
-
-    def _send_more(self, parts: Iterator[Part], begun: list[int]) -> None:
-        while len(self._under_way) < BATCHES_A_THREAD * self._n_threads():
-            room = self._most_ahead - (self._next - min(begun, default=self._next))
-            some = list(islice(parts, min(room, self._size.now)))
-            if not some:
-                return
-            self._next = some[-1].number + 1
-            begun += [part.number for part in some]
-            sent = self._line.send(Order(some))
-            self._under_way[sent] = [part.number for part in some]
-            sent.when_done(self._changed.set)
-
-    def _done(self, goes_on: GoesOn) -> list[Sent]:
-        """Wait until orders are done and return them; none where told to stop."""
-        looks = 0
+    most_ahead = max(1, most_ahead)
+    pace, changed = Pace(line, max(1, min(most_together, most_ahead))), Event()
+    under_way: dict[Future[Reply], list[int]] = {}
+    begun: list[int] = []  # not done
+    following = 0
+    try:
         while True:
-            self._changed.clear()
-            done = [sent for sent in self._under_way if sent.is_done()]
-            if done or not goes_on():
-                return done
-            if not self._changed.wait(LOOK_SECONDS):
-                looks += 1
-                if looks % LOOKS == 0:
-                    self._line.look()
+            while len(under_way) < BATCHES_A_THREAD * pace.n_threads():
+                room = most_ahead - (following - min(begun, default=following))
+                some = list(islice(parts, min(room, pace.size)))
+                if not some:
+                    break
+                numbers, following = [part.number for part in some], some[-1].number + 1
+                begun += numbers
+                sent = line.send(Order(some))
+                under_way[sent] = numbers
+                sent.add_done_callback(lambda _: changed.set())
+            if not under_way:
+                return
+            for sent in _done(line, list(under_way), changed, goes_on):
+                numbers, reply = under_way.pop(sent), sent.result()
+                pace.learn(reply)
+                for number, outcome in zip(numbers, reply.outcomes, strict=True):
+                    begun.remove(number)
+                    yield number, outcome
+            if not goes_on():
+                return
+    finally:
+        for sent in under_way:
+            sent.cancel()
 
 
-class _SentToThread:
-    """An order that a thread of this process does."""
-
-    def __init__(self, future: "Future[Reply]") -> None:
-        self._future = future
-
-    def result(self) -> Reply:
-        return self._future.result()
-
-    def when_done(self, tell: Callable[[], Any]) -> None:
-        self._future.add_done_callback(lambda _: tell())
-
-    def is_done(self) -> bool:
-        return self._future.done()
-
-    def cancel(self) -> None:
-        self._future.cancel()
+def _done(
+    line: Line, under_way: list[Future[Reply]], changed: Event, goes_on: Callable[[], bool]
+) -> list[Future[Reply]]:
+    """Wait until orders are done and return them; none where told to stop."""
+    looks = 0
+    while True:
+        changed.clear()
+        done = [sent for sent in under_way if sent.done()]
+        if done or not goes_on():
+            return done
+        if not changed.wait(LOOK_SECONDS):
+            looks += 1
+            if looks % LOOKS == 0:
+                line.look()
 
 
 class ThreadLine:
-    """The way to threads of this process, which all work at one desk.
+    """The way to threads of this process.
 
     Parameters
     ----------
-    desk : Doer
-        Where they work; closed with the line.
+    work : callable
+        ``work(parts, tell) -> Reply``, called by as many threads as there are.
     n_threads : int
         How many there are.
     """
 
-    def __init__(self, desk: Doer, n_threads: int) -> None:
-        self._desk, self._count = desk, n_threads
+    def __init__(self, work: Callable[[list[Part], Tell], Reply], n_threads: int) -> None:
+        self._work, self._count = work, n_threads
         self._stopping = Event()
         self._pool = ThreadPoolExecutor(n_threads, "part")
 
-    def send(self, order: Order) -> _SentToThread:
+    def send(self, order: Order) -> Future[Reply]:
         """Have an order done by the next thread that is free."""
-        return _SentToThread(self._pool.submit(self._desk.work, order.parts, self._is_wanted))
-
-    def _is_wanted(self, _: int, __: int) -> bool:
-        return not self._stopping.is_set()
+        return self._pool.submit(self._work, order.parts, lambda *_: not self._stopping.is_set())
 
     def n_threads(self) -> int:
         """Return how many threads there are."""
@@ -382,7 +342,6 @@ class ThreadLine:
         """Have the threads stop, and wait for them."""
         self._stopping.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
-        self._desk.close()
 
 
 @contextmanager

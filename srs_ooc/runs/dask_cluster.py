@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
@@ -19,7 +19,7 @@ from srs_ooc import __version__
 from srs_ooc.base.errors import RunError, SrsOocError, UsageError
 from srs_ooc.base.text import MB
 from srs_ooc.runs.batches import BatchExecutor
-from srs_ooc.runs.jobs import AnyJob, Order, Reply, Standing, Tell, forget, work_order
+from srs_ooc.runs.jobs import AnyJob, Order, Reply, Tell, forget, work_order
 from srs_ooc.runs.resources import Job
 
 # Orders as tasks of a Dask worker: whether they are still wanted, and how far they are.
@@ -209,21 +209,22 @@ class DaskLine:
             self._client.run(forget, self._token, on_error="ignore")
 
 
-class SentByDask:
+class SentByDask(Future[Reply]):
     """An order as a Dask future."""
 
     def __init__(self, line: DaskLine, future: Any, n_parts: int) -> None:
+        super().__init__()
         self._line, self._future, self.n_parts = line, future, n_parts
 
-    def when_done(self, tell: Callable[[], Any]) -> None:
-        """Have ``tell`` called, in any thread, once there is a result or an error."""
-        self._future.add_done_callback(lambda _: tell())
+    def add_done_callback(self, fn: Callable[[Future[Reply]], object]) -> None:
+        """Have ``fn`` called, in any thread, once there is a result or an error."""
+        self._future.add_done_callback(lambda _: fn(self))
 
-    def is_done(self) -> bool:
+    def done(self) -> bool:
         """Return whether there is a result, or an error."""
         return bool(self._future.done())
 
-    def result(self) -> Reply:
+    def result(self, timeout: float | None = None) -> Reply:
         """Wait for the reply.
 
         Raises
@@ -234,11 +235,11 @@ class SentByDask:
             If the workers that tried died, or the scheduler is gone.
         """
         try:
-            return self._result()
+            return self._reply()
         finally:
             self._line.out.discard(self)
 
-    def _result(self) -> Reply:
+    def _reply(self) -> Reply:
         try:
             while not self._future.done():
                 self._wait()
@@ -261,11 +262,12 @@ class SentByDask:
         except TimeoutError:
             self._line.look()
 
-    def cancel(self) -> None:
+    def cancel(self) -> bool:
         """Have the task dropped, without a wait: there may be hundreds of them at once."""
         self._line.out.discard(self)
         if self._line.is_open:
             self._future.release()
+        return True
 
 
 def gone() -> RunError:
@@ -300,16 +302,28 @@ class DaskCluster:
     Parameters
     ----------
     client : distributed.Client
-        Not asynchronous.
+        Not asynchronous; None for workers that are started when the first of them is needed, after
+        all else was compared.
     worker_memory_mb : int
         What each worker process may grow by, in MB of 10**6 bytes.
+    start : callable, optional
+        Starts them, and returns a client of theirs.
     """
 
     orders_nbytes = ORDERS_NBYTES
 
-    def __init__(self, client: Any, worker_memory_mb: int) -> None:
-        self.client, self.worker_memory_mb = client, worker_memory_mb
+    def __init__(
+        self, client: Any, worker_memory_mb: int, start: Callable[[], Any] | None = None
+    ) -> None:
+        self._client, self.worker_memory_mb, self._start = client, worker_memory_mb, start
         self._lines: WeakSet[DaskLine] = WeakSet()
+
+    @property
+    def client(self) -> Any:
+        """Their client."""
+        if self._client is None and self._start is not None:
+            self._client = self._start()
+        return self._client
 
     def executor(self, job: Job, n_columns: int) -> BatchExecutor:
         """Return what has iterations of ``job`` grown on the workers."""
@@ -321,15 +335,18 @@ class DaskCluster:
         self._lines.add(line)
         return line
 
-    def standing(self) -> Standing:
-        """Return how many workers there are, and what was ordered of them."""
+    def standing(self) -> tuple[int, int, int, int]:
+        """Return how many workers there are, their threads, the orders out, and the parts in them.
+
+        None before they were started, and none where no scheduler answers.
+        """
         counts: Mapping[str, int] = {}
-        if self.client.status == "running":
+        if self._client is not None and self.client.status == "running":
             with suppress(OSError, TimeoutError, CancelledError):
                 counts = self.client.sync(self.client.scheduler.ncores, callback_timeout=10)
         out = [sent for line in list(self._lines) for sent in list(line.out)]
         n_parts = sum(sent.n_parts for sent in out)
-        return Standing(len(counts), sum(counts.values()), len(out), n_parts)
+        return len(counts), sum(counts.values()), len(out), n_parts
 
 
 # Clients of Dask: of a scheduler that is there, or of one that is started for a run.
@@ -343,7 +360,7 @@ _FORMS = "tcp://HOST:PORT, tls://HOST:PORT, or local:N for N processes of this m
 @contextmanager
 def dask_cluster(
     address: str | None, scheduler_file: Path | None, worker_memory_mb: int
-) -> Iterator["DaskCluster | LateCluster"]:
+) -> Iterator[DaskCluster]:
     """Yield the workers that ``--dask`` or ``--dask-scheduler-file`` name.
 
     Those of this machine are started only once there is work for them.
@@ -359,50 +376,10 @@ def dask_cluster(
         if address is not None and address.split(":")[0] == LOCAL:
             _distributed()  # its libraries count as the program's own
             local = _local_client(_n_workers(address))
-            yield LateCluster(lambda: stack.enter_context(local), worker_memory_mb)
+            yield DaskCluster(None, worker_memory_mb, lambda: stack.enter_context(local))
         else:
             client = stack.enter_context(_client(address, scheduler_file))
             yield DaskCluster(client, worker_memory_mb)
-
-
-class LateCluster:
-    """Workers that are started when the first of them is needed, after all else was compared.
-
-    Parameters
-    ----------
-    start : callable
-        Starts them, and returns a client of theirs.
-    worker_memory_mb : int
-        What each worker process may grow by, in MB of 10**6 bytes.
-    """
-
-    orders_nbytes = ORDERS_NBYTES
-
-    def __init__(self, start: Callable[[], Any], worker_memory_mb: int) -> None:
-        self._start, self.worker_memory_mb = start, worker_memory_mb
-        self._started: DaskCluster | None = None
-
-    def _cluster(self) -> DaskCluster:
-        if self._started is None:
-            self._started = DaskCluster(self._start(), self.worker_memory_mb)
-        return self._started
-
-    @property
-    def client(self) -> Any:
-        """Their client."""
-        return self._cluster().client
-
-    def executor(self, job: Job, n_columns: int) -> BatchExecutor:
-        """Return what has iterations of ``job`` grown on the workers."""
-        return self._cluster().executor(job, n_columns)
-
-    def line(self, job: AnyJob) -> DaskLine:
-        """Return the way to workers who do parts of a job."""
-        return self._cluster().line(job)
-
-    def standing(self) -> Standing:
-        """Return how many workers there are; none before they were started."""
-        return Standing(0, 0, 0, 0) if self._started is None else self._started.standing()
 
 
 def cluster_of(client: Any, worker_memory_mb: int) -> DaskCluster:

@@ -1,7 +1,6 @@
 """The one loop: propose, grow, learn, commit.
 
-Subspaces are grown in the calling thread, or by workers that run ahead of it. A search is the main
-loop of a run: its tally, its sampler, and the engine that drives them.
+Subspaces are grown in the calling thread, or by workers that run ahead of it.
 """
 
 import time
@@ -9,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +18,13 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Iteration, Outcome, Part, State, Stateful
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.evidence.judges import Judge
-from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
-from srs_ooc.learners.models import SUBSPACES
+from srs_ooc.evidence.tally import Steadiness, Tally
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, Learner
 from srs_ooc.runs.ledger import Progress
-from srs_ooc.runs.run_trees import VALID, TreeWriter
-from srs_ooc.runs.spec import RunSpec
-from srs_ooc.samplers.base import Ground, Sampler, method_of
+from srs_ooc.samplers.base import Sampler
 from srs_ooc.store.store import ColumnStore, ReadAhead
 from srs_ooc.store.values import ValueTables
 from srs_ooc.trees.block import Block
-from srs_ooc.trees.response import Response
 
 # Growing subspaces: in the calling thread, or by workers that run ahead of it.
 
@@ -290,6 +285,10 @@ class Book(Protocol):
         """Write what is known after ``progress.iteration`` in one transaction; return its time."""
 
 
+TALLY, STEADINESS = "tally", "steadiness"
+"""Names under which a ledger keeps what was learnt of each item, and whether that is stable."""
+
+
 class Engine:
     """Runs iterations from where the last commit left them.
 
@@ -309,6 +308,11 @@ class Engine:
         What else learns from outcomes, by name, each before the sampler does.
     judge : Judge, optional
         Asked which probe to grow beside a subspace.
+
+    Attributes
+    ----------
+    parts : dict of Part
+        What learns from outcomes, by the name under which it is committed.
     """
 
     def __init__(
@@ -324,8 +328,8 @@ class Engine:
     ) -> None:
         self.sampler, self._executor, self._book = sampler, executor, book
         self._seed, self._round_size, self._judge = seed, round_size, judge
-        self._parts: dict[str, Part] = dict(observers or {}) | {sampler.name: sampler}
-        self._earlier = book.load(self._parts)
+        self.parts: dict[str, Part] = dict(observers or {}) | {sampler.name: sampler}
+        self._earlier = book.load(self.parts)
         self.iteration = self._earlier.iteration
         self._started = time.monotonic()
 
@@ -335,6 +339,19 @@ class Engine:
         peak = max(self._earlier.peak_nbytes, peak_resident_nbytes())
         seconds = self._earlier.seconds + time.monotonic() - self._started
         return Progress(self.iteration, self.sampler.n_kept, seconds, peak)
+
+    @property
+    def tally(self) -> Tally:
+        """What a main loop learnt of each item."""
+        tally = self.parts[TALLY]
+        assert isinstance(tally, Tally)
+        return tally
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether the ranking was found stable."""
+        steadiness = self.parts.get(STEADINESS)
+        return isinstance(steadiness, Steadiness) and steadiness.since is not None
 
     @property
     def is_over(self) -> bool:
@@ -377,14 +394,14 @@ class Engine:
             self.commit()
 
     def _absorb(self, outcome: Outcome) -> None:
-        for part in self._parts.values():
+        for part in self.parts.values():
             part.absorb(self.iteration, outcome)
         self.iteration += 1
 
     def commit(self) -> float:
         """Commit the states as they are; return the seconds it took."""
         start = time.monotonic()
-        states = {name: part.state() for name, part in self._parts.items()}
+        states = {name: part.state() for name, part in self.parts.items()}
         self._book.commit(self.progress, states, resident_nbytes())
         return time.monotonic() - start
 
@@ -403,106 +420,3 @@ def check_needs(sampler: Sampler, provides: frozenset[str], learner: str) -> Non
             f"--method {sampler.name}: expected a learner that provides {', '.join(missing)}, "
             f"found {learner}. Choose another --model."
         )
-
-
-TALLY, STEADINESS = "tally", "steadiness"
-"""Names under which a ledger keeps what was learnt of each item, and whether that is stable."""
-
-
-class Search:
-    """Iterations of one run, from where its book left them.
-
-    Parameters
-    ----------
-    spec : RunSpec
-        The run's identity.
-    n_features : int
-        Features of the store.
-    n_candidates : int
-        Items that may be drawn.
-    candidates : uint32 (n_candidates,) or None
-        Their stored positions, ascending; None where all may be drawn.
-    executor : Executor
-        Grows subspaces.
-    book : Book
-        Where it is committed to.
-    trees : TreeWriter, optional
-        Where trees are kept, if the executor returns them.
-    weights : uint32 (n_items,), optional
-        How often items are to be drawn, where the method has columns scored.
-    response : Response, optional
-        What the rows say.
-    validation : int32, optional
-        Places of the rows held out, where they were given.
-    positions : int (n_features,), optional
-        Where each stored feature lies in the table, where the method has to know.
-
-    Attributes
-    ----------
-    tally : Tally
-        What was learnt of each item.
-    steadiness : Steadiness or None
-        Of the ranking, where the verdict comes last.
-    engine : Engine
-        The loop.
-    """
-
-    def __init__(
-        self,
-        spec: RunSpec,
-        n_features: int,
-        n_candidates: int,
-        candidates: NDArray[np.uint32] | None,
-        executor: Executor,
-        book: Book,
-        trees: TreeWriter | None = None,
-        *,
-        weights: NDArray[np.uint32] | None = None,
-        response: Response | None = None,
-        validation: NDArray[np.int32] | None = None,
-        positions: NDArray[np.integer[Any]] | None = None,
-    ) -> None:
-        self.spec = spec
-        self.tally = Tally(spec.n_items(n_features), wins=not spec.concludes)
-        self.steadiness: Steadiness | None = None
-        observers: dict[str, Part] = {TALLY: self.tally}
-        if trees is not None:
-            observers[VALID] = trees
-        if spec.model.scores_features:
-            by_subspace = spec.model.model_importance == SUBSPACES
-            scores = ModelScores(n_features, by_subspace=by_subspace)
-            observers[ModelScores.name] = scores
-        judge, tie = spec.make_judge(), key_of(spec.seed, Purpose.RANK_TIE)
-        if spec.concludes:
-            self.steadiness = observers[STEADINESS] = Steadiness(self.tally, tie)
-            observers[RankingHistory.name] = RankingHistory(self.tally, tie)
-        ground = Ground(
-            spec.n_items(n_features),
-            n_candidates,
-            candidates,
-            spec.subspace_size,
-            spec.round_size,
-            tie,
-            self.tally,
-            judge,
-            spec.keep,
-            spec.n_copies_apart,
-            weights,
-            response,
-            validation,
-            positions,
-        )
-        self.engine = Engine(
-            method_of(spec.run.method).make(spec.sampler, ground),
-            executor,
-            book,
-            seed=spec.seed,
-            round_size=spec.round_size,
-            observers=observers,
-            judge=judge,
-        )
-
-    @property
-    def is_stable(self) -> bool:
-        """Whether the ranking was found stable."""
-        return self.steadiness is not None and self.steadiness.since is not None

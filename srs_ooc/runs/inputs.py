@@ -7,6 +7,7 @@ import stat
 from _csv import Reader as Lines
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -163,10 +164,10 @@ class SideFile:
             If a line is no such text, or the file is another by now.
         """
         marked, found = np.zeros(len(names), np.bool_), np.zeros(self.n_lines, np.bool_)
-        for hashed in hashed_names(names, LOOKING_NBYTES + spare_nbytes):
+        for places_in in hashed_names(names, LOOKING_NBYTES + spare_nbytes):
             start = 0
             for block in together(read_lines(self.file, self.what), len):
-                places = hashed.places(block)
+                places = places_in(block)
                 marked[places[places >= 0]] = True
                 here = found[start : start + len(block)]
                 if len(here) < len(block):
@@ -196,34 +197,39 @@ class SideFile:
         )
 
 
-class HashedNames:
-    """Some neighbouring texts of a store, looked up by their hashes."""
+def hashed_names(
+    names: Names, room_nbytes: int
+) -> Iterator[Callable[[list[bytes]], NDArray[np.int64]]]:
+    """Yield what looks texts up among some neighbouring names of a store, until all had their turn.
 
-    def __init__(self, names: Names, first: int, hashes: NDArray[np.uint64]) -> None:
-        self._names, self._first = names, first
-        self._order = np.argsort(hashes, kind="stable")
-        self._hashes = hashes[self._order]
-
-    def places(self, texts: list[bytes]) -> NDArray[np.int64]:
-        """Return the position of each text among the names of the store; -1 if not in these."""
-        wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
-        out = np.full(len(texts), -1, np.int64)
-        low = np.searchsorted(self._hashes, wanted)
-        high = np.searchsorted(self._hashes, wanted, side="right")
-        for i in np.flatnonzero(high > low).tolist():
-            for place in self._order[low[i] : high[i]].tolist():
-                if self._names.encoded(self._first + place) == texts[i]:
-                    out[i] = self._first + place
-        return out
-
-
-def hashed_names(names: Names, room_nbytes: int) -> Iterator[HashedNames]:
-    """Yield all texts of a store, as many together as ``room_nbytes`` of memory hold."""
+    It returns the position of each text among the names; -1 if it is not one of these. So many
+    are looked at together as ``room_nbytes`` of memory hold the hashes of.
+    """
     size = max(FEWEST, (room_nbytes - LOOKING_NBYTES) // NAME_NBYTES)
     texts = names.texts()
     for first in range(0, len(names), size):
-        some = islice(texts, size)
-        yield HashedNames(names, first, np.fromiter((hash_text(text) for text in some), np.uint64))
+        hashes = np.fromiter(map(hash_text, islice(texts, size)), np.uint64)
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        yield partial(_places, names, first, order, hashes)
+
+
+def _places(
+    names: Names,
+    first: int,
+    order: NDArray[np.intp],
+    hashes: NDArray[np.uint64],
+    texts: list[bytes],
+) -> NDArray[np.int64]:
+    wanted = np.fromiter(map(hash_text, texts), np.uint64, len(texts))
+    out = np.full(len(texts), -1, np.int64)
+    low = np.searchsorted(hashes, wanted)
+    high = np.searchsorted(hashes, wanted, side="right")
+    for i in np.flatnonzero(high > low).tolist():
+        for place in order[low[i] : high[i]].tolist():
+            if names.encoded(first + place) == texts[i]:
+                out[i] = first + place
+    return out
 
 
 # A file of scores by feature name, as `srs-ooc scores --csv` writes it, read in bounded memory.
@@ -247,9 +253,9 @@ def read_weights(file: Path, store: Store, spare_nbytes: int = 0) -> NDArray[np.
     """
     n_features = store.n_features
     scores, n_found = np.full(n_features, np.nan), 0
-    for hashed in hashed_names(store.names, LOOKING_NBYTES + spare_nbytes):
+    for places_in in hashed_names(store.names, LOOKING_NBYTES + spare_nbytes):
         for block in together(_rows(file), lambda row: len(row[0])):
-            places = hashed.places([name for name, _ in block])
+            places = places_in([name for name, _ in block])
             for (name, score), place in zip(block, places.tolist(), strict=True):
                 if place >= 0:
                     if not np.isnan(scores[place]):

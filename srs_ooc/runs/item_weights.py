@@ -54,11 +54,16 @@ class ItemWeights:
         saved.fill(WEIGHTS, self.weights)
 
 
-@dataclass(frozen=True)
-class Scoring:
-    """The passes over a store that score the columns of all items of a run.
+def scores_of(
+    score: ColumnScore,
+    scan: Scan,
+    n_features: int,
+    families: NDArray[np.int32] | None,
+    watch: Callable[[Step], bool],
+) -> NDArray[np.float64] | None:
+    """Score the columns of all items of a run; None if ``watch`` said no.
 
-    Attributes
+    Parameters
     ----------
     score : ColumnScore
         As new.
@@ -68,36 +73,24 @@ class Scoring:
         Features of the store.
     families : int32 (n_families, n_rows) or None
         The row that a decoy of each family takes at each row.
+    watch : callable
+        Told how many blocks of all passes are done.
     """
+    n_copies, done = 1 if families is None else 1 + len(families), 0
+    n_steps = score.n_passes * n_copies * n_blocks(n_features, scan.n_rows)
 
-    score: ColumnScore
-    scan: Scan
-    n_features: int
-    families: NDArray[np.int32] | None = None
-
-    def blocks(self) -> Iterator[tuple[int, Columns]]:
-        """Yield the columns of one pass: those of features, each block with its decoys."""
-        for first, columns in self.scan.blocks():
+    def blocks() -> Iterator[tuple[int, Columns]]:
+        for first, columns in scan.blocks():
             yield first, columns
-            for number, rows in enumerate(() if self.families is None else self.families, 1):
-                yield first + number * self.n_features, np.take(columns, rows, axis=1)
+            for number, rows in enumerate(() if families is None else families, 1):
+                yield first + number * n_features, np.take(columns, rows, axis=1)
 
-    @property
-    def n_steps(self) -> int:
-        """Blocks of all passes."""
-        n_copies = 1 if self.families is None else 1 + len(self.families)
-        return self.score.n_passes * n_copies * n_blocks(self.n_features, self.scan.n_rows)
+    def going() -> bool:
+        nonlocal done
+        done += 1
+        return watch(Step(STAGE, done, n_steps, unit="blocks"))
 
-    def run(self, keep_going: Callable[[int], bool]) -> NDArray[np.float64] | None:
-        """Return the scores; None if stopped. ``keep_going`` is told how many blocks are done."""
-        done = 0
-
-        def going() -> bool:
-            nonlocal done
-            done += 1
-            return keep_going(done)
-
-        return score_columns(self.score, self.blocks, going)
+    return score_columns(score, blocks, going)
 
 
 def with_weights(
@@ -140,9 +133,7 @@ def _scored(
         score, scan = _parts_of(spec, store, task)
         assert score is not None
         assert scan is not None
-        scoring = Scoring(score, scan, store.n_features, decoy_families(spec, task))
-        n_steps = scoring.n_steps
-        return scoring.run(lambda done: watch(Step(STAGE, done, n_steps, unit="blocks")))
+        return scores_of(score, scan, store.n_features, decoy_families(spec, task), watch)
 
 
 def needs_of(spec: RunSpec, store: Store, task: Task) -> list[tuple[str, int]]:
@@ -285,9 +276,7 @@ def score_table(
         n_excluded = 0 if inputs.excluded is None else len(inputs.excluded)
         for sentence in request.params.notes(scan.n_rows, store.n_features - n_excluded):
             note(sentence)
-        scoring = Scoring(score, scan, store.n_features)
-        n_steps = scoring.n_steps
-        scores = scoring.run(lambda done: watch(Step(STAGE, done, n_steps, unit="blocks")))
+        scores = scores_of(score, scan, store.n_features, None, watch)
         if scores is None:
             return None
         names = store.names  # opened now, while it is this store

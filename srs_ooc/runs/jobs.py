@@ -8,6 +8,7 @@ import json
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,24 +54,6 @@ class Reply:
     seconds: float
 
 
-class Doer(Protocol):
-    """Where parts of a job are done."""
-
-    def work(self, parts: list[Part], tell: Tell) -> Reply:
-        """Do parts; as many threads call it at once as it was made for."""
-
-    def close(self) -> None:
-        """Let go of all that was prepared."""
-
-
-class AnyDesk(Doer, Protocol):
-    """A job, prepared for in a worker."""
-
-    @property
-    def job(self) -> "AnyJob":
-        """The job."""
-
-
 class AnyJob(Protocol):
     """What a worker prepares for once."""
 
@@ -94,31 +77,15 @@ class AnyJob(Protocol):
     def tells(self) -> bool:
         """Whether its parts take so long that they say how far they are."""
 
-    def desk(self, n_threads: int) -> AnyDesk:
+    def desk(self, n_threads: int) -> "Prepared[Any]":
         """Prepare for it, in a worker that does ``n_threads`` orders at once."""
-
-
-class Sent(Protocol):
-    """An order on its way."""
-
-    def result(self) -> Reply:
-        """Wait for what came of it; raises an error of this package where nothing can."""
-
-    def when_done(self, tell: Callable[[], Any]) -> None:
-        """Have ``tell`` called, in any thread, once there is a result or an error."""
-
-    def is_done(self) -> bool:
-        """Return whether there is a result, or an error."""
-
-    def cancel(self) -> None:
-        """Say that it is not wanted any more."""
 
 
 class Line(Protocol):
     """The way to the workers of one job."""
 
-    def send(self, order: Order) -> Sent:
-        """Have an order done."""
+    def send(self, order: Order) -> "Future[Reply]":
+        """Have an order done; its result raises an error of this package where nothing can come."""
 
     def n_threads(self) -> int:
         """Return how many threads the workers have now; 0 if there are none."""
@@ -131,24 +98,6 @@ class Line(Protocol):
 
     def close(self) -> None:
         """Nothing more will be sent."""
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How a cluster stands.
-
-    Attributes
-    ----------
-    n_workers, n_threads : int
-        Workers there are now, and the threads of all; 0 where no scheduler answers.
-    n_orders, n_parts : int
-        Orders that are out, under way or waiting for a worker, and the parts in them.
-    """
-
-    n_workers: int
-    n_threads: int
-    n_orders: int
-    n_parts: int
 
 
 def digest_of(identity: Mapping[str, Any]) -> str:
@@ -171,13 +120,13 @@ class Desks:
     """The desks of this process, each for the last job of a run."""
 
     def __init__(self) -> None:
-        self._desks: dict[str, AnyDesk] = {}
-        self._users: dict[AnyDesk, int] = {}
+        self._desks: dict[str, Prepared[Any]] = {}
+        self._users: dict[Prepared[Any], int] = {}
         self._over: deque[str] = deque(maxlen=MOST_OVER)
         self._changed = Condition()
 
     @contextmanager
-    def at(self, job: AnyJob, n_threads: int) -> Iterator[AnyDesk]:
+    def at(self, job: AnyJob, n_threads: int) -> Iterator["Prepared[Any]"]:
         """Yield the desk of ``job``, made if it is not there; errors as of its ``desk``."""
         with self._changed:
             if job.token in self._over:
@@ -212,11 +161,11 @@ class Desks:
             if self._users[self._desks[run]] == 0:
                 self._close(self._desks.pop(run))
 
-    def _close(self, desk: AnyDesk) -> None:
+    def _close(self, desk: "Prepared[Any]") -> None:
         del self._users[desk]
         desk.close()
 
-    def _close_if_over(self, desk: AnyDesk) -> None:
+    def _close_if_over(self, desk: "Prepared[Any]") -> None:
         if desk.job.token in self._over and self._users[desk] == 0:
             self._desks.pop(desk.job.run)
             self._close(desk)
@@ -357,6 +306,10 @@ class Prepared(Generic[JobT]):
 
     def _prepare(self, n_threads: int) -> None:
         """Open and make what the work needs."""
+        raise NotImplementedError
+
+    def work(self, parts: list[Part], tell: Tell) -> Reply:
+        """Do parts; as many threads call it at once as it was prepared for."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -21,32 +21,34 @@ from srs_ooc.base.budget import PROCESS_NBYTES, Budget
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.files import Recent
 from srs_ooc.base.records import Iteration, Outcome, RowSplit, Step
+from srs_ooc.base.records import Part as LearningPart
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
+from srs_ooc.evidence.tally import ModelScores, RankingHistory, Steadiness, Tally
 from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import load, one_thread
+from srs_ooc.learners.models import SUBSPACES, load, one_thread
 from srs_ooc.learners.tree_learner import MOST_SPLITS, Learner, SensitiveLearner, TreeLearner
 from srs_ooc.runs.engine import (
+    STEADINESS,
+    TALLY,
     Book,
+    Engine,
     Executor,
     ItemSource,
-    Search,
     ThreadExecutor,
     check_needs,
     fit_iteration,
 )
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import (
-    AnyDesk,
     AnyJob,
     Line,
     Part,
     Prepared,
     Reply,
-    Standing,
     Tell,
     WorkerStore,
     digest_of,
@@ -60,9 +62,10 @@ from srs_ooc.runs.run_memory import (
     shape_of,
     worker_nbytes,
 )
-from srs_ooc.runs.run_trees import TreeWriter
+from srs_ooc.runs.run_trees import VALID, TreeWriter
 from srs_ooc.runs.spec import RunSpec, TrainingShape
 from srs_ooc.runs.task import Task, check_cluster, model_learner, training_response
+from srs_ooc.samplers.base import Ground
 from srs_ooc.samplers.elimination import TREES
 from srs_ooc.store.manifest import CATEGORICAL, Manifest
 from srs_ooc.store.store import ReadAhead, Store
@@ -73,14 +76,6 @@ from srs_ooc.trees.response import Response, TrainingRows
 # What travels: the job that a worker prepares for once, its orders, and what comes back.
 
 DEFAULT_WORKER_MEMORY_MB = 512
-
-
-@dataclass(frozen=True)
-class Closing:
-    """Limits of the trees of a closing stage: rows of a leaf at least, items of a tree at most."""
-
-    min_samples_leaf: int
-    most: int
 
 
 @dataclass(frozen=True)
@@ -103,8 +98,9 @@ class Job:
         Of these rows: a permutation run's is permuted.
     records : bool
         Trees are returned.
-    closing : Closing or None
-        Limits of a closing stage; None for the main loop.
+    closing : pair of int or None
+        Of a closing stage, the rows of a leaf at least and the items of a tree at most; None for
+        the main loop.
     """
 
     token: str
@@ -113,7 +109,7 @@ class Job:
     rows: NDArray[np.int32] | None
     target: NDArray[np.int32] | NDArray[np.float64]
     records: bool
-    closing: Closing | None
+    closing: tuple[int, int] | None
 
     @property
     def round_size(self) -> int:
@@ -140,10 +136,8 @@ class Job:
         """No: batches are short."""
         return False
 
-    def desk(self, n_threads: int) -> AnyDesk:
+    def desk(self, n_threads: int) -> "Desk":
         """Prepare for it in a worker; errors as of :class:`srs_ooc.runs.resources.Desk`."""
-        # which has need of this module
-
         return Desk(self, n_threads)
 
 
@@ -161,84 +155,25 @@ class Cluster(Protocol):
     def line(self, job: AnyJob) -> Line:
         """Return the way to workers who do parts of a job."""
 
-    def standing(self) -> Standing:
-        """Return how many workers there are, and what was ordered of them."""
+    def standing(self) -> tuple[int, int, int, int]:
+        """Return the workers there are, their threads, the orders out, and the parts in them."""
 
 
-@dataclass(frozen=True)
-class Remote:
-    """A cluster, and the job of a run's main loop on it."""
+def pack(outcome: Outcome) -> Outcome:
+    """Return an outcome as it travels: without what the one who ordered it knows.
 
-    cluster: Cluster
-    job: Job
-
-    @classmethod
-    def of(
-        cls, cluster: Cluster, spec: RunSpec, store: Store, task: Task, *, records: bool
-    ) -> "Remote":
-        """Return the work of a run on a cluster."""
-        there = WorkerStore.of(store, cluster.worker_memory_mb)
-        return cls(cluster, Job("", there, spec.to_json(), task.rows, task.target, records, None))
-
-    def executor(self, n_columns: int, closing: Closing | None = None) -> Executor:
-        """Return an executor for the main loop, or for trees of a closing stage."""
-        records = self.job.records and closing is None
-        job = replace(self.job, token=new_token(), closing=closing, records=records)
-        return self.cluster.executor(job, n_columns)
-
-
-@dataclass(frozen=True)
-class Packed:
-    """An outcome without what the one who ordered it knows: its features, and zeros.
-
-    A tree splits on few of its columns, so most importances are 0.
-
-    Attributes
-    ----------
-    places : uint32 (n,)
-        Where in the subspace importances are not 0.
-    importance : int64 (n,)
-        Those.
-    rest : Outcome
-        Everything else.
+    A tree splits on few of its columns, so most importances are 0: the others are there, and, in
+    place of the features, where in the subspace they are.
     """
-
-    places: NDArray[np.uint32]
-    importance: NDArray[np.int64]
-    rest: Outcome
-
-
-_NO_FEATURES = np.zeros(0, np.uint32)
-_NO_IMPORTANCE = np.zeros(0, np.int64)
-
-
-def pack(outcome: Outcome) -> Packed:
-    """Return an outcome as it travels."""
     places = np.flatnonzero(outcome.importance).astype(np.uint32)
-    rest = Outcome(
-        _NO_FEATURES,
-        _NO_IMPORTANCE,
-        outcome.probe_importance,
-        outcome.trees,
-        outcome.losses,
-        outcome.predictions,
-    )
-    return Packed(places, outcome.importance[places], rest)
+    return replace(outcome, features=places, importance=outcome.importance[places])
 
 
-def unpack(packed: Packed, iteration: Iteration) -> Outcome:
+def unpack(packed: Outcome, iteration: Iteration) -> Outcome:
     """Return the outcome of ``iteration``, as it was packed."""
     importance = np.zeros(len(iteration.features), np.int64)
-    importance[packed.places] = packed.importance
-    rest = packed.rest
-    return Outcome(
-        iteration.features,
-        importance,
-        rest.probe_importance,
-        rest.trees,
-        rest.losses,
-        rest.predictions,
-    )
+    importance[packed.features] = packed.importance
+    return replace(packed, features=iteration.features, importance=importance)
 
 
 @dataclass(frozen=True)
@@ -270,8 +205,8 @@ class Resources:
         The workers.
     response : Response
         What the rows say.
-    remote : Remote or None
-        Where they are, if not here.
+    elsewhere : callable or None
+        ``elsewhere(n_columns, closing)`` returns an executor of a cluster, where there is one.
     """
 
     spec: RunSpec
@@ -284,7 +219,7 @@ class Resources:
     blocks: list[Block]
     executor: Executor
     response: Response
-    remote: Remote | None = None
+    elsewhere: Callable[[int, tuple[int, int] | None], Executor] | None = None
 
     @property
     def n_features(self) -> int:
@@ -302,29 +237,53 @@ class Resources:
         """Rows trained on."""
         return self.task.n_rows
 
-    def search(
+    def engine(
         self, book: Book, seed: int | None = None, trees: TreeWriter | None = None
-    ) -> Search:
+    ) -> Engine:
         """Return the run's main loop as it goes on from ``book``.
 
         ``seed`` replaces the spec's; ``trees`` is where trees are kept, if they are recorded.
         """
         spec = self.spec if seed is None else self.spec.with_seed(seed)
-        search = Search(
-            spec,
-            self.n_features,
+        n_items, tie = spec.n_items(self.n_features), key_of(spec.seed, Purpose.RANK_TIE)
+        tally, judge = Tally(n_items, wins=not spec.concludes), spec.make_judge()
+        observers: dict[str, LearningPart] = {TALLY: tally}
+        if trees is not None:
+            observers[VALID] = trees
+        if spec.model.scores_features:
+            by_subspace = spec.model.model_importance == SUBSPACES
+            observers[ModelScores.name] = ModelScores(self.n_features, by_subspace=by_subspace)
+        if spec.concludes:
+            observers[STEADINESS] = Steadiness(tally, tie)
+            observers[RankingHistory.name] = RankingHistory(tally, tie)
+        ground = Ground(
+            n_items,
             self.n_candidates,
             self.candidates,
+            spec.subspace_size,
+            spec.round_size,
+            tie,
+            tally,
+            judge,
+            spec.keep,
+            spec.n_copies_apart,
+            self.task.inputs.weights,
+            self.response,
+            self.task.inputs.validation_places(),
+            self.task.positions,
+        )
+        sampler = spec.method.make(spec.sampler, ground)
+        engine = Engine(
+            sampler,
             self.executor,
             book,
-            trees,
-            weights=self.task.inputs.weights,
-            response=self.response,
-            validation=self.task.inputs.validation_places(),
-            positions=self.task.positions,
+            seed=spec.seed,
+            round_size=spec.round_size,
+            observers=observers,
+            judge=judge,
         )
-        check_needs(search.engine.sampler, self.learner.provides, self.spec.model.model)
-        return search
+        check_needs(sampler, self.learner.provides, self.spec.model.model)
+        return engine
 
     @contextmanager
     def closing_executor(self, min_samples_leaf: int, most: int) -> Iterator[Executor]:
@@ -333,10 +292,10 @@ class Resources:
         It takes the blocks of the main loop's, which must be idle and is not used again; on a
         cluster, the workers make others.
         """
-        closing = Closing(min_samples_leaf, most)
+        closing = min_samples_leaf, most
         with ExitStack() as stack:
-            if self.remote is not None:
-                executor = self.remote.executor(most, closing)
+            if self.elsewhere is not None:
+                executor = self.elsewhere(most, closing)
             else:
                 learner = closing_learner(self.trees, self.spec, closing)
                 for block in self.blocks:
@@ -348,27 +307,12 @@ class Resources:
             yield executor
 
 
-@contextmanager
-def resources_of(
-    spec: RunSpec,
-    store: Store,
-    task: Task,
-    cap_nbytes: int,
-    threads: int | None,
-    *,
-    saves: bool = False,
-    beside_nbytes: int = 0,
-    cluster: Cluster | None = None,
-) -> Iterator[Resources]:
-    """Yield the resources of a run within the cap, and close them after.
+@dataclass(frozen=True)
+class RunContext:
+    """What a run is worked on with.
 
-    What the cap leaves goes first to more workers, then to threads that share a worker's tree where
-    there are more cores, then to keeping the store mapped.
-
-    Parameters
+    Attributes
     ----------
-    spec : RunSpec
-        The run's identity.
     store : Store
         Its store.
     task : Task
@@ -377,76 +321,99 @@ def resources_of(
         Cap on the memory of the whole process.
     threads : int or None
         Workers; None for the cores of this machine.
-    saves : bool
-        Trees are kept.
-    beside_nbytes : int
-        Bytes of the cap that are left to the caller.
-    cluster : Cluster, optional
+    cluster : Cluster or None
         Workers elsewhere, on which trees are grown; what else reads columns does so here.
-
-    Raises
-    ------
-    StoreError
-        If the store is not the run's, or is replaced before the resources are made, once they are,
-        or when the block ends: what was read in between counts only if nothing is raised.
-    BudgetError
-        If the cap cannot hold them.
-    UsageError
-        If the model cannot be fitted, or not on a cluster.
     """
-    store.check_is(spec.store)
-    remote, beside_nbytes = None, beside_nbytes + store.reading_nbytes
-    if cluster is not None:
-        check_cluster(spec)
-        remote = Remote.of(cluster, spec, store, task, records=saves)
-        threads, beside_nbytes = 1, beside_nbytes + cluster.orders_nbytes
-    with store.unchanged(), ExitStack() as stack:
-        resources = _resources(
-            stack, spec, store, task, cap_nbytes, threads, saves, beside_nbytes, remote
-        )
-        store.check_unchanged()  # what is open by now stays what it is
-        yield resources
+
+    store: Store
+    task: Task
+    cap_nbytes: int
+    threads: int | None
+    cluster: Cluster | None = None
+
+    @contextmanager
+    def resources(
+        self, spec: RunSpec, *, saves: bool = False, beside_nbytes: int = 0
+    ) -> Iterator[Resources]:
+        """Yield the resources of a stage of a run within the cap, and close them after.
+
+        What the cap leaves goes first to more workers, then to threads that share a worker's tree
+        where there are more cores, then to keeping the store mapped.
+
+        Parameters
+        ----------
+        spec : RunSpec
+            The run's identity.
+        saves : bool
+            Trees are kept.
+        beside_nbytes : int
+            Bytes of the cap that are left to the caller.
+
+        Raises
+        ------
+        StoreError
+            If the store is not the run's, or is replaced before the resources are made, once they
+            are, or when the block ends: what was read in between counts only if nothing is raised.
+        BudgetError
+            If the cap cannot hold them.
+        UsageError
+            If the model cannot be fitted, or not on a cluster.
+        """
+        self.store.check_is(spec.store)
+        if self.cluster is not None:
+            check_cluster(spec)
+        with self.store.unchanged(), ExitStack() as stack:
+            resources = self._resources(stack, spec, saves, beside_nbytes)
+            self.store.check_unchanged()  # what is open by now stays what it is
+            yield resources
+
+    def _resources(
+        self, stack: ExitStack, spec: RunSpec, saves: bool, beside_nbytes: int
+    ) -> Resources:
+        """Make the resources; ``stack`` closes them."""
+        store, task, manifest, threads = self.store, self.task, self.store.manifest, self.threads
+        beside_nbytes, elsewhere = beside_nbytes + store.reading_nbytes, None
+        if self.cluster is not None:
+            there = WorkerStore.of(store, self.cluster.worker_memory_mb)
+            job = Job("", there, spec.to_json(), task.rows, task.target, saves, None)
+            elsewhere = partial(_executor_elsewhere, self.cluster, job)
+            threads, beside_nbytes = 1, beside_nbytes + self.cluster.orders_nbytes
+        kinds = spec.learner.thresholds, spec.model.model
+        shape = shape_of(manifest, task.inputs, task.class_weight, *kinds)
+        budget = plan_memory(spec, shape, self.cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
+        n_workers = grant_workers(budget, worker_nbytes(spec, shape, saves=saves), threads)
+        n_threads = grant_threads(budget, spec, shape, n_workers, threads)
+        mapped = budget.fits(manifest.codes_nbytes)
+        response = training_response(task)
+        learner = learner_of(spec, store, task, response, n_threads, records=saves)
+        if not spec.model.is_tree:
+            load(spec.model, is_regression=response.is_regression)
+            stack.enter_context(one_thread())
+        values = stack.enter_context(store.value_tables()) if shape.n_values else None
+        blocks = blocks_of(n_workers, spec, shape, tiled=learner.tiled)
+        families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
+        columns = stack.enter_context(store.columns(mapped=mapped))
+        ahead = stack.enter_context(ReadAhead(columns))
+        source = ItemSource(columns, task.rows, families, values)
+        executor: Executor
+        if elsewhere is None:
+            executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
+        else:
+            executor = elsewhere(spec.n_columns)
+        stack.callback(executor.close)
+        n_candidates = spec.n_items(shape.n_candidates)
+        made = source, learner, blocks, executor, response, elsewhere
+        return Resources(spec, task, manifest, candidates, n_candidates, *made)
 
 
-def _resources(
-    stack: ExitStack,
-    spec: RunSpec,
-    store: Store,
-    task: Task,
-    cap_nbytes: int,
-    threads: int | None,
-    saves: bool,
-    beside_nbytes: int,
-    remote: Remote | None,
-) -> Resources:
-    """Make the resources of a run; ``stack`` closes them."""
-    manifest = store.manifest
-    kinds = spec.learner.thresholds, spec.model.model
-    shape = shape_of(manifest, task.inputs, task.class_weight, *kinds)
-    budget = plan_memory(spec, shape, cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
-    n_workers = grant_workers(budget, worker_nbytes(spec, shape, saves=saves), threads)
-    n_threads = grant_threads(budget, spec, shape, n_workers, threads)
-    mapped = budget.fits(manifest.codes_nbytes)
-    response = training_response(task)
-    learner = learner_of(spec, store, task, response, n_threads, records=saves)
-    if not spec.model.is_tree:
-        load(spec.model, is_regression=response.is_regression)
-        stack.enter_context(one_thread())
-    values = stack.enter_context(store.value_tables()) if shape.n_values else None
-    blocks = blocks_of(n_workers, spec, shape, tiled=learner.tiled)
-    families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
-    columns = stack.enter_context(store.columns(mapped=mapped))
-    ahead = stack.enter_context(ReadAhead(columns))
-    source = ItemSource(columns, task.rows, families, values)
-    executor: Executor
-    if remote is None:
-        executor = ThreadExecutor(partial(fit_iteration, source, learner), blocks, ahead)
-    else:
-        executor = remote.executor(spec.n_columns)
-    stack.callback(executor.close)
-    n_candidates = spec.n_items(shape.n_candidates)
-    made = source, learner, blocks, executor, response, remote
-    return Resources(spec, task, manifest, candidates, n_candidates, *made)
+def _executor_elsewhere(
+    cluster: Cluster, job: Job, n_columns: int, closing: tuple[int, int] | None = None
+) -> Executor:
+    """Return a cluster's executor for the main loop, or for trees of a closing stage."""
+    records = job.records and closing is None
+    return cluster.executor(
+        replace(job, token=new_token(), closing=closing, records=records), n_columns
+    )
 
 
 def learner_of(
@@ -469,12 +436,13 @@ def learner_of(
 
 
 def closing_learner(
-    learner: TreeLearner, spec: RunSpec, closing: Closing
+    learner: TreeLearner, spec: RunSpec, closing: tuple[int, int]
 ) -> TreeLearner | SensitiveLearner:
     """Return the learner of a closing stage, from that of the main loop."""
-    leaf = max(spec.learner.min_samples_leaf, closing.min_samples_leaf)
-    limits = replace(spec.limits, max_features=closing.most, min_samples_leaf=leaf)
-    trees = learner.with_limits(limits, closing.most)
+    leaf, most = max(spec.learner.min_samples_leaf, closing[0]), closing[1]
+    trees = learner.with_limits(
+        replace(spec.limits, max_features=most, min_samples_leaf=leaf), most
+    )
     return SensitiveLearner(trees) if closes_by_sensitivity(spec.judging) else trees
 
 
@@ -509,16 +477,10 @@ BATCH_NBYTES = 8 * MB
 _log = logging.getLogger("distributed.worker.srs_ooc")
 
 
-@dataclass(frozen=True)
-class _Room:
-    """How many blocks a worker may have, and whether it may keep the store mapped."""
-
-    n_blocks: int
-    mapped: bool
-
-
-def _room_of(job: Job, spec: RunSpec, store: Store, shape: TrainingShape, n_threads: int) -> _Room:
-    """Return what fits a worker's memory.
+def _room_of(
+    job: Job, spec: RunSpec, store: Store, shape: TrainingShape, n_threads: int
+) -> tuple[int, bool]:
+    """Return how many blocks a worker may have, and whether it may keep the store mapped.
 
     Raises
     ------
@@ -542,7 +504,7 @@ def _room_of(job: Job, spec: RunSpec, store: Store, shape: TrainingShape, n_thre
     except BudgetError as error:
         raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
     n_blocks = grant_workers(budget, each, n_threads)
-    return _Room(n_blocks, budget.fits(store.manifest.codes_nbytes))
+    return n_blocks, budget.fits(store.manifest.codes_nbytes)
 
 
 class Desk(Prepared[Job]):
@@ -555,11 +517,11 @@ class Desk(Prepared[Job]):
             inputs = Inputs(rows=job.rows)
             task = replace(Task.of_run(spec, store, inputs), target=job.target)
             shape = shape_of(store.manifest, inputs, task.class_weight, spec.learner.thresholds)
-            room = _room_of(job, spec, store, shape, n_threads)
+            n_blocks, mapped = _room_of(job, spec, store, shape, n_threads)
             response = training_response(task)
             learner = learner_of(spec, store, task, response, 1, records=job.records)
             values = self._stack.enter_context(store.value_tables()) if shape.n_values else None
-            columns = self._stack.enter_context(store.columns(mapped=room.mapped))
+            columns = self._stack.enter_context(store.columns(mapped=mapped))
         self._ahead = self._stack.enter_context(ReadAhead(columns))
         self._source = ItemSource(columns, task.rows, decoy_families(spec, task), values)
         self._learner: Learner = learner
@@ -569,10 +531,10 @@ class Desk(Prepared[Job]):
         self._splits = Recent[bytes, RowSplit](MOST_SPLITS)
         self._free: SimpleQueue[Block] = SimpleQueue()
         tiled = job.closing is not None or learner.tiled
-        for block in blocks_of(room.n_blocks, spec, shape, tiled=tiled):
+        for block in blocks_of(n_blocks, spec, shape, tiled=tiled):
             self._free.put(block)
-        how = "mapped" if room.mapped else "read as needed"
-        _log.info("%s: store opened, %s; %d blocks", job.store.place, how, room.n_blocks)
+        how = "mapped" if mapped else "read as needed"
+        _log.info("%s: store opened, %s; %d blocks", job.store.place, how, n_blocks)
 
     def work(self, parts: list[Part], _: Tell) -> Reply:
         """Grow a batch of iterations.
@@ -730,56 +692,36 @@ class ClusterNote:
     a_second: float | None
     noted: float
 
-    @classmethod
-    def of(cls, ledger: Ledger) -> "ClusterNote | None":
-        """Return the last note in a ledger; None if its run was never on a cluster.
 
-        Raises
-        ------
-        RunError
-            If it is damaged.
-        """
-        return cls(**ledger.meta(CLUSTER)) if ledger.has_meta(CLUSTER) else None
+def cluster_note(ledger: Ledger) -> ClusterNote | None:
+    """Return the last note in a ledger; None if its run was never on a cluster.
+
+    Raises
+    ------
+    RunError
+        If it is damaged.
+    """
+    return ClusterNote(**ledger.meta(CLUSTER)) if ledger.has_meta(CLUSTER) else None
 
 
 def noting(
     ledger: Ledger, cluster: Cluster | None, watch: Callable[[Step], bool]
 ) -> Callable[[Step], bool]:
     """Return ``watch``, with how the cluster stands noted in the ledger every few seconds."""
-    return watch if cluster is None else _Noting(ledger, cluster, watch)
+    if cluster is None:
+        return watch
+    before: tuple[float, Step] | None = None
 
+    def watch_and_note(step: Step) -> bool:
+        nonlocal before
+        now, rate = time.monotonic(), None
+        if before is None or now >= before[0] + NOTE_SECONDS:
+            if before is not None and before[1].stage == step.stage:
+                rate = round((step.done - before[1].done) / max(now - before[0], 1e-3), 3)
+            where = step.stage, step.unit, step.done, step.total
+            note = ClusterNote(*cluster.standing(), *where, rate, round(time.time(), 3))
+            ledger.set_meta(CLUSTER, asdict(note))
+            before = now, step
+        return watch(step)
 
-class _Noting:
-    """Watches steps, and notes."""
-
-    def __init__(self, ledger: Ledger, cluster: Cluster, watch: Callable[[Step], bool]) -> None:
-        self._ledger, self._cluster, self._watch = ledger, cluster, watch
-        self._last: tuple[float, Step] | None = None
-        self._next = 0.0
-
-    def __call__(self, step: Step) -> bool:
-        now = time.monotonic()
-        if now >= self._next:
-            self._ledger.set_meta(CLUSTER, self._note(now, step))
-            self._last, self._next = (now, step), now + NOTE_SECONDS
-        return self._watch(step)
-
-    def _note(self, now: float, step: Step) -> dict[str, Any]:
-        stands, rate = self._cluster.standing(), None
-        if self._last is not None and self._last[1].stage == step.stage:
-            begun, before = self._last
-            rate = round((step.done - before.done) / max(now - begun, 1e-3), 3)
-        return asdict(
-            ClusterNote(
-                stands.n_workers,
-                stands.n_threads,
-                stands.n_orders,
-                stands.n_parts,
-                step.stage,
-                step.unit,
-                step.done,
-                step.total,
-                rate,
-                round(time.time(), 3),
-            )
-        )
+    return watch_and_note

@@ -3,7 +3,6 @@
 import os
 
 from srs_ooc.base.budget import Budget, Lease, cap_to_name, growth_counts, process_nbytes
-from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, TrialShape, tried
 from srs_ooc.learners.models import TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED, thread_nbytes
@@ -60,13 +59,7 @@ def run_leases(
     UsageError
         If the run's model is no tree, and cannot be fitted on a subspace of this shape.
     """
-    fixed = fixed_nbytes(
-        shape,
-        spec.learner.impurity,
-        spec.decoys,
-        concludes=spec.concludes,
-        state=spec.state_nbytes(shape.n_rows, shape.n_features),
-    )
+    fixed = fixed_nbytes(spec, shape)
     if beside_nbytes:
         fixed.append(("what the stage looks at besides", beside_nbytes))
     what = "tree"
@@ -126,15 +119,7 @@ def smallest_cap(stages: list[list[Lease]]) -> int:
 def worker_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
     """Return the bytes of a worker: its block and its model; ``saves``: trees are kept."""
     n_columns = spec.n_columns
-    extra = extra_nbytes(
-        shape,
-        spec.limits,
-        spec.learner.trees_per_subspace,
-        bootstrap=spec.learner.bootstrap,
-        saves_trees=saves,
-        splits_rows=spec.method.splits_rows,
-        by_sensitivity=closes_by_sensitivity(spec.judging),
-    )
+    extra = extra_nbytes(spec, shape, saves=saves)
     if not spec.model.is_tree:
         published = decoded_nbytes(shape.n_rows, n_columns, shape.code_nbytes)
         extra += max(0, trial_of(spec, shape).work_nbytes - published)

@@ -25,9 +25,9 @@ from srs_ooc.evidence.verdict import Verdict, certify, count_decoys, passing_lev
 from srs_ooc.runs.engine import TALLY
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import Resources, item_columns
+from srs_ooc.runs.resources import Resources, RunContext, item_columns
 from srs_ooc.runs.run_trees import TreeWriter
-from srs_ooc.runs.screening import Books, RunContext, Watch, screen_and_close
+from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, bests_of_permutation_runs, survey
 from srs_ooc.samplers.elimination import Elimination
@@ -127,40 +127,6 @@ class Candidates:
     n_selected: int
 
     @classmethod
-    def of(
-        cls,
-        tally: Tally,
-        selected: NDArray[np.uint32],
-        n_features: int,
-        key: int,
-        *,
-        wanted: int,
-        most: int,
-    ) -> "Candidates":
-        """Return the candidates, at least as many as are ``wanted`` if so many were drawn.
-
-        Parameters
-        ----------
-        tally : Tally
-            Of the screen.
-        selected : uint32 (n,)
-            Stored positions.
-        n_features : int
-            Features of the store; what is tallied beyond them are decoys.
-        key : int
-            64-bit key that breaks ties.
-        wanted, most : int
-            Candidates at least; selected ones at most.
-        """
-        first = _largest(tally, selected, n_features, most, key)
-        features = first
-        if len(first) < wanted:
-            others = _largest(tally, None, n_features, wanted + len(first), key)
-            others = others[tally.n_drawn[others] > 0]
-            features = np.concatenate([first, others[~np.isin(others, first)]])[:wanted]
-        return cls(features, np.arange(len(features)) < len(first), len(selected))
-
-    @classmethod
     def of_run(cls, ledger: Ledger, n_features: int, wanted: int = WANTED) -> "Candidates":
         """Return the candidates of a run that is done."""
         spec = spec_of(ledger)
@@ -174,7 +140,43 @@ class Candidates:
             record = VerdictRecord.read(ledger)
             assert record is not None, "the run is done"
             selected = record.features[record.is_selected]
-        return cls.of(tally, selected, n_features, key_of(spec.seed), wanted=wanted, most=MOST)
+        found, n_first = by_importance(
+            tally, selected, n_features, key_of(spec.seed), wanted=wanted, most=MOST
+        )
+        return cls(found, np.arange(len(found)) < n_first, len(selected))
+
+
+def by_importance(
+    tally: Tally,
+    selected: NDArray[np.uint32],
+    n_features: int,
+    key: int,
+    *,
+    wanted: int,
+    most: int,
+) -> tuple[NDArray[np.uint32], int]:
+    """Return selected features, then others if fewer than ``wanted``; and how many are selected.
+
+    Parameters
+    ----------
+    tally : Tally
+        Of the screen.
+    selected : uint32 (n,)
+        Stored positions.
+    n_features : int
+        Features of the store; what is tallied beyond them are decoys.
+    key : int
+        64-bit key that breaks ties.
+    wanted, most : int
+        Features at least, if so many were drawn; selected ones at most.
+    """
+    first = _largest(tally, selected, n_features, most, key)
+    if len(first) >= wanted:
+        return first, len(first)
+    others = _largest(tally, None, n_features, wanted + len(first), key)
+    others = others[tally.n_drawn[others] > 0]
+    found = np.concatenate([first, others[~np.isin(others, first)]])[:wanted]
+    return found, len(first)
 
 
 def tally_of(spec: RunSpec, n_features: int) -> Tally:
@@ -225,23 +227,18 @@ def first_by_worth(
     spec = resources.spec
     tally = tally_of(spec, resources.n_features)
     ledger.load({TALLY: tally})
-    found = Candidates.of(
-        tally,
-        selected,
-        resources.n_features,
-        key_of(spec.seed),
-        wanted=HEAD,
-        most=len(selected),
+    found, n_first = by_importance(
+        tally, selected, resources.n_features, key_of(spec.seed), wanted=HEAD, most=len(selected)
     )
-    importance = mean_importance(tally, found.features[:HEAD])
+    head = found[:HEAD]
+    importance = mean_importance(tally, head)
     del tally
-    head = found.features[:HEAD]
     if not len(head):
         return head
     columns = _columns_of(resources, head)
     tie = key_of(spec.seed, Purpose.RANK_TIE)
-    places = by_worth(importance, columns, head, tie, found.is_selected[:HEAD])
-    return np.concatenate([head[places], found.features[HEAD:]])
+    places = by_worth(importance, columns, head, tie, np.arange(len(head)) < n_first)
+    return np.concatenate([head[places], found[HEAD:]])
 
 
 def _columns_of(resources: Resources, features: NDArray[np.uint32]) -> RankColumns:
@@ -324,7 +321,7 @@ def conclude(
     with context.resources(spec, saves=trees is not None) as resources:
         closed = screen_and_close(
             resources,
-            Books.of(ledger),
+            ledger,
             until,
             watch,
             "screening",

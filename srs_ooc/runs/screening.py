@@ -1,21 +1,19 @@
 """Screens: that of a run without a verdict, and that before a verdict, with its closing stage."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
 from math import floor
 
 from srs_ooc.base.records import Step
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.judges import closes_by_sensitivity
 from srs_ooc.evidence.tally import best_items
-from srs_ooc.runs.engine import Book, Engine, Search
+from srs_ooc.runs.engine import Engine
 from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook, TransientLedger
-from srs_ooc.runs.resources import Cluster, Resources, resources_of
+from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run_trees import TreeWriter, saves_trees
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.task import Task
 from srs_ooc.samplers.elimination import (
     BY_SENSITIVITY,
     MIXED,
@@ -24,49 +22,14 @@ from srs_ooc.samplers.elimination import (
     Elimination,
     SensitivityElimination,
 )
-from srs_ooc.store.store import Store
 
 Watch = Callable[[Step], bool]
 """Told where the work stands after each tree; says whether to go on."""
 
 
-@dataclass(frozen=True)
-class RunContext:
-    """What a run is worked on with."""
-
-    store: Store
-    task: Task
-    cap_nbytes: int
-    threads: int | None
-    cluster: Cluster | None = None
-
-    def resources(self, spec: RunSpec, *, saves: bool = False) -> AbstractContextManager[Resources]:
-        """Return what a stage of the run works with, as of :func:`resources_of`."""
-        where = (self.store, self.task, self.cap_nbytes, self.threads)
-        return resources_of(spec, *where, saves=saves, cluster=self.cluster)
-
-
-@dataclass(frozen=True)
-class Books:
-    """Where a screen is committed to, and, by how many iterations that had, its closing stage."""
-
-    screen: Book
-    closing: Callable[[int], Book]
-
-    @classmethod
-    def of(cls, ledger: Ledger) -> "Books":
-        """Return those of a ledger."""
-        return cls(ledger, lambda n_iterations: StageBook(ledger, n_iterations))
-
-    @classmethod
-    def nowhere(cls) -> "Books":
-        """Return books that keep nothing."""
-        return cls(TransientLedger(), lambda _: TransientLedger())
-
-
 def screen_and_close(
     resources: Resources,
-    books: Books,
+    ledger: Ledger | None,
     until: int,
     watch: Watch,
     stage: str,
@@ -77,36 +40,44 @@ def screen_and_close(
 ) -> tuple[Elimination, int] | None:
     """Run the screen to ``until`` iterations and its closing stage; None if stopped before.
 
-    What is left of either is taken from its book. ``seed`` replaces the spec's;
-    ``until_stable`` ends the screen once the ranking is stable. Returns the stage, and the
-    iterations of the screen.
+    What is left of either is taken from the ledger; without one, nothing is kept. ``seed`` replaces
+    the spec's; ``until_stable`` ends the screen once the ranking is stable. Returns the stage, and
+    the iterations of the screen.
     """
     spec = resources.spec
-    search = resources.search(books.screen, seed, trees)
-    n_iterations = _screen(search, until, watch, stage, until_stable=until_stable)
+    engine = resources.engine(ledger or TransientLedger(), seed, trees)
+    n_iterations = _screen(engine, until, watch, stage, until_stable=until_stable)
     if n_iterations is None:
         return None
-    key = key_of(search.spec.seed, Purpose.CLOSING, n_iterations)
-    survivors = best_items(search.tally, min(SURVIVORS, resources.n_candidates), key)
-    del search  # its tallies
+    key = key_of(spec.seed if seed is None else seed, Purpose.CLOSING, n_iterations)
+    survivors = best_items(engine.tally, min(SURVIVORS, resources.n_candidates), key)
+    del engine  # its tallies
     most = min(spec.subspace_size, SURVIVORS)
     sampler: Elimination
     if closes_by_sensitivity(spec.judging):
         sampler = SensitivityElimination(survivors, key, BY_SENSITIVITY, most)
     else:
         sampler = Elimination(survivors, key, MIXED, most)
-    _close(resources, sampler, books.closing(n_iterations), key, watch, f"{stage}, closing")
+    book = TransientLedger() if ledger is None else StageBook(ledger, n_iterations)
+    leaf = floor(sampler.manner.leaf_share * resources.n_rows)
+    with resources.closing_executor(leaf, sampler.capacity) as executor:
+        closing = Engine(sampler, executor, book, seed=key, round_size=TREES)
+        closing.advance(
+            sampler.n_trees,
+            lambda: watch(
+                Step(f"{stage}, closing", closing.iteration, sampler.n_trees, unit="trees")
+            ),
+        )
     return (sampler, n_iterations) if sampler.is_over else None
 
 
 def _screen(
-    search: Search, until: int, watch: Watch, stage: str, *, until_stable: bool
+    engine: Engine, until: int, watch: Watch, stage: str, *, until_stable: bool
 ) -> int | None:
-    """Advance a search; return how many iterations the screen has, or None if stopped before."""
-    engine = search.engine
+    """Advance a main loop; return how many iterations the screen has, or None if stopped before."""
 
     def is_over() -> bool:
-        return until_stable and search.is_stable
+        return until_stable and engine.is_stable
 
     def going() -> bool:
         return watch(Step(stage, engine.iteration, until)) and not is_over()
@@ -114,19 +85,6 @@ def _screen(
     if not is_over():
         engine.advance(until, going)
     return engine.iteration if engine.iteration >= until or is_over() else None
-
-
-def _close(
-    resources: Resources, sampler: Elimination, book: Book, key: int, watch: Watch, stage: str
-) -> None:
-    """Advance a closing stage to its end, or until told to stop."""
-    leaf = floor(sampler.manner.leaf_share * resources.n_rows)
-    with resources.closing_executor(leaf, sampler.capacity) as executor:
-        engine = Engine(sampler, executor, book, seed=key, round_size=TREES)
-        engine.advance(
-            sampler.n_trees,
-            lambda: watch(Step(stage, engine.iteration, sampler.n_trees, unit="trees")),
-        )
 
 
 @contextmanager
@@ -154,7 +112,7 @@ def screen_only(
 ) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
     with context.resources(spec, saves=trees is not None) as resources:
-        engine = resources.search(ledger, trees=trees).engine
+        engine = resources.engine(ledger, trees=trees)
         sampler = engine.sampler
 
         def going() -> bool:

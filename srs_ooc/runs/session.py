@@ -1,13 +1,17 @@
 """Runs: opening or creating one, and working on it."""
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import numpy as np
 
 from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import WordOrFile, path_given
 from srs_ooc.base.text import MB
+from srs_ooc.base.urls import Url
 from srs_ooc.learners.models import TREE
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED
 from srs_ooc.runs.inputs import (
@@ -24,14 +28,13 @@ from srs_ooc.runs.inputs import (
 )
 from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import noting
+from srs_ooc.runs.resources import Resources, RunContext, noting
 from srs_ooc.runs.run_memory import check_stages, note_growth, run_leases, shape_of
 from srs_ooc.runs.run_trees import VALID, saves_trees
 from srs_ooc.runs.run_verdict import conclude, is_concluded
-from srs_ooc.runs.screening import RunContext, Watch, screen_only, tree_writer
+from srs_ooc.runs.screening import Watch, screen_only, tree_writer
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
-    DEFAULT_MEMORY_MB,
     UNTIL_STABLE,
     Planned,
     Request,
@@ -39,16 +42,128 @@ from srs_ooc.runs.settling import (
     declared,
     settle,
 )
-from srs_ooc.runs.spec import LEDGER_NBYTES, Options, RunSpec, TrainingShape
+from srs_ooc.runs.spec import LEDGER_NBYTES, Options, RunSpec, TrainingShape, notes_of
 from srs_ooc.runs.task import Task, check_cluster, check_table, folds_of, training_response
 from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
 
-Plan = Callable[[Store, RunSpec, TrainingShape, Inputs, Request], Planned]
-"""Expects something of a run that is about to be made."""
+
+@dataclass(frozen=True)
+class RunDraft:
+    """A new run, before it is.
+
+    Attributes
+    ----------
+    spec : RunSpec
+        Its identity; ``store`` is empty where there is no store.
+    shape : TrainingShape
+        Rows, features and classes it is trained on.
+    class_counts : tuple of int
+        Rows of each class; equal shares where only numbers are known.
+    cap_nbytes : int
+        Cap on the memory of the whole process.
+    threads : int or None
+        Workers asked for; None for the cores there are.
+    store : Store or None
+        The table, if there is one.
+    inputs : Inputs
+        Features left out and rows trained on.
+    """
+
+    spec: RunSpec
+    shape: TrainingShape
+    class_counts: tuple[int, ...]
+    cap_nbytes: int
+    threads: int | None = None
+    store: Store | None = None
+    inputs: Inputs = field(default_factory=Inputs)
+
+    @classmethod
+    def of(cls, store: Store, request: Request) -> "RunDraft":
+        """Return what a new run of ``store`` would be, checked as creating it would.
+
+        Raises
+        ------
+        StoreError, UsageError, BudgetError
+            If it could not be created.
+        """
+        inputs, options = _resolved(store, request)
+        store.check_files()
+        _check_target(store)
+        spec, shape, task = _new(store, inputs, options, request)
+        _check_rows_split(spec, store)
+        check_table(spec, store, inputs)
+        if request.cluster is not None:
+            check_cluster(spec)
+        training_response(task)
+        folds_of(spec, task)
+        if spec.concludes:
+            task.check_exchangeable(spec)
+        check_stages(request.cap_nbytes, _stages(store, spec, shape, task, request))
+        counts = class_counts_of(store, inputs)
+        return cls(spec, shape, counts, request.cap_nbytes, request.threads, store, inputs)
+
+    @property
+    def n_items(self) -> int:
+        """Features that may be drawn, and their decoys."""
+        return self.spec.n_items(self.shape.n_candidates)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the method has to say of such a run before it starts."""
+        return notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
+
+    @property
+    def codes_nbytes(self) -> int:
+        """Bytes of all codes on disk."""
+        return self.shape.n_features * self.column_nbytes
+
+    @property
+    def reading_nbytes(self) -> int:
+        """Memory of requests under way; 0 unless the store is at a URL."""
+        return 0 if self.store is None else self.store.reading_nbytes
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether the store is at a URL."""
+        return self.store is not None and isinstance(self.store.place, Url)
+
+    @property
+    def column_nbytes(self) -> int:
+        """Bytes of one feature's codes on disk."""
+        n_rows = self.shape.n_rows if self.store is None else self.store.n_rows
+        return n_rows * self.shape.code_nbytes
+
+    @contextmanager
+    def resources(self) -> Iterator[Resources]:
+        """Yield the resources that the run would have; only where there is a store.
+
+        Raises
+        ------
+        StoreError, BudgetError
+            As :func:`srs_ooc.runs.resources.RunContext.resources`.
+        """
+        assert self.store is not None
+        task = Task.of_run(self.spec, self.store, self.inputs)
+        context = RunContext(self.store, task, self.cap_nbytes, self.threads)
+        with context.resources(self.spec) as resources:
+            yield resources
 
 
-def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None = None) -> Ledger:
+def class_counts_of(store: Store, inputs: Inputs) -> tuple[int, ...]:
+    """Return the training rows of each class that has some; none of a regression."""
+    counts = store.manifest.class_counts
+    if counts and inputs.rows is not None:
+        counts = tuple(np.bincount(store.target()[inputs.rows]).tolist())
+    return tuple(count for count in counts if count)
+
+
+def open_or_create(
+    store: Store,
+    run: Path,
+    request: Request,
+    plan: Callable[[RunDraft], Planned] | None = None,
+) -> Ledger:
     """Open the ledger of ``run`` for writing, creating the run if there is none.
 
     A new run for which no iterations were asked gets as many as ``plan`` says.
@@ -70,16 +185,16 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
             ledger.close()
             raise
         return ledger
-    asked, options = _resolved(store, request)
-    spec, shape, memory_mb = _settled(store, asked, options, request)
-    _check_until_stable(spec, request)
-    planned = None if plan is None else plan(store, spec, shape, asked, request)
+    draft = RunDraft.of(store, request)
+    asked = draft.inputs
+    _check_until_stable(draft.spec, request)
+    planned = None if plan is None else plan(draft)
     default = DEFAULT_ITERATIONS if planned is None else planned.iterations
     meta = {
         "planned": None if planned is None else vars(planned),
-        "spec": spec.to_json(),
+        "spec": draft.spec.to_json(),
         PLACES: places_of(store.place, run),
-        "memory_mb": memory_mb,
+        "memory_mb": draft.cap_nbytes // MB,
         "iterations": default if request.iterations is None else request.iterations,
         UNTIL_STABLE: request.until_stable,
     }
@@ -94,19 +209,6 @@ def open_or_create(store: Store, run: Path, request: Request, plan: Plan | None 
     return Ledger(run, writable=True)
 
 
-def settle_new(store: Store, request: Request) -> tuple[RunSpec, TrainingShape, Inputs, int]:
-    """Return what a new run of ``store`` would be, and its cap in MB, as creating it would.
-
-    Raises
-    ------
-    StoreError, UsageError, BudgetError
-        If it could not be created.
-    """
-    asked, options = _resolved(store, request)
-    spec, shape, memory_mb = _settled(store, asked, options, request)
-    return spec, shape, asked, memory_mb
-
-
 def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
     """Return the features and rows that a request names, and its options with their digests."""
     files = InputFiles.of(
@@ -117,12 +219,12 @@ def _resolved(store: Store, request: Request) -> tuple[Inputs, Options]:
         _scores_file(request.options),
         exclude_missing=request.exclude_missing,
     )
-    cap_nbytes = _cap_nbytes(request)
-    budget = Budget(cap_nbytes)
-    budget.leases += (reading := _reading(store, files))
+    leases = [*files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
+    reading, budget = [Lease(*lease) for lease in leases], Budget(request.cap_nbytes)
+    budget.leases += reading
     if budget.free_nbytes < 0:  # for a cap to name that holds the run, too
         new = _new(store, files.stand_in(), request.options, request)
-        check_stages(cap_nbytes, [reading, *_stages(store, *new, request)])
+        check_stages(request.cap_nbytes, [reading, *_stages(store, *new, request)])
     asked = resolve(store, files, budget.free_nbytes)
     digests = {
         "excluded": digest(asked.excluded, "features"),
@@ -141,35 +243,6 @@ def _scores_file(options: Options) -> Path | None:
     return None if given is None or given in kind.words else path_given(given, "--scores")
 
 
-def _settled(
-    store: Store, asked: Inputs, options: Options, request: Request
-) -> tuple[RunSpec, TrainingShape, int]:
-    """Check that a new run can be made; return its identity, its bounds and its cap in MB."""
-    store.check_files()
-    _check_target(store)
-    spec, shape, task = _new(store, asked, options, request)
-    _check_rows_split(spec, store)
-    check_table(spec, store, asked)
-    if request.cluster is not None:
-        check_cluster(spec)
-    training_response(task)
-    folds_of(spec, task)
-    if spec.concludes:
-        task.check_exchangeable(spec)
-    check_stages(_cap_nbytes(request), _stages(store, spec, shape, task, request))
-    return spec, shape, _cap_nbytes(request) // MB
-
-
-def _cap_nbytes(request: Request) -> int:
-    return (DEFAULT_MEMORY_MB if request.memory_mb is None else request.memory_mb) * MB
-
-
-def _reading(store: Store, files: InputFiles) -> list[Lease]:
-    """Return what reading the files that a request names needs besides the process."""
-    leases = [*files.leases(store.n_features), ("ledger", LEDGER_NBYTES)]
-    return [Lease(*lease) for lease in leases]
-
-
 def _new(
     store: Store, asked: Inputs, options: Options, request: Request
 ) -> tuple[RunSpec, TrainingShape, Task]:
@@ -178,8 +251,7 @@ def _new(
     class_weight = options.get("class_weight", UNWEIGHTED)
     kinds = options.get("thresholds", RANK), options.get("model", TREE)
     shape = shape_of(store.manifest, asked, class_weight, *kinds)
-    cap_nbytes = _cap_nbytes(request)
-    spec = settle(options, shape, store.fingerprint, cap_nbytes, saves_trees=saves)
+    spec = settle(options, shape, store.fingerprint, request.cap_nbytes, saves_trees=saves)
     return spec, shape, Task.of_run(spec, store, asked)
 
 

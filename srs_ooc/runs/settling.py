@@ -4,7 +4,7 @@ They are settled, and compared with those of a run that is.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain, count
 from math import ceil
@@ -13,8 +13,9 @@ from typing import Any
 
 from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import Option, Params, Whole, flag_given, path_given, whole_given
+from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.evidence.judges import DecoyParams, closes_by_sensitivity
+from srs_ooc.evidence.judges import DecoyParams
 from srs_ooc.learners.criteria import check_criterion
 from srs_ooc.learners.models import SUBSPACES, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
@@ -27,14 +28,15 @@ from srs_ooc.runs.spec import (
     RunParams,
     RunSpec,
     TrainingShape,
+    block_for,
     check_judge,
     check_subspaces,
     extra_nbytes,
     largest_subspace,
     settle_model,
-    with_draw_block,
 )
 from srs_ooc.samplers.base import Method, method_of, methods
+from srs_ooc.samplers.srs import RandomSubspaceParams
 
 # How options become the identity of a run, and how they are compared with one that is.
 
@@ -104,9 +106,20 @@ def settle(
             f"--save-trees: expected a method that says which of its trees predict, found "
             f"--method {run.method}, whose models are fitted on some rows. Leave it out."
         )
-    largest = _largest(
-        shape, cap_nbytes, learner, judging, method, sampler, saves_trees=saves_trees
+    draft = RunSpec(
+        store,
+        options.get("excluded", NOT_GIVEN["excluded"]),
+        options.get("rows", NOT_GIVEN["rows"]),
+        run,
+        sampler,
+        learner,
+        judging,
+        validation=options.get("validation", NOT_GIVEN["validation"]),
+        model=model,
     )
+    extra = extra_nbytes(draft, shape, saves=saves_trees)
+    judges = method.judges_candidates
+    largest = largest_subspace(draft, shape, cap_nbytes, extra, judges_candidates=judges)
     default = _default_size(method, sampler, judging, model, shape.n_candidates)
     if sizes["subspace_size"] is None and largest < (least := method.least_subspace(sampler)):
         largest, default = 0, least  # the budget refuses, with the numbers of the least
@@ -115,16 +128,11 @@ def settle(
     if largest:
         method.check(sampler, shape.n_rows, shape.n_candidates, size)
         check_subspaces(model, shape.n_candidates, size)
-    return RunSpec(
-        store,
-        options.get("excluded", NOT_GIVEN["excluded"]),
-        options.get("rows", NOT_GIVEN["rows"]),
-        RunParams(**run.values() | {"subspace_size": size}),
-        sampler,
-        learner.for_subspace(sizes["max_features"], size),
-        judging,
-        validation=options.get("validation", NOT_GIVEN["validation"]),
-        model=model,
+    return replace(
+        draft,
+        run=replace(run, subspace_size=size),
+        sampler=sampler,
+        learner=learner.for_subspace(sizes["max_features"], size),
     )
 
 
@@ -154,42 +162,6 @@ def _default_size(
     if model.model_importance == SUBSPACES and default >= n_candidates:
         return ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
     return default
-
-
-def _largest(
-    shape: TrainingShape,
-    cap_nbytes: int,
-    learner: TreeParams,
-    judging: Params,
-    method: Method,
-    sampler: Params,
-    *,
-    saves_trees: bool,
-) -> int:
-    """Return the largest q that the cap holds."""
-    extra = extra_nbytes(
-        shape,
-        learner.limits,
-        learner.trees_per_subspace,
-        bootstrap=learner.bootstrap,
-        saves_trees=saves_trees,
-        splits_rows=method.splits_rows,
-        by_sensitivity=closes_by_sensitivity(judging),
-    )
-    n_families = judging.decoys if isinstance(judging, DecoyParams) else 0
-    n_items = (1 + n_families) * shape.n_features
-    state = method.state_nbytes(sampler, shape.n_rows, n_items)
-    concludes = isinstance(judging, DecoyParams)
-    return largest_subspace(
-        shape,
-        cap_nbytes,
-        learner.impurity,
-        extra,
-        n_families,
-        concludes=concludes,
-        state=state,
-        judges_candidates=method.judges_candidates,
-    )
 
 
 def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
@@ -305,13 +277,20 @@ def _with_draw_block(
     subspace_size: int | None,
     cap_nbytes: int,
 ) -> Params:
-    """Return the sampler's options with the block that was given, checked, or a store's own."""
+    """Return the sampler's options with the block that was given, checked, or a store's own.
+
+    That depends on the sizes and the cap alone, so that a store has the same wherever it is; it is
+    1 where the cap holds its codes.
+    """
     if subspace_size is None:  # the budget refuses
         return sampler
-    if given.get("draw_block") is None:
-        return with_draw_block(sampler, shape, subspace_size, cap_nbytes)
-    block = getattr(sampler, "draw_block", 1)
-    Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+    if given.get("draw_block") is not None:
+        block = getattr(sampler, "draw_block", 1)
+        Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
+        return sampler
+    column_nbytes = max(shape.n_rows, shape.n_stored_rows) * shape.code_nbytes
+    if isinstance(sampler, RandomSubspaceParams) and shape.n_features * column_nbytes > cap_nbytes:
+        return replace(sampler, draw_block=block_for(subspace_size, column_nbytes))
     return sampler
 
 
@@ -373,6 +352,11 @@ class Request:
             given = getattr(self, name)
             if given is not None or name != "save_trees":
                 object.__setattr__(self, name, flag_given(given, f"--{name.replace('_', '-')}"))
+
+    @property
+    def cap_nbytes(self) -> int:
+        """Cap on the whole process, in bytes, where none was given before."""
+        return (DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb) * MB
 
 
 @dataclass(frozen=True)

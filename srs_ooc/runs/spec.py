@@ -4,9 +4,9 @@ Memory follows from published allowances and the shape of the table. Beside it s
 go with models other than trees, and the blocks that new features are drawn by.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from srs_ooc.base.budget import PROCESS_NBYTES
 from srs_ooc.base.errors import RunError, UsageError
@@ -22,6 +22,7 @@ from srs_ooc.evidence.judges import (
     PositiveParams,
     ProbeJudge,
     ProbeParams,
+    closes_by_sensitivity,
 )
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES
 from srs_ooc.learners.models import (
@@ -37,7 +38,6 @@ from srs_ooc.learners.models import (
 )
 from srs_ooc.learners.tree_learner import WORK_NBYTES, TreeParams, learner_nbytes, searching_nbytes
 from srs_ooc.samplers.base import Fits, Method, method_names, method_of
-from srs_ooc.samplers.srs import RandomSubspaceParams
 from srs_ooc.store.values import MAKING_NBYTES, ROW_NBYTES
 from srs_ooc.trees.block import block_nbytes, values_nbytes
 from srs_ooc.trees.kernel import record_nbytes, recorded_nbytes, sorted_nbytes
@@ -338,44 +338,25 @@ class TrainingShape:
         return self.n_classes == 1
 
 
-def recording_nbytes(
-    shape: TrainingShape, limits: TreeLimits, n_trees: int, *, saves_trees: bool
-) -> int:
-    """Return what a worker needs to keep its subspace's trees; 0 where trees are not kept.
-
-    The last of them while it grows, and the records of the others, there and on their way to disk.
-    """
-    if not saves_trees:
-        return 0
-    waiting = 2 * (n_trees - 1) * recorded_nbytes(shape.n_rows, shape.n_classes, limits)
-    return record_nbytes(shape.n_rows, shape.n_classes, limits) + waiting
-
-
-def extra_nbytes(
-    shape: TrainingShape,
-    limits: TreeLimits,
-    n_trees: int,
-    *,
-    bootstrap: bool,
-    saves_trees: bool,
-    splits_rows: bool = False,
-    by_sensitivity: bool = False,
-) -> int:
+def extra_nbytes(spec: RunSpec, shape: TrainingShape, *, saves: bool) -> int:
     """Return what a worker needs for keeping trees, for best splits and for drawing rows.
 
-    ``splits_rows``: trees are recorded to predict the rows that they were not grown on;
-    ``by_sensitivity``: closing trees are, to be asked about these with items altered.
+    Trees are recorded where the run ``saves`` them, where they predict the rows that they were not
+    grown on, and where those of a closing stage are asked about these with items altered: the last
+    of a subspace's while it grows, and the others, there and on their way to disk.
     """
-    predicting = (PREDICTION_NBYTES + 20 * shape.n_classes) * shape.n_rows if splits_rows else 0
-    records = saves_trees or splits_rows or by_sensitivity
-    asking = 2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + ASKING_NBYTES) * shape.n_rows
-    return (
-        recording_nbytes(shape, limits, n_trees, saves_trees=records)
-        + predicting
-        + (asking if by_sensitivity else 0)
-        + searching_nbytes(shape.n_rows, shape.n_classes, shape.n_channels, limits.splitter)
-        + (BOOTSTRAP_NBYTES * shape.n_rows if bootstrap else 0)
-    )
+    limits, n_rows, n_classes = spec.limits, shape.n_rows, shape.n_classes
+    splits_rows, asks = spec.method.splits_rows, closes_by_sensitivity(spec.judging)
+    extra = searching_nbytes(n_rows, n_classes, shape.n_channels, limits.splitter)
+    if saves or splits_rows or asks:
+        waiting = 2 * (spec.learner.trees_per_subspace - 1)
+        extra += record_nbytes(n_rows, n_classes, limits)
+        extra += waiting * recorded_nbytes(n_rows, n_classes, limits)
+    if splits_rows:
+        extra += (PREDICTION_NBYTES + 20 * n_classes) * n_rows
+    if asks:
+        extra += 2 * WORK_NBYTES + (BOOTSTRAP_NBYTES + ASKING_NBYTES) * n_rows
+    return extra + (BOOTSTRAP_NBYTES * n_rows if spec.learner.bootstrap else 0)
 
 
 def work_nbytes(
@@ -403,19 +384,9 @@ def work_nbytes(
     )
 
 
-def fixed_nbytes(
-    shape: TrainingShape,
-    impurity: str,
-    n_families: int = 0,
-    *,
-    concludes: bool = False,
-    state: int = 0,
-) -> list[tuple[str, int]]:
-    """Return what a run needs besides its workers and its process: (purpose, bytes).
-
-    ``n_families`` families of decoys, a final verdict where it ``concludes`` with one, and
-    ``state`` bytes of what its method learns.
-    """
+def fixed_nbytes(spec: RunSpec, shape: TrainingShape) -> list[tuple[str, int]]:
+    """Return what a run needs besides its workers and its process: (purpose, bytes)."""
+    n_families, state = spec.decoys, spec.state_nbytes(shape.n_rows, shape.n_features)
     more = DECOY_NBYTES * max(n_families - 1, 0)
     judging = [
         (
@@ -430,10 +401,10 @@ def fixed_nbytes(
         (f"tallies of {shape.n_features} features", (FEATURE_NBYTES + more) * shape.n_features),
         (
             f"labels of {shape.n_rows} rows",
-            TrainingRows.nbytes(shape.n_rows, impurity, shape.n_channels),
+            TrainingRows.nbytes(shape.n_rows, spec.learner.impurity, shape.n_channels),
         ),
         ("ledger", LEDGER_NBYTES),
-        *(judging if concludes else []),
+        *(judging if spec.concludes else []),
         *(making if shape.n_values else []),
         *([("scikit-learn and what it loads", LIBRARY_NBYTES)] if shape.is_decoded else []),
         *([("what the method learns", state)] if state else []),
@@ -441,22 +412,18 @@ def fixed_nbytes(
 
 
 def largest_subspace(
+    spec: RunSpec,
     shape: TrainingShape,
     cap_nbytes: int,
-    impurity: str,
     extra: int = 0,
-    n_families: int = 0,
     *,
-    concludes: bool = False,
-    state: int = 0,
     judges_candidates: bool = False,
 ) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
     """
-    leases = fixed_nbytes(shape, impurity, n_families, concludes=concludes, state=state)
-    fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in leases)
+    fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in fixed_nbytes(spec, shape))
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
@@ -468,24 +435,15 @@ def largest_subspace(
     return low
 
 
-class Options(Mapping[str, Any]):
+class Options(dict[str, Any]):
     """Options as given, by name; None, or absent, where not given."""
 
     def __init__(self, **given: Any) -> None:
-        self._given = {name: value for name, value in given.items() if value is not None}
-
-    def __getitem__(self, name: str) -> Any:
-        return self._given[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
-
-    def __len__(self) -> int:
-        return len(self._given)
+        super().__init__({name: value for name, value in given.items() if value is not None})
 
     def also(self, **given: Any) -> "Options":
         """Return these and further ones."""
-        return Options(**self._given | given)
+        return Options(**self | given)
 
 
 # Which options go with models other than trees.
@@ -507,7 +465,12 @@ def settle_model(
         return model
     check_model_name(model.model)
     method = method_of(name)
-    _check_method(model, name, method)
+    if not method.any_model:
+        able = [other for other in method_names() if method_of(other).any_model]
+        raise UsageError(
+            f"--model: expected {TREE} with --method {name}, found {model.model}. Leave it out, or "
+            f"choose one of the methods {', '.join(able)}."
+        )
     _check_no_trees(model, given, saves_trees=saves_trees)
     if method.splits_rows:
         for flag in ("model_importance", "model_folds"):
@@ -588,15 +551,6 @@ def notes_of(spec: RunSpec, n_rows: int, n_candidates: int) -> tuple[str, ...]:
     )
 
 
-def _check_method(model: ModelParams, name: str, method: Method) -> None:
-    if not method.any_model:
-        able = [other for other in method_names() if method_of(other).any_model]
-        raise UsageError(
-            f"--model: expected {TREE} with --method {name}, found {model.model}. Leave it out, or "
-            f"choose one of the methods {', '.join(able)}."
-        )
-
-
 def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees: bool) -> None:
     """Refuse options of trees."""
     for flag in TreeParams.options():
@@ -620,7 +574,6 @@ LONG_READ_NBYTES = 1 << 16
 MOST_BLOCK = 64
 FEWEST_BLOCKS = 32
 """With fewer blocks in a subspace, features of different ones meet noticeably less often."""
-_Sampler = TypeVar("_Sampler", bound=Params)
 
 
 def block_for(subspace_size: int, column_nbytes: int) -> int:
@@ -632,18 +585,3 @@ def block_for(subspace_size: int, column_nbytes: int) -> int:
     while 2 * size <= largest and size * column_nbytes < LONG_READ_NBYTES:
         size *= 2
     return size
-
-
-def with_draw_block(
-    sampler: _Sampler, shape: TrainingShape, subspace_size: int, cap_nbytes: int
-) -> _Sampler:
-    """Return a sampler's options with the block for a store; 1 where the cap holds its codes.
-
-    It depends on the sizes and the cap alone, so that a store has the same wherever it is.
-    """
-    column_nbytes = max(shape.n_rows, shape.n_stored_rows) * shape.code_nbytes
-    if not isinstance(sampler, RandomSubspaceParams):
-        return sampler
-    if shape.n_features * column_nbytes <= cap_nbytes:
-        return sampler
-    return replace(sampler, draw_block=block_for(subspace_size, column_nbytes))

@@ -34,14 +34,14 @@ from srs_ooc.evidence.judges import VERSIONS
 from srs_ooc.evidence.rank_tests import NO_CONTRAST, least_passing, p_values_of
 from srs_ooc.evidence.tally import best_of_each, largest
 from srs_ooc.evidence.verdict import Comparison, Pooled, exceeds_chance, passing_level, pool
-from srs_ooc.runs.batches import Spread, line_to
+from srs_ooc.runs.batches import line_to, parallel_map
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import AnyJob, Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.ledger_pages import PERMUTATIONS_FOLDER
-from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, item_columns
+from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import run_leases, shape_of
-from srs_ooc.runs.screening import Books, RunContext, Watch, screen_and_close
+from srs_ooc.runs.screening import Watch, screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.task import Task, check_cluster
 from srs_ooc.samplers.elimination import Elimination
@@ -256,9 +256,15 @@ def bests_of_permutation_runs(
     if held is not None and int(held["n_iterations"]) == n_iterations:
         reached[: len(held["bests"])] = held["bests"]
     folder = ledger.run / PERMUTATIONS_FOLDER
-    found = _spread_over_workers if context.cluster is not None else _one_after_another
+    # Where a worker's memory does not hold a whole run, they come one after another, each with its
+    # trees grown by all workers.
+    whole = context.cluster is not None and fits_workers(spec, context)
     missing = [i + 1 for i in range(spec.permutations) if np.isnan(reached[i, 0])]
-    for number, best in found(ledger, spec, context, missing, n_iterations, watch):
+    if whole:
+        found = bests_from_workers(spec, context, missing, n_iterations, watch)
+    else:
+        found = _one_after_another(ledger, spec, context, missing, n_iterations, watch)
+    for number, best in found:
         reached[number - 1] = best
         _keep(ledger, reached, n_iterations)
         _remove(folder / str(number))
@@ -288,32 +294,12 @@ def _one_after_another(
         permuted = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
         try:
             stage = f"permutation run {number} of {spec.permutations}"
-            books = Books.of(permuted)
-            best = best_of(spec, context, number, n_iterations, watch, books, stage)
+            best = best_of(spec, context, number, n_iterations, watch, permuted, stage)
         finally:
             permuted.close()
         if best is None:
             return
         yield number, best
-
-
-def _spread_over_workers(
-    ledger: Ledger,
-    spec: RunSpec,
-    context: RunContext,
-    numbers: list[int],
-    n_iterations: int,
-    watch: Watch,
-) -> Iterator[tuple[int, Best]]:
-    """Yield the bests of permutation runs as workers are done with them; end if stopped.
-
-    Where a worker's memory does not hold a whole run, they come one after another, each with its
-    trees grown by all workers.
-    """
-    if fits_workers(spec, context):
-        yield from bests_from_workers(spec, context, numbers, n_iterations, watch)
-    else:
-        yield from _one_after_another(ledger, spec, context, numbers, n_iterations, watch)
 
 
 def best_of(
@@ -322,7 +308,7 @@ def best_of(
     number: int,
     n_iterations: int,
     watch: Watch,
-    books: Books,
+    ledger: Ledger | None,
     stage: str,
 ) -> Best | None:
     """Return the best score and the best strength that a permutation run reaches.
@@ -339,14 +325,14 @@ def best_of(
         Of its screen.
     watch : callable
         Told where it stands; None is returned if it says no.
-    books : Books
-        Where the screen and the closing stage are committed to.
+    ledger : Ledger or None
+        Where the screen and the closing stage are committed to; None to keep nothing.
     stage : str
         What its steps are called.
     """
     with _resources(spec, context, number) as resources:
         seed = key_of(spec.seed, Purpose.PERMUTATION, number, Purpose.TREE)
-        closed = screen_and_close(resources, books, n_iterations, watch, stage, seed=seed)
+        closed = screen_and_close(resources, ledger, n_iterations, watch, stage, seed=seed)
         if closed is None:
             return None
         return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
@@ -488,8 +474,7 @@ def from_workers(
             reached = min(n_each * len(done) + under_way, n_each * len(parts))
             return watch(Step(stage, reached, n_each * len(parts)))
 
-        spread = Spread(line, ALL_AHEAD, 1)
-        for number, outcome in spread.results(iter(parts), goes_on):
+        for number, outcome in parallel_map(line, iter(parts), goes_on, ALL_AHEAD):
             done.add(number)
             yield number, outcome
 
@@ -531,11 +516,7 @@ class PermutationJob:
     @property
     def nbytes(self) -> int:
         """Bytes of its arrays."""
-        given = self.inputs
-        arrays: list[NDArray[np.generic] | None] = [
-            given.excluded, given.rows, given.weights, given.validation,
-        ]  # fmt: skip
-        return sum(array.nbytes for array in arrays if array is not None)
+        return sum(array.nbytes for array in vars(self.inputs).values() if array is not None)
 
     def desk(self, n_threads: int) -> "PermutationDesk":
         """Prepare for it in a worker."""
@@ -562,7 +543,7 @@ class PermutationDesk(Prepared[PermutationJob]):
             watch = watch_of(part.number, tell, n_iterations)
             context = replace(self._context, cap_nbytes=cap_nbytes)
             what = (self._spec, context, part.number, n_iterations, watch)
-            return best_of(*what, Books.nowhere(), "")
+            return best_of(*what, None, "")
 
         return done_in_turn(self._slots, parts, one)
 

@@ -18,11 +18,11 @@ from srs_ooc.planning.iterations import (
     MIN_ITERATIONS,
     recommended_iterations,
     subject_of_numbers,
-    subject_of_store,
 )
 from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.planning.run_plan import degree_times, make_plan, plan_values
 from srs_ooc.planning.speed import measured_speed, memory_plan
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options, fixed_nbytes, work_nbytes
 from srs_ooc.store.store import Store
@@ -44,7 +44,7 @@ def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
     assert sum(n for _, n in memory.leases) + memory.free_nbytes == 2000 * MB
     work = work_nbytes(planned.shape, planned.spec.subspace_size + 1)
     leases = [n for _, n in memory.leases]
-    fixed = [n for _, n in fixed_nbytes(planned.shape, "gini")]
+    fixed = [n for _, n in fixed_nbytes(planned.spec, planned.shape)]
     assert leases == [PROCESS_NBYTES, *fixed, work, work, planned.codes_nbytes]
     assert (memory.n_workers, memory.mapped) == (2, True)
 
@@ -78,7 +78,8 @@ def test_the_largest_subspace_just_fits():
     assert 64 < q < 20_000
     asked = {"n_rows": 20_000, "memory_mb": 400, "judge": "positive"}
     assert subject(**asked, subspace_size="max").spec.subspace_size == q
-    whole = fixed_nbytes(subject(**asked).shape, "gini")
+    planned = subject(**asked)
+    whole = fixed_nbytes(planned.spec, planned.shape)
     room = 400 * MB - PROCESS_NBYTES - sum(n for _, n in whole)
     assert work_nbytes(subject(**asked).shape, q + 1) <= room
     assert work_nbytes(subject(**asked).shape, q + 2) > room
@@ -186,7 +187,7 @@ def test_a_store_is_measured_and_numbers_are_estimated(tmp_path):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     before = sorted(tmp_path.rglob("*"))
-    planned = subject_of_store(Store.open(store), Request(Options(subspace_size="20"), threads=2))
+    planned = RunDraft.of(Store.open(store), Request(Options(subspace_size="20"), threads=2))
     plan = make_plan(planned, Options(subspace_size="20"))
     assert sorted(tmp_path.rglob("*")) == before
     assert plan.speed.measured
@@ -202,7 +203,7 @@ def test_a_regression_has_no_classes_on_some_of_its_rows_either(tmp_path):
     srs_ooc.ingest(values.T, tmp_path / "t.zarr", target=values[0] + labels, task="regression")
     rows = tmp_path / "rows.txt"
     rows.write_text("\n".join(map(str, range(1, 41))))
-    planned = subject_of_store(Store.open(tmp_path / "t.zarr"), Request(rows_file=rows))
+    planned = RunDraft.of(Store.open(tmp_path / "t.zarr"), Request(rows_file=rows))
     assert planned.shape.n_rows == 40
     assert planned.class_counts == ()
 
@@ -212,7 +213,7 @@ def test_slow_iterations_are_not_waited_for_long(tmp_path, monkeypatch):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     monkeypatch.setattr(speed, "PROBE_SECONDS", 0.0)
-    planned = subject_of_store(Store.open(store), Request(threads=2))
+    planned = RunDraft.of(Store.open(store), Request(threads=2))
     assert measured_speed(planned).how.startswith("3 real iterations")
 
 
@@ -220,7 +221,7 @@ def test_a_store_that_cannot_be_run_cannot_be_planned(tmp_path):
     values, labels = noise_table(60, 150)
     store = make_store(tmp_path / "t.zarr", values, labels)
     with pytest.raises(UsageError, match="subspace-size"):
-        subject_of_store(Store.open(store), Request(Options(subspace_size="151")))
+        RunDraft.of(Store.open(store), Request(Options(subspace_size="151")))
 
 
 def test_the_values_are_json_ready():

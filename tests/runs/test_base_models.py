@@ -11,12 +11,11 @@ import srs_ooc
 from srs_ooc.base.errors import BudgetError, RunError, UsageError
 from srs_ooc.learners.model_learner import Trial, tried
 from srs_ooc.learners.models import DEFAULT_FOLDS
-from srs_ooc.planning.iterations import subject_of_store
 from srs_ooc.planning.run_plan import make_plan
 from srs_ooc.runs import run_memory
 from srs_ooc.runs.dask_cluster import DaskCluster
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.session import open_or_create, work_on
+from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.store import Store
@@ -187,7 +186,7 @@ def test_a_criterion_that_a_model_has_not_is_refused_before_a_run_is_made(
 def test_a_plan_of_a_criterion_is_measured_and_counts_subspaces_and_models(slope):
     options = {name: value for name, value in RIC.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(subject_of_store(Store.open(slope), request), request.options)
+    plan = make_plan(RunDraft.of(Store.open(slope), request), request.options)
     assert plan.speed.measured
     assert "ric is computed for 400 subspaces, and 10 models are fitted" in plan.subject.notes[-1]
 
@@ -196,7 +195,7 @@ def test_a_slow_criterion_is_counted_as_it_was_tried(slope, monkeypatch):
     monkeypatch.setattr(run_memory, "tried", lambda *_: Trial(0, 0, 0.01, 0.1))
     options = {name: value for name, value in RIC.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(subject_of_store(Store.open(slope), request), request.options)
+    plan = make_plan(RunDraft.of(Store.open(slope), request), request.options)
     assert not plan.speed.measured
     assert plan.total_seconds == pytest.approx(400 * 0.1 + 10 * 0.01 / DEFAULT_FOLDS)
 
@@ -204,7 +203,7 @@ def test_a_slow_criterion_is_counted_as_it_was_tried(slope, monkeypatch):
 def test_a_plan_of_small_subspaces_counts_their_models(checkerboard):
     options = {name: value for name, value in RASE.items() if value is not None}
     request = Request(Options(**options), memory_mb=4000, threads=1)
-    plan = make_plan(subject_of_store(Store.open(checkerboard), request), request.options)
+    plan = make_plan(RunDraft.of(Store.open(checkerboard), request), request.options)
     assert plan.total_seconds == pytest.approx(2 * 5 * (40 * 2 + 1) * 0.01 / DEFAULT_FOLDS)
     assert "times 40 models an iteration" in plan.speed.how
     assert "up to 810 models are fitted" in plan.subject.notes[-1]
@@ -384,7 +383,7 @@ def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
 @pytest.mark.slow
 def test_a_plan_counts_the_model_and_advises_nothing_of_trees(checkerboard):
     request = Request(Options(method="rs", subspace_size="4", model="knn"), memory_mb=4000)
-    plan = make_plan(subject_of_store(Store.open(checkerboard), request), request.options)
+    plan = make_plan(RunDraft.of(Store.open(checkerboard), request), request.options)
     leases = dict(plan.memory.leases)
     assert leases["scikit-learn and what it loads"] == 200_000_000
     assert "a block of 4 columns and its model" in leases

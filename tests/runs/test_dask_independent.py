@@ -15,12 +15,12 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.errors import BudgetError, UsageError
 from srs_ooc.runs import batches, dask_cluster, resources
-from srs_ooc.runs.batches import Spread
+from srs_ooc.runs.batches import parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import DESKS, Order, Part, Reply, WorkerStore
-from srs_ooc.runs.screening import RunContext
-from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.resources import RunContext
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import PermutationJob, fits_workers
@@ -163,7 +163,7 @@ class Backwards:
             self.n_cancelled += 1
 
         sent.result, sent.cancel = result, cancel
-        sent.is_done = lambda: sent is self.out[-1]
+        sent.done = lambda: sent is self.out[-1]
         return sent
 
     def n_threads(self):
@@ -176,10 +176,10 @@ class Backwards:
 def test_parts_are_begun_only_so_far_ahead_of_the_first_that_is_not_done():
     line = Backwards()
     parts = (Part(number, None) for number in range(50))
-    assert dict(Spread(line, 4, 1).results(parts, lambda: True)) == {n: n**2 for n in range(50)}
+    assert dict(parallel_map(line, parts, lambda: True, 4)) == {n: n**2 for n in range(50)}
     line, found = Backwards(), {}
     parts = (Part(number, None) for number in range(50))
-    for number, outcome in Spread(line, 4, 1).results(parts, lambda: len(found) < 3):
+    for number, outcome in parallel_map(line, parts, lambda: len(found) < 3, 4):
         found[number] = outcome
         assert line.most < 4 + min(set(range(50)) - set(found) | {number})
     assert len(found) == 3
@@ -238,7 +238,8 @@ def test_permutation_runs_done_elsewhere_and_here_are_taken_up(
 
 def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(store, client, caplog):
     opened = Store.open(store)
-    spec = settle_new(opened, Request(Options(permutations=4, fdr="0.3", subspace_size=20)))[0]
+    request = Request(Options(permutations=4, fdr="0.3", subspace_size=20))
+    spec = RunDraft.of(opened, request).spec
     task = Task.of_run(spec, opened, Inputs())
     for megabytes, fits in ((66, False), (500, True)):
         context = RunContext(opened, task, 0, 1, DaskCluster(client, megabytes))

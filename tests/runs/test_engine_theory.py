@@ -12,7 +12,7 @@ from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import resources_of
+from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options
@@ -31,9 +31,9 @@ def times_to_find_all(store, alpha, relevant):
     options = Options(alpha=alpha, subspace_size="12", judge="positive")
     spec = settle(options, shape_of(opened.manifest, inputs), opened.fingerprint, 1000 * MB)
     task, times = Task.of_run(spec, opened, inputs), []
-    with resources_of(spec, opened, task, 1000 * MB, threads=1) as resources:
+    with RunContext(opened, task, 1000 * MB, threads=1).resources(spec) as resources:
         for seed in range(N_RUNS):
-            engine = resources.search(TransientLedger(), seed).engine
+            engine = resources.engine(TransientLedger(), seed)
             sampler = engine.sampler
             assert isinstance(sampler, SequentialRandomSubspace)
             engine.advance(10**6, lambda: sampler.n_kept < len(relevant))  # noqa: B023

@@ -12,9 +12,9 @@ from srs_ooc.evidence.decoys import Exchangeability
 from srs_ooc.evidence.rank_tests import RankTarget, strengths
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import MarginalTests, resources_of
+from srs_ooc.runs.resources import MarginalTests, RunContext
 from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT
-from srs_ooc.runs.session import open_or_create, settle_new, work_on
+from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.survey import _strongest
@@ -44,9 +44,10 @@ def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
     store = tmp_path / "t.zarr"
     srs_ooc.ingest(values.T, store, target=target, task=task)
     opened, request = Store.open(store), Request(asked(decoys=2), iterations=1, memory_mb=4000)
-    spec, _, inputs, _ = settle_new(opened, request)
+    draft = RunDraft.of(opened, request)
+    spec, inputs = draft.spec, draft.inputs
     learned = Task.of_run(spec, opened, inputs)
-    with resources_of(spec, opened, learned, 1 << 32, 1) as resources:
+    with RunContext(opened, learned, 1 << 32, 1).resources(spec) as resources:
         found = MarginalTests(resources).of_all()
     first = values[stored_positions(N_FEATURES)]
     rows = Exchangeability(N_ROWS).families(key_of(SEED, Purpose.DECOYS, 0), 2)

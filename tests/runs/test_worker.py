@@ -2,7 +2,6 @@
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,22 +11,13 @@ from srs_ooc.base.errors import RunError, StoreError
 from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.runs import jobs as worker
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.jobs import Part
-from srs_ooc.runs.resources import Remote
-from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.jobs import Part, WorkerStore
+from srs_ooc.runs.resources import Job
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
-
-
-class Workers:
-    """Stands for a cluster: only its memory counts."""
-
-    orders_nbytes = 0
-
-    def __init__(self, memory_mb):
-        self.worker_memory_mb = memory_mb
 
 
 @pytest.fixture
@@ -46,10 +36,11 @@ def desks(monkeypatch):
 
 def job_of(store, token="a", memory_mb=400, **options):
     opened = Store.open(store)
-    spec = settle_new(opened, Request(Options(judge="positive", subspace_size=20, **options)))[0]
+    request = Request(Options(judge="positive", subspace_size=20, **options))
+    spec = RunDraft.of(opened, request).spec
     task = Task.of_run(spec, opened, Inputs())
-    job = Remote.of(Workers(memory_mb), spec, opened, task, records=False).job
-    return replace(job, token=token)
+    there = WorkerStore.of(opened, memory_mb)
+    return Job(token, there, spec.to_json(), task.rows, task.target, False, None)
 
 
 def iteration_of(number, split=None):
@@ -63,7 +54,7 @@ def grown(job, iterations, n_threads=1):
 
 
 def importances(reply):
-    return [(o.places.tolist(), o.importance.tolist()) for o in reply.outcomes]
+    return [(o.features.tolist(), o.importance.tolist()) for o in reply.outcomes]
 
 
 BATCH = [iteration_of(number) for number in range(6)]
@@ -139,6 +130,6 @@ def test_a_split_that_comes_again_is_known(store, desks):
 
     for number in range(5):
         reply = grown(job, [iteration_of(number, split())])
-        assert reply.outcomes[0].rest.predictions.shape == (1, 10, 2)
+        assert reply.outcomes[0].predictions.shape == (1, 10, 2)
     (desk,) = desks._desks.values()
     assert len(desk._learner._splits) == 1

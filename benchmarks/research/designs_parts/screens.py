@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import Purpose, key_of
-from srs_ooc.base.text import MB
 from srs_ooc.evidence.tally import Tally, best_items, mean_importance
 from srs_ooc.planning.iterations import MIN_ITERATIONS, MOST_DRAWS
 from srs_ooc.runs.engine import TALLY, Engine
 from srs_ooc.runs.ledger import TransientLedger
-from srs_ooc.runs.resources import Resources, resources_of
-from srs_ooc.runs.session import settle_new
+from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.task import Task
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import Leaders
 from srs_ooc.store.store import Store
@@ -125,11 +123,8 @@ class Screen:
     @contextmanager
     def resources(self, store: Path, table_seed: int) -> Iterator[Resources]:
         """Yield the resources of a run with one worker."""
-        request = Request(self.options(table_seed), memory_mb=MEMORY_MB)
-        opened = Store.open(store)
-        spec, _, inputs, memory_mb = settle_new(opened, request)
-        task = Task.of_run(spec, opened, inputs)
-        with resources_of(spec, opened, task, memory_mb * MB, 1) as resources:
+        request = Request(self.options(table_seed), memory_mb=MEMORY_MB, threads=1)
+        with RunDraft.of(Store.open(store), request).resources() as resources:
             yield resources
 
     def closing_key(self, resources: Resources) -> int:
