@@ -25,7 +25,6 @@ from srs_ooc.planning.speed import (
     MemoryPlan,
     Speed,
     cold_seconds,
-    fetching_seconds,
     memory_plan,
     n_reads,
     speed_of,
@@ -103,11 +102,8 @@ def _draw_block(subject: Subject, memory: MemoryPlan) -> Advice:
     if size == 1:
         reason = "single features are long reads already, or the subspace is too small for blocks"
         return Advice("draw_block", "1", planned, reason)
-    seconds = fetching_seconds if subject.is_remote else cold_seconds
     where = "a server, at assumed rates," if subject.is_remote else "a cold disk"
-    single, blocks = (
-        1000 * seconds(spec.subspace_size, g, subject.column_nbytes) for g in (1, size)
-    )
+    single, blocks = (1000 * cold_seconds(subject, g) for g in (1, size))
     return Advice(
         "draw_block",
         str(size),
@@ -448,12 +444,7 @@ class Plan:
     @property
     def cold_seconds(self) -> float:
         """Seconds of an iteration's reads from a cold disk, or a server, at published rates."""
-        seconds = fetching_seconds if self.subject.is_remote else cold_seconds
-        return seconds(
-            self.subject.spec.subspace_size,
-            self.subject.spec.draw_block,
-            self.subject.column_nbytes,
-        )
+        return cold_seconds(self.subject, self.subject.spec.draw_block)
 
     @property
     def n_reads(self) -> int:

@@ -236,21 +236,18 @@ def n_reads(spec: RunSpec) -> int:
     return ceil_div(spec.subspace_size, spec.draw_block)
 
 
-def cold_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> float:
-    """Return the seconds of an iteration's reads from a cold disk, at published rates."""
-    n_reads = ceil_div(subspace_size, draw_block)
-    return n_reads / COLD_READS_PER_SECOND + subspace_size * column_nbytes / COLD_NBYTES_PER_SECOND
+def cold_seconds(subject: Subject, draw_block: int) -> float:
+    """Return the seconds of an iteration's reads from a cold disk, or a server, as published.
 
-
-def fetching_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> float:
-    """Return the seconds of an iteration's requests to a server, at published rates.
-
-    A request brings a block of neighbouring columns (:mod:`srs_ooc.store.remote_cache`), whether
-    all of them are wanted or not.
+    A request to a server brings a block of neighbouring columns
+    (:mod:`srs_ooc.store.remote_cache`), whether all of them are wanted or not.
     """
-    n_requests = ceil_div(subspace_size, draw_block)
-    nbytes = n_requests * max(draw_block * column_nbytes, LONG_READ_NBYTES)
-    return max(n_requests / REQUESTS_PER_SECOND, nbytes / REQUEST_NBYTES_PER_SECOND)
+    q, column_nbytes = subject.spec.subspace_size, subject.column_nbytes
+    n_reads = ceil_div(q, draw_block)
+    if not subject.is_remote:
+        return n_reads / COLD_READS_PER_SECOND + q * column_nbytes / COLD_NBYTES_PER_SECOND
+    nbytes = n_reads * max(draw_block * column_nbytes, LONG_READ_NBYTES)
+    return max(n_reads / REQUESTS_PER_SECOND, nbytes / REQUEST_NBYTES_PER_SECOND)
 
 
 def measured_speed(subject: Subject) -> Speed:
