@@ -90,7 +90,15 @@ def seconds_of_candidates(subject: Subject, n_rows: int, n_columns: int, seconds
 
 
 def _made_up_rows(subject: Subject, n_rows: int) -> TrainingRows:
-    response = _made_up_response(subject, n_rows)
+    """Return classes in the proportions of the subject's, or targets all different."""
+    shape = subject.shape
+    places = np.arange(n_rows) * (shape.n_rows / n_rows)
+    weights = np.ones(n_rows) if shape.n_channels > shape.is_regression else None
+    if shape.is_regression:
+        response = Response.targets(places, weights)
+    else:
+        labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
+        response = Response.classes(labels, shape.n_classes, weights)
     return TrainingRows.of(response, subject.spec.learner.impurity)
 
 
@@ -111,17 +119,6 @@ def _mean_seconds(work: Callable[[int], object], seconds: float) -> float:
         work(n_done)
         n_done += 1
     return (time.monotonic() - started) / n_done
-
-
-def _made_up_response(subject: Subject, n_rows: int) -> Response:
-    """Return classes in the proportions of the subject's, or targets all different."""
-    shape = subject.shape
-    places = np.arange(n_rows) * (shape.n_rows / n_rows)
-    weights = np.ones(n_rows)
-    if shape.is_regression:
-        return Response.targets(places, weights if shape.n_channels > 1 else None)
-    labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
-    return Response.classes(labels, shape.n_classes, weights if shape.n_channels else None)
 
 
 # Where the memory under a cap goes: the run's own leases, and what is done with the rest.
