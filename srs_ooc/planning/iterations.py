@@ -1,8 +1,8 @@
 """What a plan is for, and how many iterations its run takes."""
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from math import ceil
 from statistics import NormalDist
@@ -89,9 +89,8 @@ class Subject:
         n_rows = self.shape.n_rows if self.store is None else self.store.n_rows
         return n_rows * self.shape.code_nbytes
 
-    @contextmanager
-    def resources(self) -> Iterator[Resources]:
-        """Yield the resources that the run would have; only where there is a store.
+    def resources(self) -> AbstractContextManager[Resources]:
+        """Return the resources that the run would have; only where there is a store.
 
         Raises
         ------
@@ -100,8 +99,7 @@ class Subject:
         """
         assert self.store is not None
         task = Task.of_run(self.spec, self.store, self.inputs)
-        with resources_of(self.spec, self.store, task, self.cap_nbytes, self.threads) as resources:
-            yield resources
+        return resources_of(self.spec, self.store, task, self.cap_nbytes, self.threads)
 
 
 def subject_asked(
@@ -120,7 +118,7 @@ def subject_asked(
     request : Request
         The run as it would be asked for.
     n_rows, n_features, n_classes : int, optional
-        Of a table known only by its
+        Of a table known only by its numbers.
 
     Raises
     ------

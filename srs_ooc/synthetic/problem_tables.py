@@ -312,10 +312,6 @@ def _header(n_features: int) -> Iterator[bytes]:
     yield f"{TARGET_NAME}\n".encode()
 
 
-def _text(words: NDArray[np.uint64]) -> bytes:
-    return words.tobytes().translate(None, b"\0")
-
-
 def csv_pieces(problem: Problem) -> Iterator[bytes]:
     """Yield the table as CSV, header first and target last, in pieces of bounded size."""
     yield from _header(problem.n_features)
@@ -327,7 +323,9 @@ def csv_pieces(problem: Problem) -> Iterator[bytes]:
             cells = problem.cells(start, stop, np.arange(left, right, dtype=np.uint32))
             cells += CELL_LIMIT
             words = _words()[cells]
-            yield _text(np.hstack([words, endings]) if right == problem.n_features else words)
+            if right == problem.n_features:
+                words = np.hstack([words, endings])
+            yield words.tobytes().translate(None, b"\0")
 
 
 def write_csv(problem: Problem, path: Path, *, compressed: bool) -> None:
