@@ -19,7 +19,7 @@ from evidence_parts.designs import DESIGNS, SYNTH
 from evidence_parts.simple_tests import selected_by_test
 from numpy.typing import NDArray
 
-from srs_ooc.evidence.rank_tests import Contrast, RankTarget, least_passing, strengths
+from srs_ooc.evidence.rank_tests import Contrast, RankTarget, least_passing, strongest_contrasts
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
 
@@ -38,7 +38,10 @@ def strengths_of(design: str, seed: int) -> tuple[dict[str, NDArray[np.float64]]
         is_relevant = [store.names[int(source)] in relevant for source in positions]
         codes, target = _codes(store), target_of(store)
         missing = store.manifest.missing_code
-        found = {test: strengths(codes, missing, target, only=only) for test, only in TESTS.items()}
+        found = {
+            test: strongest_contrasts(codes, missing, target, only=only)[0]
+            for test, only in TESTS.items()
+        }
     return found, np.flatnonzero(is_relevant)
 
 

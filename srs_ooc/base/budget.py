@@ -27,15 +27,8 @@ NAMED_NBYTES = 4 * MB
 so much more than the work needs, so that it works when it is given."""
 
 
-@dataclass(frozen=True)
-class _Start:
-    """The size of the process, and its largest so far, when only growth began to count."""
-
-    n_bytes: int
-    peak_nbytes: int
-
-
-_start: ContextVar[_Start | None] = ContextVar("srs_ooc_start", default=None)
+_start: ContextVar[tuple[int, int] | None] = ContextVar("srs_ooc_start", default=None)
+"""The size of the process, and its largest so far, when only growth began to count."""
 
 
 @contextmanager
@@ -48,7 +41,7 @@ def growth_counted() -> Iterator[None]:
     if _start.get() is not None:
         yield
         return
-    token = _start.set(_Start(_resident(), _peak_resident()))
+    token = _start.set((_resident(), _peak_resident()))
     try:
         yield
     finally:
@@ -63,7 +56,7 @@ def growth_counts() -> bool:
 def resident_nbytes() -> int:
     """Return the resident size of this process now; where only growth counts, its growth."""
     start = _start.get()
-    return _resident() if start is None else max(0, _resident() - start.n_bytes)
+    return _resident() if start is None else max(0, _resident() - start[0])
 
 
 def peak_resident_nbytes() -> int:
@@ -71,11 +64,11 @@ def peak_resident_nbytes() -> int:
 
     A largest size from before growth began to count says nothing of it: then the growth now.
     """
-    start = _start.get()
+    start, peak = _start.get(), _peak_resident()
     if start is None:
-        return _peak_resident()
-    peak = _peak_resident()
-    return resident_nbytes() if peak <= start.peak_nbytes else peak - start.n_bytes
+        return peak
+    before, peak_before = start
+    return resident_nbytes() if peak <= peak_before else peak - before
 
 
 def _resident() -> int:

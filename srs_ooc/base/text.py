@@ -45,12 +45,9 @@ def describe_seconds(seconds: float) -> str:
         return f"{1000 * seconds:.3g} ms"
     for unit, size in _UNITS:
         if seconds >= _FEWEST * size:
-            return f"{_three(seconds / size)} {unit}"
+            value = seconds / size
+            return f"{value:,.0f} {unit}" if value >= 1000 else f"{value:.3g} {unit}"
     return f"{seconds:.3g} s"
-
-
-def _three(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 # Texts of others (names of features, classes, files) shown on a terminal or a spreadsheet.
@@ -69,13 +66,9 @@ def visible(text: str) -> str:
         return text
     return "".join(
         character if character == "\n" or unicodedata.category(character) not in _UNSEEN
-        else _escaped(character)
+        else ascii(character)[1:-1]
         for character in text
     )  # fmt: skip
-
-
-def _escaped(character: str) -> str:
-    return ascii(character)[1:-1]
 
 
 def no_formula(text: str) -> str:

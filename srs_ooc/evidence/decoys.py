@@ -34,11 +34,6 @@ _PIECE = 1 << 12
 Places = NDArray[np.intp]
 
 
-def n_bits_of(count: int) -> int:
-    """Return r, the bits of the smallest group with ``count`` elements beside the identity."""
-    return count.bit_length()
-
-
 def partners(classes: Places, key: int, count: int) -> Iterator[NDArray[np.int32]]:
     """Yield the place that each takes its value from, family by family.
 
@@ -57,7 +52,7 @@ def partners(classes: Places, key: int, count: int) -> Iterator[NDArray[np.int32
     int32 (n_units,)
         Its own inverse.
     """
-    n_bits = n_bits_of(count)
+    n_bits = count.bit_length()  # of the smallest group with so many beside the identity
     among = np.arange((1 << n_bits) - 1)
     elements = 1 + np.argsort(derive_array(derive(key, _ELEMENTS), among), kind="stable")[:count]
     starts, logs = _blocks(classes, n_bits)

@@ -108,15 +108,17 @@ def _levels(target: NDArray[np.float64], most: int) -> NDArray[np.int64]:
     return levels
 
 
-def strengths(
+def strongest_contrasts(
     columns: NDArray[Any],
     missing_code: int,
     target: RankTarget,
     *,
     exactly: bool = False,
     only: Contrast | None = None,
-) -> NDArray[np.float64]:
-    """Return minus the decimal logarithm of the p-value of each column, without the GIL.
+) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Test each column, without the GIL: how strong its test is, and the contrast that shows most.
+
+    The same bits on every machine: no library's logarithm or exponential is on the way.
 
     Parameters
     ----------
@@ -133,27 +135,8 @@ def strengths(
 
     Returns
     -------
-    float64 (n_columns,)
-        0 where a column is constant. The same bits on every machine: no library's logarithm or
-        exponential is on the way.
-    """
-    return strongest_contrasts(columns, missing_code, target, exactly=exactly, only=only)[0]
-
-
-def strongest_contrasts(
-    columns: NDArray[Any],
-    missing_code: int,
-    target: RankTarget,
-    *,
-    exactly: bool = False,
-    only: Contrast | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Return the :func:`strengths` of columns, and the contrast that shows most of each.
-
-    Returns
-    -------
     strengths : float64 (n_columns,)
-        Minus the decimal logarithms of the p-values.
+        Minus the decimal logarithms of the p-values; 0 where a column is constant.
     contrasts : uint8 (n_columns,)
         As numbered by :class:`Contrast`; ``NO_CONTRAST`` where nothing is shown.
     """

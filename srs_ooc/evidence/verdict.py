@@ -134,7 +134,9 @@ def count_decoys(
     counts = is_best | (np.arange(len(is_decoy)) < n_tested)
     n_decoys = np.cumsum((is_decoy & counts)[n_tested:])
     counted = (largest_cluster + n_decoys) / n_families + above
-    if not _begins_with_feature(is_decoy, counts, n_tested):
+    # Where nothing is relevant all features together are ahead of all families with a chance of
+    # 1 / (1 + M), however features are correlated: so the first place that counts is a feature's.
+    if is_decoy[n_tested:][counts[n_tested:]][:1].any():
         counted[:] = np.inf
     n_false = np.concatenate([tested, counted])
     n_features = np.cumsum(~is_decoy & counts)
@@ -145,18 +147,6 @@ def count_decoys(
     n_above = int(passing[-1]) + 1 if len(passing) else 0
     is_selected = (np.arange(len(is_decoy)) < n_above) & ~is_decoy & counts
     return Verdict(is_selected, levels, n_above)
-
-
-def _begins_with_feature(
-    is_decoy: NDArray[np.bool_], counts: NDArray[np.bool_], n_tested: int
-) -> bool:
-    """Return whether the first place that is counted is a feature's.
-
-    Where nothing is relevant all features together are then ahead of all families, which has a
-    chance of 1 / (1 + M) however features are correlated.
-    """
-    first = np.flatnonzero(counts[n_tested:])[:1]
-    return not is_decoy[n_tested:][first].any()
 
 
 def fewest_features(n_families: int, largest_cluster: int, level: float) -> int:

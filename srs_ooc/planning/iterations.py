@@ -242,7 +242,7 @@ def recommended_iterations(subject: RunDraft) -> tuple[int, str]:
     )
     if own_end is not None:
         return own_end
-    if subject.spec.concludes:
+    if spec.concludes:
         return _iterations_to_verdict(subject)
     times = times_to_draw(subject)
     wanted = f"every feature is drawn {times.n_draws} times with probability {times.level:g}"
@@ -253,7 +253,9 @@ def recommended_iterations(subject: RunDraft) -> tuple[int, str]:
             f"{wanted} after {times.every:,}; below {MIN_ITERATIONS:,} the means that "
             "rank features are over too few draws"
         )
-    short = share_short(subject, MAX_ITERATIONS)
+    held = floor_share(spec.alpha, spec.subspace_size)
+    chance = draw_chance(subject.n_items, spec.subspace_size, held)
+    short = exp(log_chance_below(MAX_ITERATIONS, chance, spec.min_draws + 1))
     return MAX_ITERATIONS, (
         f"the most that is advised; {short:.2g} of the features not kept are then still drawn "
         f"fewer than {times.n_draws} times"
@@ -261,15 +263,10 @@ def recommended_iterations(subject: RunDraft) -> tuple[int, str]:
     )
 
 
-def draws_to_verdict(n_families: int) -> int:
-    """Return how often a screen draws each item in each lane, by its families of decoys."""
-    return min(MOST_DRAWS, max(LEAST_DRAWS, ITEM_DRAWS // (1 + n_families)))
-
-
 def _iterations_to_verdict(subject: RunDraft) -> tuple[int, str]:
     spec = subject.spec
     n_lanes = 2 if spec.keep and floor_share(spec.alpha, spec.subspace_size) else 1
-    n_draws = draws_to_verdict(spec.decoys)
+    n_draws = min(MOST_DRAWS, max(LEAST_DRAWS, ITEM_DRAWS // (1 + spec.decoys)))
     count = n_lanes * ceil(n_draws * subject.n_items / spec.subspace_size)
     beside = ", with and without the leading ones" if n_lanes == 2 else ""
     what = "feature and decoy" if spec.decoys else "feature"
@@ -277,11 +274,3 @@ def _iterations_to_verdict(subject: RunDraft) -> tuple[int, str]:
     if spec.draws_by_weight:
         drawn = f"a {what} of mean weight is drawn about {n_draws} times"
     return max(count, MIN_ITERATIONS), f"{drawn}; the closing stage follows"
-
-
-def share_short(subject: RunDraft, n_iterations: int) -> float:
-    """Return the chance that a feature, R always full, has too few draws after so many."""
-    spec = subject.spec
-    held = floor_share(spec.alpha, spec.subspace_size)
-    chance = draw_chance(subject.n_items, spec.subspace_size, held)
-    return exp(log_chance_below(n_iterations, chance, spec.min_draws + 1))

@@ -19,19 +19,18 @@ from srs_ooc.planning.iterations import (
     recommended_iterations,
     times_to_draw,
 )
-from srs_ooc.planning.paper_theory import Setting, expected_time
+from srs_ooc.planning.paper_theory import Setting, expected_time, finite
 from srs_ooc.planning.speed import (
     MemoryPlan,
     Speed,
     cold_seconds,
-    fetching_seconds,
     memory_plan,
     n_reads,
     speed_of,
 )
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import settle
-from srs_ooc.runs.spec import Options, RunSpec, block_for
+from srs_ooc.runs.spec import Options, block_for
 from srs_ooc.runs.task import Task
 from srs_ooc.samplers.srs import SrsParams
 
@@ -56,6 +55,7 @@ def advice_for(subject: RunDraft, memory: MemoryPlan, read_mb: float) -> list[Ad
     """Return the recommendations; what was asked for stands beside each."""
     spec = subject.spec
     n_iterations, why = recommended_iterations(subject)
+    fewest = fewest_features(spec.decoys or FAMILIES, 1, LEVEL)
     iterations = Advice("iterations", str(n_iterations), str(n_iterations), why)
     if not spec.model.is_tree or spec.method.splits_rows:
         return [iterations]  # the rest was measured with trees, of methods that are told q
@@ -82,14 +82,10 @@ def advice_for(subject: RunDraft, memory: MemoryPlan, read_mb: float) -> list[Ad
             "decoy",
             spec.judge,
             "its verdict bounds the share of false features among the selected; where none is "
-            f"marginally significant it selects at least {_fewest(spec)} or none, so where fewer "
+            f"marginally significant it selects at least {fewest} or none, so where fewer "
             "are expected certify them with --permutations 9 (takes about 5 times as long)",
         ),
     ]
-
-
-def _fewest(spec: RunSpec) -> int:
-    return fewest_features(spec.decoys or FAMILIES, 1, LEVEL)
 
 
 def _draw_block(subject: RunDraft, memory: MemoryPlan) -> Advice:
@@ -103,11 +99,8 @@ def _draw_block(subject: RunDraft, memory: MemoryPlan) -> Advice:
     if size == 1:
         reason = "single features are long reads already, or the subspace is too small for blocks"
         return Advice("draw_block", "1", planned, reason)
-    seconds = fetching_seconds if subject.is_remote else cold_seconds
     where = "a server, at assumed rates," if subject.is_remote else "a cold disk"
-    single, blocks = (
-        1000 * seconds(spec.subspace_size, g, subject.column_nbytes) for g in (1, size)
-    )
+    single, blocks = (1000 * cold_seconds(subject, g) for g in (1, size))
     return Advice(
         "draw_block",
         str(size),
@@ -388,8 +381,7 @@ def degree_times(subject: RunDraft) -> list[DegreeTime]:
 
 def _time(subject: RunDraft, degree: int, alpha: str) -> float | None:
     p, q = subject.n_items, subject.spec.subspace_size
-    time = expected_time(Setting.of("chain", p, q, degree + 1, alpha))
-    return time.value if time is not None and math.isfinite(time.value) else None
+    return finite(expected_time(Setting.of("chain", p, q, degree + 1, alpha)))
 
 
 @dataclass(frozen=True)
@@ -448,12 +440,7 @@ class Plan:
     @property
     def cold_seconds(self) -> float:
         """Seconds of an iteration's reads from a cold disk, or a server, at published rates."""
-        seconds = fetching_seconds if self.subject.is_remote else cold_seconds
-        return seconds(
-            self.subject.spec.subspace_size,
-            self.subject.spec.draw_block,
-            self.subject.column_nbytes,
-        )
+        return cold_seconds(self.subject, self.subject.spec.draw_block)
 
     @property
     def n_reads(self) -> int:
@@ -485,23 +472,19 @@ def make_plan(subject: RunDraft, options: Options) -> Plan:
     memory = memory_plan(subject)
     spec, shape = subject.spec, subject.shape
     read_mb = spec.subspace_size * shape.n_rows * shape.code_nbytes / MB
+    half = shape.n_rows // 2  # of a regression the lower and the upper targets
+    groups = subject.class_counts or (half, shape.n_rows - half)
     return Plan(
         subject,
         memory,
         speed_of(subject, memory),
         None if spec.method.splits_rows else times_to_draw(subject),
         degree_times(subject),
-        power_of(_groups(subject), shape.n_candidates),
+        power_of(groups, shape.n_candidates),
         counting_of(subject),
         advice_for(subject, memory, read_mb),
         _alternatives(subject, options),
     )
-
-
-def _groups(subject: RunDraft) -> tuple[int, ...]:
-    """Return the rows of each class; of a regression those of the lower and the upper targets."""
-    n_rows = subject.shape.n_rows
-    return subject.class_counts or (n_rows // 2, n_rows - n_rows // 2)
 
 
 def _alternatives(subject: RunDraft, options: Options) -> list[Alternative]:

@@ -88,7 +88,15 @@ def seconds_of_candidates(subject: RunDraft, n_rows: int, n_columns: int, second
 
 
 def _made_up_rows(subject: RunDraft, n_rows: int) -> TrainingRows:
-    response = _made_up_response(subject, n_rows)
+    """Return classes in the proportions of the subject's, or targets all different."""
+    shape = subject.shape
+    places = np.arange(n_rows) * (shape.n_rows / n_rows)
+    weights = np.ones(n_rows) if shape.n_channels > shape.is_regression else None
+    if shape.is_regression:
+        response = Response.targets(places, weights)
+    else:
+        labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
+        response = Response.classes(labels, shape.n_classes, weights)
     return TrainingRows.of(response, subject.spec.learner.impurity)
 
 
@@ -109,17 +117,6 @@ def _mean_seconds(work: Callable[[int], object], seconds: float) -> float:
         work(n_done)
         n_done += 1
     return (time.monotonic() - started) / n_done
-
-
-def _made_up_response(subject: RunDraft, n_rows: int) -> Response:
-    """Return classes in the proportions of the subject's, or targets all different."""
-    shape = subject.shape
-    places = np.arange(n_rows) * (shape.n_rows / n_rows)
-    weights = np.ones(n_rows)
-    if shape.is_regression:
-        return Response.targets(places, weights if shape.n_channels > 1 else None)
-    labels = np.searchsorted(np.cumsum(subject.class_counts), places, side="right")
-    return Response.classes(labels, shape.n_classes, weights if shape.n_channels else None)
 
 
 # Where the memory under a cap goes: the run's own leases, and what is done with the rest.
@@ -227,21 +224,18 @@ def n_reads(spec: RunSpec) -> int:
     return ceil_div(spec.subspace_size, spec.draw_block)
 
 
-def cold_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> float:
-    """Return the seconds of an iteration's reads from a cold disk, at published rates."""
-    n_reads = ceil_div(subspace_size, draw_block)
-    return n_reads / COLD_READS_PER_SECOND + subspace_size * column_nbytes / COLD_NBYTES_PER_SECOND
+def cold_seconds(subject: RunDraft, draw_block: int) -> float:
+    """Return the seconds of an iteration's reads from a cold disk, or a server, as published.
 
-
-def fetching_seconds(subspace_size: int, draw_block: int, column_nbytes: int) -> float:
-    """Return the seconds of an iteration's requests to a server, at published rates.
-
-    A request brings a block of neighbouring columns (:mod:`srs_ooc.store.remote_cache`), whether
-    all of them are wanted or not.
+    A request to a server brings a block of neighbouring columns
+    (:mod:`srs_ooc.store.remote_cache`), whether all of them are wanted or not.
     """
-    n_requests = ceil_div(subspace_size, draw_block)
-    nbytes = n_requests * max(draw_block * column_nbytes, LONG_READ_NBYTES)
-    return max(n_requests / REQUESTS_PER_SECOND, nbytes / REQUEST_NBYTES_PER_SECOND)
+    q, column_nbytes = subject.spec.subspace_size, subject.column_nbytes
+    n_reads = ceil_div(q, draw_block)
+    if not subject.is_remote:
+        return n_reads / COLD_READS_PER_SECOND + q * column_nbytes / COLD_NBYTES_PER_SECOND
+    nbytes = n_reads * max(draw_block * column_nbytes, LONG_READ_NBYTES)
+    return max(n_reads / REQUESTS_PER_SECOND, nbytes / REQUEST_NBYTES_PER_SECOND)
 
 
 def measured_speed(subject: RunDraft) -> Speed:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.files import published_file, published_folder
 from srs_ooc.base.seeds import Purpose, below, derive_array, key_of
-from srs_ooc.base.text import ceil_div
+from srs_ooc.base.text import MB, ceil_div
 
 # What a synthetic problem is, and the two ways its table is read: by rows and by columns.
 #
@@ -312,10 +312,6 @@ def _header(n_features: int) -> Iterator[bytes]:
     yield f"{TARGET_NAME}\n".encode()
 
 
-def _text(words: NDArray[np.uint64]) -> bytes:
-    return words.tobytes().translate(None, b"\0")
-
-
 def csv_pieces(problem: Problem) -> Iterator[bytes]:
     """Yield the table as CSV, header first and target last, in pieces of bounded size."""
     yield from _header(problem.n_features)
@@ -327,7 +323,9 @@ def csv_pieces(problem: Problem) -> Iterator[bytes]:
             cells = problem.cells(start, stop, np.arange(left, right, dtype=np.uint32))
             cells += CELL_LIMIT
             words = _words()[cells]
-            yield _text(np.hstack([words, endings]) if right == problem.n_features else words)
+            if right == problem.n_features:
+                words = np.hstack([words, endings])
+            yield words.tobytes().translate(None, b"\0")
 
 
 def write_csv(problem: Problem, path: Path, *, compressed: bool) -> None:
@@ -345,6 +343,78 @@ def write_csv(problem: Problem, path: Path, *, compressed: bool) -> None:
         # No name and no time in the gzip header, so that equal tables are equal files.
         with gzip.GzipFile("", "wb", GZIP_LEVEL, plain, mtime=0) as zipped:
             zipped.writelines(csv_pieces(problem))
+
+
+# A problem as a store, without a CSV file in between.
+
+WORK_NBYTES = 48 * MB
+N_THREADS = 2
+
+
+class ProblemColumns:
+    """The features of a problem in stored order: a ``StoredColumns``.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is read.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        from srs_ooc.ingestion.ingest_options import stored_positions
+
+        self._problem = problem
+        self._positions = stored_positions(problem.n_features)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the table."""
+        return self._problem.n_rows
+
+    @property
+    def n_features(self) -> int:
+        """Features of the table."""
+        return self._problem.n_features
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        return columns(self._problem, self._positions[start:stop])
+
+
+def write_problem(problem: Problem, folder: Path) -> None:
+    """Write the files of a store into an empty folder, as ingesting the CSV file would.
+
+    Only the manifest differs: it names the problem as the source.
+
+    Raises
+    ------
+    OSError
+        If the folder cannot be written.
+    """
+    from srs_ooc.ingestion.ingest_memory import fit_batch
+    from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts
+    from srs_ooc.ingestion.scratch import text_blocks
+    from srs_ooc.ingestion.writer import write_store
+    from srs_ooc.store.manifest import Shape
+
+    shape, form = Shape(problem.n_rows, problem.n_features), StoreForm()
+    target: NDArray[Any] = problem.target(0, problem.n_rows)
+    labels: tuple[str, ...] = ()
+    if target.dtype == np.uint8:
+        target = target.astype(np.int32)
+        labels = tuple(str(label) for label in range(int(target.max()) + 1))
+    truth = describe(problem)
+    source = {"format": "synth", "name": truth["problem"], "parameters": truth["parameters"]}
+    write_store(
+        folder,
+        ProblemColumns(problem),
+        target,
+        TableFacts(TARGET_NAME, labels, source=source),
+        text_blocks(feature_name(position) for position in range(problem.n_features)),
+        form=form,
+        batch_features=fit_batch(shape, form, WORK_NBYTES)[0],
+        n_threads=N_THREADS,
+    )
 
 
 # A problem written to disk: its table, all at once or not at all, and its truth beside it.
@@ -377,8 +447,6 @@ def write_table(problem: Problem, out: Path) -> None:
             if path.exists():
                 raise FileExistsError(f"{path} exists")
         if name.endswith(".zarr"):
-            from srs_ooc.synthetic.problem_store import write_problem
-
             with published_folder(out) as folder:
                 write_problem(problem, folder)
                 _write_truth(problem, out)

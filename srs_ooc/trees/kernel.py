@@ -141,9 +141,9 @@ def recorded_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
 
 # A tree on few columns that are sorted once, and what it says of other rows, in one native call.
 #
-# `grow_and_walk` is the twin of the native function: it grows the tree by the general kernel, has
-# it recorded, and walks rows down the record. It is also what works where the native function does
-# not: with missing values, categories, weights, entropy, drawn splits or drawn candidates.
+# Where the native function does not work, `grow_and_ask` grows the tree by the general kernel, has
+# it recorded, and walks rows down the record: the same numbers, with missing values, categories,
+# weights, entropy, drawn splits or drawn candidates too.
 
 MOST_BYTE_COLUMNS = {False: 64, True: 16}
 """Columns of bytes up to which sorting is faster, of classes and of a regression (measured at 270
@@ -194,9 +194,9 @@ def grow_sorted(
     limits: TreeLimits,
     isa: str = "",
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-    """Return the importances and shares of :func:`grow_and_walk`, to the bit.
+    """Return the importances and shares of :func:`grow_and_ask`, on every instruction set.
 
-    On every instruction set, without the GIL. None where a value of the block is missing.
+    Without the GIL. None where a value of the block is missing.
 
     Parameters
     ----------
@@ -243,59 +243,6 @@ def grow_sorted(
     return (importance, shares) if is_complete else None
 
 
-def grow_and_walk(
-    block: Block,
-    features: NDArray[np.uint32],
-    rows: TrainingRows,
-    predicted: NDArray[np.int32],
-    tree_key: int,
-    limits: TreeLimits,
-    categorical: NDArray[np.bool_] | None = None,
-    n_threads: int = 1,
-) -> tuple[NDArray[np.int64], NDArray[np.float64], bytes]:
-    """Grow a tree, walk rows down it; return what it says and the tree itself.
-
-    Parameters
-    ----------
-    block, features, rows, predicted, tree_key, limits
-        As for :func:`grow_sorted`.
-    categorical : bool (n_columns,), optional
-        Columns whose codes are categories.
-    n_threads : int
-        Threads that share the columns of a large node.
-
-    Returns
-    -------
-    importance : int64 (n_columns,)
-        What its splits on each column are worth.
-    shares : float64 (n, n_classes)
-        Class shares of each row predicted, or the mean whole-number target.
-    record : bytes
-        The tree itself.
-    """
-    grown = grow_tree(
-        block,
-        features,
-        rows,
-        tree_key,
-        limits,
-        record=True,
-        categorical=categorical,
-        n_threads=n_threads,
-    )
-    assert grown.record is not None
-    response = rows.response
-    shares = predict_block(
-        grown.record,
-        block,
-        features,
-        predicted,
-        response.n_classes,
-        regression=response.is_regression,
-    )
-    return grown.importance, shares, grown.record
-
-
 def grow_and_ask(
     block: Block,
     features: NDArray[np.uint32],
@@ -308,14 +255,27 @@ def grow_and_ask(
     n_threads: int = 1,
     records: bool = False,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], bytes | None]:
-    """Return what :func:`grow_and_walk` does, by whichever way is faster.
+    """Grow a tree, by whichever way is faster; return what it says, and itself where wanted.
 
     Parameters
     ----------
-    block, features, rows, predicted, tree_key, limits, categorical, n_threads
-        As for :func:`grow_and_walk`.
+    block, features, rows, predicted, tree_key, limits
+        As for :func:`grow_sorted`.
+    categorical : bool (n_columns,), optional
+        Columns whose codes are categories.
+    n_threads : int
+        Threads that share the columns of a large node.
     records : bool
-        Whether the tree itself is wanted; else None stands for it.
+        Whether the tree itself is wanted: then it is grown by the general kernel.
+
+    Returns
+    -------
+    importance : int64 (n_columns,)
+        What its splits on each column are worth.
+    shares : float64 (n, n_classes)
+        Class shares of each row predicted, or the mean whole-number target.
+    record : bytes or None
+        The tree itself.
     """
     if (
         not records
@@ -325,10 +285,22 @@ def grow_and_ask(
         said = grow_sorted(block, features, rows, predicted, tree_key, limits)
         if said is not None:
             return *said, None
-    importance, shares, record = grow_and_walk(
-        block, features, rows, predicted, tree_key, limits, categorical, n_threads
+    grown = grow_tree(
+        block,
+        features,
+        rows,
+        tree_key,
+        limits,
+        record=True,
+        categorical=categorical,
+        n_threads=n_threads,
     )
-    return importance, shares, record if records else None
+    assert grown.record is not None
+    n_classes, regression = rows.response.n_classes, rows.response.is_regression
+    shares = predict_block(
+        grown.record, block, features, predicted, n_classes, regression=regression
+    )
+    return grown.importance, shares, grown.record if records else None
 
 
 # Held-out losses of trees on many small subsets of a block's columns, in one native call.

@@ -17,6 +17,7 @@ from rank_tables import (
     p_values,
     small_tables,
     strata_of,
+    strengths,
     weights_of_sums,
 )
 from scipy import stats
@@ -25,7 +26,6 @@ from srs_ooc.evidence.rank_tests import (
     NO_CONTRAST,
     Contrast,
     RankTarget,
-    strengths,
     strongest_contrasts,
 )
 

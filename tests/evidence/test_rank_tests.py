@@ -17,11 +17,12 @@ from rank_tables import (
     null_tables,
     p_values,
     small_tables,
+    strengths,
     weights_of_sums,
 )
 from scipy import stats
 
-from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strengths
+from srs_ooc.evidence.rank_tests import Contrast, RankTarget
 
 
 @examples(150)

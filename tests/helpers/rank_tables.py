@@ -4,9 +4,14 @@ import numpy as np
 import rank_tests_reference as reference
 from hypothesis import strategies as st
 
-from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strengths
+from srs_ooc.evidence.rank_tests import Contrast, RankTarget, strongest_contrasts
 
 MISSING = 255
+
+
+def strengths(columns, missing_code, target, **given):
+    """How strong the test of each column is."""
+    return strongest_contrasts(columns, missing_code, target, **given)[0]
 
 
 def joined_p_values(columns, target, **given):

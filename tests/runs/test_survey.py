@@ -9,7 +9,7 @@ from stores import make_store, noise_table
 import srs_ooc
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.evidence.decoys import Exchangeability
-from srs_ooc.evidence.rank_tests import RankTarget, strengths
+from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import MarginalTests, RunContext
@@ -57,7 +57,7 @@ def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
         tested = RankTarget.of_classes(labels, labels.max() + 1)
     else:
         tested = RankTarget.of_values(target)
-    expected = strengths(codes.astype(np.uint8), 255, tested)
+    expected, _ = strongest_contrasts(codes.astype(np.uint8), 255, tested)
     np.testing.assert_array_equal(found, expected.astype(np.float32))
 
 

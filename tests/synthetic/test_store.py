@@ -10,7 +10,7 @@ from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
 from srs_ooc.store.arrays import Names, read_target
 from srs_ooc.store.manifest import read_manifest
-from srs_ooc.synthetic import problem_store
+from srs_ooc.synthetic import problem_tables
 from srs_ooc.synthetic.problem_tables import Problem, columns, write_table
 from srs_ooc.synthetic.problems import Friedman, Madelon
 
@@ -61,8 +61,8 @@ def test_the_store_holds_names_values_and_truth(tmp_path: Path) -> None:
 
 def test_batches_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_table(PROBLEM, tmp_path / "one.zarr")
-    monkeypatch.setattr(problem_store, "N_THREADS", 1)
-    monkeypatch.setattr(problem_store, "WORK_NBYTES", 1)
+    monkeypatch.setattr(problem_tables, "N_THREADS", 1)
+    monkeypatch.setattr(problem_tables, "WORK_NBYTES", 1)
     write_table(PROBLEM, tmp_path / "other.zarr")
     assert files(tmp_path / "one.zarr") == files(tmp_path / "other.zarr")
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import (
     grow_and_ask,
-    grow_and_walk,
     grow_sorted,
     instruction_sets,
     takes_sorted,
@@ -77,7 +76,7 @@ def test_it_says_what_the_recorded_tree_says_on_every_instruction_set(
     limits = TreeLimits(MANY, max_depth, min_samples_leaf, impurity, 0, "best")
     features = np.sort(rng.choice(1000, n_columns, replace=False)).astype(np.uint32)
     asked = block, features, rows, np.flatnonzero(held).astype(np.int32), seed, limits
-    importance, shares, _ = grow_and_walk(*asked)
+    importance, shares, _ = grow_and_ask(*asked, records=True)
     for isa in instruction_sets():
         said = grow_sorted(*asked, isa)
         assert said is not None
@@ -104,10 +103,11 @@ def test_what_it_does_not_take_is_grown_by_the_kernel(case):
         assert grow_sorted(*asked) is None
     else:
         assert not takes_sorted(block, len(features), rows, 20, limits)
-    _, expected, record = grow_and_walk(*asked)
-    _, shares, kept = grow_and_ask(*asked, records=True)
-    assert kept == record
-    assert shares.tolist() == expected.tolist()
+    worth, expected, record = grow_and_ask(*asked, records=True)
+    importance, shares, kept = grow_and_ask(*asked)
+    assert record
+    assert kept is None
+    assert (importance.tolist(), shares.tolist()) == (worth.tolist(), expected.tolist())
 
 
 def test_wide_blocks_are_left_to_the_kernel_whose_scratch_does_not_grow_with_them():
