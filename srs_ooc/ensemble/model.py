@@ -144,12 +144,15 @@ def _room_for(
     return panel, budget.free_nbytes - panel if panels.most_rows is None else None
 
 
-def _too_many(n_rows: int, cap_nbytes: int, over: int) -> BudgetError:
-    return BudgetError(
-        f"a memory cap of {cap_nbytes / MB:g} MB cannot hold the predictions of {n_rows} rows and "
-        f"more. Try --memory-mb {cap_to_name(cap_nbytes + 2 * over)}, or write them to a file with "
-        "`srs-ooc predict`, which holds no more than some rows at a time."
-    )
+def _check_room(n_rows: int, n_outputs: int, rest_nbytes: int, cap_nbytes: int) -> None:
+    """Refuse more predictions than there is room for."""
+    over = n_rows * _predicted_nbytes(n_outputs) - rest_nbytes
+    if over > 0:
+        raise BudgetError(
+            f"a memory cap of {cap_nbytes / MB:g} MB cannot hold the predictions of {n_rows} rows "
+            f"and more. Try --memory-mb {cap_to_name(cap_nbytes + 2 * over)}, or write them to a "
+            "file with `srs-ooc predict`, which holds no more than some rows at a time."
+        )
 
 
 def _predicted_nbytes(n_outputs: int) -> int:
@@ -275,9 +278,7 @@ class Model:
         for panel in panels.panels(n_rows):
             ids += panel.ids
             if rest is not None and cap_nbytes is not None:
-                over = len(ids) * _predicted_nbytes(n_outputs) - rest
-                if over > 0:
-                    raise _too_many(len(ids), cap_nbytes, over)
+                _check_room(len(ids), n_outputs, rest, cap_nbytes)
             count = len(panel.ids)
             parts.append(
                 probabilities(self.trees, self.splits, panel.values, count, as_codes=as_codes)
