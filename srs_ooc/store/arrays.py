@@ -48,9 +48,12 @@ class ArrayCheck:
         The array.
     record : dict
         The manifest as JSON; it has been checked.
+    out : array, optional
+        Is filled with the items.
     """
 
-    def __init__(self, name: str, record: Record) -> None:
+    def __init__(self, name: str, record: Record, out: NDArray[np.generic] | None = None) -> None:
+        self._out, self._n_filled = None if out is None else out.view(np.uint8), 0
         self._name, self._record = name, record
         self._dtype = np.dtype(SMALL_ARRAYS[name])
         self._counts = np.zeros(1, np.int64)
@@ -63,7 +66,12 @@ class ArrayCheck:
         """Check the next bytes, whole items.
 
         What is wrong is kept until the end, so that a checksum that is wrong too is named first.
+        What the file has grown by since is left to its checksum, too.
         """
+        if self._out is not None:
+            part = self._out[self._n_filled : self._n_filled + len(data)]
+            part[:] = np.frombuffer(data, np.uint8, len(part))
+            self._n_filled += len(data)
         if self._error is None:
             try:
                 self._feed(data)
@@ -204,7 +212,7 @@ def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]
     """
     check_size(path, manifest, name)
     out = np.empty(manifest.lengths[name], dtype_of(name))
-    _verify(path, manifest, name, _Filling(out, ArrayCheck(name, vars(manifest))))
+    _verify(path, manifest, name, ArrayCheck(name, vars(manifest), out))
     return out
 
 
@@ -219,28 +227,10 @@ def verify_array(path: Path, manifest: Manifest, name: str) -> int:
     return _verify(path, manifest, name, ArrayCheck(name, vars(manifest)))
 
 
-class _Filling:
-    """Keeps what is read of an array, and has it checked."""
-
-    def __init__(self, out: NDArray[np.generic], check: ArrayCheck) -> None:
-        self._out, self._check, self._filled = out.view(np.uint8), check, 0
-
-    def feed(self, data: bytes) -> None:
-        """Keep the next bytes; those that the file has grown by since are left to its checksum."""
-        part = self._out[self._filled : self._filled + len(data)]
-        part[:] = np.frombuffer(data, np.uint8, len(part))
-        self._filled += len(data)
-        self._check.feed(data)
-
-    def end(self) -> None:
-        """Check what holds of all items together."""
-        self._check.end()
-
-
-def _verify(path: Path, manifest: Manifest, name: str, check: ArrayCheck | _Filling) -> int:
+def _verify(path: Path, manifest: Manifest, name: str, check: ArrayCheck) -> int:
     file = small_file(path, name).relative_to(path).as_posix()
     try:
-        n_read = verify_file(path, file, manifest.checksums[file], check)
+        n_read = verify_file(path, file, manifest.checksums[file], check.feed)
         check.end()
     except ValueError as error:
         raise damaged(path / file, error) from error

@@ -57,7 +57,7 @@ class RemoteStore(Store):
     @property
     def reading_nbytes(self) -> int:
         """Memory of requests under way, received and being written, of slots and of the library."""
-        geometry = Geometry.of(self.manifest)
+        geometry = Geometry(self.manifest)
         request = geometry.per_request * geometry.slot_nbytes
         places = _SLOT_NBYTES * self._mirror.n_slots(geometry) + 4 * geometry.n_blocks
         return _CONNECTIONS_NBYTES + 2 * geometry.n_requests * request + places
