@@ -5,11 +5,11 @@ The Zarr library is not needed. Items are checked whatever their checksums say.
 
 import os
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -440,49 +440,18 @@ class Names:
 # What a store says of its rows and features, read by name: target, weights, kinds, categories.
 
 
-def read_target(path: Path, manifest: Manifest) -> NDArray[np.int32] | NDArray[np.float64]:
-    """Return the target of each row: int32 (n_rows,) classes, or float64 numbers of a regression.
-
-    Raises
-    ------
-    StoreError
-        If the store is damaged; so do the other functions here.
-    """
-    if manifest.task == "regression":
-        return np.asarray(read_array(path, manifest, "target_values"), dtype=np.float64)
-    return np.asarray(read_array(path, manifest, "target"), dtype=np.int32)
-
-
 def read_kinds(path: Path, manifest: Manifest) -> NDArray[np.uint8]:
     """Return the kind of each stored feature, uint8 (n_features,).
 
     The kinds are ``NUMERIC``, ``INTEGER``, ``BOOLEAN``, ``CATEGORICAL`` and ``CONSTANT`` of
     :mod:`srs_ooc.store.manifest`, by name in :data:`srs_ooc.store.manifest.KINDS`.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged.
     """
     return np.asarray(read_array(path, manifest, "kinds"), dtype=np.uint8)
-
-
-def read_weights(path: Path, manifest: Manifest) -> NDArray[np.float64] | None:
-    """Return the weight of each row, float64 (n_rows,); None if the store has none."""
-    if "weights" not in manifest.row_columns:
-        return None
-    return np.asarray(read_array(path, manifest, "weights"), dtype=np.float64)
-
-
-def read_strata(path: Path, manifest: Manifest) -> NDArray[np.int32] | None:
-    """Return the stratum of each row, int32 (n_rows,) from 0; None if the store has none."""
-    return _read_codes(path, manifest, "strata")
-
-
-def read_groups(path: Path, manifest: Manifest) -> NDArray[np.int32] | None:
-    """Return the group of each row, int32 (n_rows,) from 0; None if the store has none."""
-    return _read_codes(path, manifest, "groups")
-
-
-def _read_codes(path: Path, manifest: Manifest, name: str) -> NDArray[np.int32] | None:
-    if name not in manifest.row_columns:
-        return None
-    return np.asarray(read_array(path, manifest, name), dtype=np.int32)
 
 
 class Categories:
@@ -592,20 +561,10 @@ def _check_floats(path: Path, manifest: Manifest, name: str, n_items: int) -> No
 # How the files of a store come to be where they are read.
 
 
-class Files(Protocol):
-    """Has files of a store be on a local disk."""
-
-    def borrowed(self, file: Path) -> AbstractContextManager[None]:
-        """Have ``file`` be there while the block lasts, if the store has it."""
+Borrow = Callable[[Path], AbstractContextManager[None]]
+"""Has a file of a store be on a local disk while the block lasts, if the store has it."""
 
 
-class LocalFiles:
-    """The files of a store on a local disk: they are there."""
-
-    @contextmanager
-    def borrowed(self, file: Path) -> Iterator[None]:
-        """Do nothing."""
-        yield
-
-
-LOCAL = LocalFiles()
+def local(_: Path) -> AbstractContextManager[None]:
+    """Do nothing: the files of a store on a local disk are there."""
+    return nullcontext()
