@@ -13,9 +13,9 @@ from srs_ooc.base.frames import frame_of
 from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.ensemble.fold_runs import (
     Fold,
-    HeldRows,
     Site,
     Subject,
+    Watch,
     folds_from_workers,
     nest_fold,
     nest_run,
@@ -203,7 +203,7 @@ def _here(
     """Return the records of all folds, done one after another; None if stopped."""
     done: list[FoldRecord] = []
     for fold in folds:
-        here = site.named(f"fold {len(done) + 1} of {len(folds)}")
+        here = replace(site, watch=_named(f"fold {len(done) + 1} of {len(folds)}", site.watch))
         record = records.fold(fold.repeat, fold.fold)
         if record is None:
             record = nest_fold(subject, fold, records.run_of(fold.repeat, fold.fold), here)
@@ -216,6 +216,11 @@ def _here(
             return None
         done.append(record)
     return done
+
+
+def _named(what: str, watch: Watch) -> Watch:
+    """Return what is told of steps that begin with ``what``."""
+    return lambda step: watch(replace(step, stage=f"{what}, {step.stage}"))
 
 
 def _check_repeatable(ledger: Ledger) -> None:
@@ -259,7 +264,7 @@ def _splits(ledger: Ledger, site: Site, n_folds: int, n_repeats: int) -> Iterato
         for fold in range(n_folds):
             out = fold_of == fold
             train = Inputs(inputs.excluded, rows[~out])
-            yield Fold(repeat, fold, train, HeldRows(rows[out], target[out]))
+            yield Fold(repeat, fold, train, rows[out], target[out])
 
 
 def _compacted(whole: WholeRecord, done: list[FoldRecord]) -> Compacted:

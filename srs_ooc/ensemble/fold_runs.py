@@ -51,8 +51,14 @@ MOST_HELD_OUT = 1 << 14
 """Rows predicted, at most; evenly spaced ones of more. Accuracy is then known to within 0.004."""
 
 
-class HeldOut:
-    """Rows held out, predicted by forests on a few features each.
+def held_out_score(
+    parts: Resources,
+    rows: NDArray[np.int32],
+    target: NDArray[np.integer] | NDArray[np.floating],
+    features: NDArray[np.uint32],
+    key: int,
+) -> float:
+    """Return the share of rows held out predicted right, or of the variance of numbers.
 
     Parameters
     ----------
@@ -62,78 +68,60 @@ class HeldOut:
         Rows of the store that are held out.
     target : (n,)
         Their class codes, or numbers.
+    features : uint32 (k,)
+        Stored positions, in any order, that a forest of the run's kind is grown on.
+    key : int
+        64-bit key of the forest.
     """
+    chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
+    rows, target, features = rows[chosen], target[chosen], np.sort(features)
+    manifest, response = parts.manifest, parts.response
+    block = Block(len(features), len(rows), manifest.code_nbytes, tiled=False)
+    parts.source.columns.gather(features, block, rows)
+    held = block.as_columns(len(features))
+    panel = held.astype(np.float64)
+    panel[held == manifest.missing_code] = np.nan
+    shares = np.zeros((len(rows), response.n_classes))
+    for trees in _forest(parts, features, key):
+        slot = trees.feature.copy()
+        at_split = slot >= 0
+        slot[at_split] = np.searchsorted(features, slot[at_split])
+        codes = trees.code.astype(np.float64)
+        add_shares(trees, slot, codes, panel, shares, manifest.code_nbytes)
+    if response.center is None or response.scale is None:
+        return float(np.mean(np.argmax(shares, axis=1) == target))
+    predicted = response.center + shares[:, 0] / N_TREES / response.scale
+    return share_explained(target.astype(np.float64), predicted)
 
-    def __init__(
-        self,
-        parts: Resources,
-        rows: NDArray[np.int32],
-        target: NDArray[np.integer] | NDArray[np.floating],
-    ) -> None:
-        chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_HELD_OUT)).astype(np.intp)
-        self._parts, self._manifest = parts, parts.manifest
-        self._rows, self._target = rows[chosen], target[chosen]
 
-    @staticmethod
-    def nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
-        """Return the bytes that predicting takes, besides the forest's block and a tree."""
-        n_rows = min(n_rows, MOST_HELD_OUT)
-        return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
+def held_out_nbytes(n_rows: int, n_columns: int, n_classes: int, code_nbytes: int) -> int:
+    """Return the bytes that predicting takes, besides the forest's block and a tree."""
+    n_rows = min(n_rows, MOST_HELD_OUT)
+    return n_rows * (n_columns * (2 * code_nbytes + 8) + 16 * n_classes)
 
-    def score(self, features: NDArray[np.uint32], key: int) -> float:
-        """Return the share of rows predicted right, or of the variance of numbers.
 
-        Parameters
-        ----------
-        features : uint32 (k,)
-            Stored positions, in any order.
-        key : int
-            64-bit key of the forest.
-        """
-        response = self._parts.response
-        features = np.sort(features)
-        shares = np.zeros((len(self._rows), response.n_classes))
-        panel = self._panel(features)
-        for trees in self._forest(features, key):
-            slot = trees.feature.copy()
-            at_split = slot >= 0
-            slot[at_split] = np.searchsorted(features, slot[at_split])
-            codes = trees.code.astype(np.float64)
-            add_shares(trees, slot, codes, panel, shares, self._manifest.code_nbytes)
-        if response.center is None or response.scale is None:
-            return float(np.mean(np.argmax(shares, axis=1) == self._target))
-        predicted = response.center + shares[:, 0] / N_TREES / response.scale
-        return share_explained(self._target.astype(np.float64), predicted)
-
-    def _panel(self, features: NDArray[np.uint32]) -> NDArray[np.float64]:
-        block = Block(len(features), len(self._rows), self._manifest.code_nbytes, tiled=False)
-        self._parts.source.columns.gather(features, block, self._rows)
-        codes = block.as_columns(len(features))
-        panel = codes.astype(np.float64)
-        panel[codes == self._manifest.missing_code] = np.nan
-        return panel
-
-    def _forest(self, features: NDArray[np.uint32], key: int) -> Iterator[Trees]:
-        """Yield the trees one by one, in order."""
-        parts = self._parts
-        limits = replace(parts.spec.limits, max_features=math.isqrt(len(features) - 1) + 1)
-        learner = TreeLearner(
-            parts.trees.rows,
-            limits,
-            limits.max_features + 1,  # so that max_features is taken as it is
-            records=True,
-            categorical=parts.trees.categorical,
-        )
-        for block in parts.blocks:
-            block.use_tiles()
-        with ReadAhead(parts.source.columns) as ahead:
-            fit = partial(fit_iteration, parts.source, learner)
-            executor = ThreadExecutor(fit, parts.blocks, ahead)
-            try:
-                for outcome in _in_order(executor, features, key):
-                    yield _decoded(outcome, regression=parts.response.is_regression)
-            finally:
-                executor.close()
+def _forest(parts: Resources, features: NDArray[np.uint32], key: int) -> Iterator[Trees]:
+    """Yield the trees one by one, in order."""
+    limits = replace(parts.spec.limits, max_features=math.isqrt(len(features) - 1) + 1)
+    learner = TreeLearner(
+        parts.trees.rows,
+        limits,
+        limits.max_features + 1,  # so that max_features is taken as it is
+        records=True,
+        categorical=parts.trees.categorical,
+    )
+    for block in parts.blocks:
+        block.use_tiles()
+    with ReadAhead(parts.source.columns) as ahead:
+        fit = partial(fit_iteration, parts.source, learner)
+        executor = ThreadExecutor(fit, parts.blocks, ahead)
+        try:
+            for outcome in _in_order(executor, features, key):
+                data = outcome.trees[0]
+                ends = np.array([0]), np.array([len(data)])
+                yield decode_trees(data, *ends, regression=parts.response.is_regression)
+        finally:
+            executor.close()
 
 
 def share_explained(target: NDArray[np.float64], predicted: NDArray[np.float64]) -> float:
@@ -151,12 +139,6 @@ def _in_order(executor: Executor, features: NDArray[np.uint32], key: int) -> Ite
             yield pending.popleft().result()
     while pending:
         yield pending.popleft().result()
-
-
-def _decoded(outcome: Outcome, *, regression: bool) -> Trees:
-    data = outcome.trees[0]
-    ends = np.array([0]), np.array([len(data)])
-    return decode_trees(data, *ends, regression=regression)
 
 
 # The stage that nests small sets: clusters of candidates, and the order of their representatives.
@@ -273,14 +255,6 @@ Watch = Callable[[Step], bool]
 
 
 @dataclass(frozen=True)
-class HeldRows:
-    """Rows of the store that are held out, int32 (n,), and their target."""
-
-    rows: NDArray[np.int32]
-    target: NDArray[np.int32] | NDArray[np.float64]
-
-
-@dataclass(frozen=True)
 class Site:
     """Where the work is done, and with what.
 
@@ -303,12 +277,6 @@ class Site:
     threads: int | None
     watch: Watch
     cluster: Cluster | None = None
-
-    def named(self, what: str) -> "Site":
-        """Return the same, where the steps that are watched begin with ``what``."""
-        return replace(
-            self, watch=lambda step: self.watch(replace(step, stage=f"{what}, {step.stage}"))
-        )
 
 
 @dataclass(frozen=True)
@@ -338,12 +306,16 @@ class Subject:
 
 @dataclass(frozen=True)
 class Fold:
-    """Some rows held out: which of how many times, the rows trained on, and those held out."""
+    """Some rows held out: which of how many times, the rows trained on, those held out.
+
+    ``rows`` of the store, int32 (n,), are held out, and their ``target``.
+    """
 
     repeat: int
     fold: int
     train: Inputs
-    held: HeldRows
+    rows: NDArray[np.int32]
+    target: NDArray[np.int32] | NDArray[np.float64]
 
 
 def select_within(subject: Subject, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:
@@ -421,21 +393,19 @@ def score_sizes(
     spec: RunSpec, record: FoldRecord, fold: Fold, sizes: list[int], site: Site
 ) -> bool:
     """Score those of the sizes that a record lacks; return whether it lacks none now."""
-    train, held = fold.train, fold.held
     sizes = [size for size in sizes if size <= len(record.order)]
     missing = missing_of(record, sizes)
     if not missing:
         return True
     manifest = site.store.manifest
     n_classes = max(1, len(manifest.classes))
-    most = max(missing)
-    extra = HeldOut.nbytes(len(held.rows), most, n_classes, manifest.code_nbytes)
-    with small_parts(spec, train, site, extra, saves=True) as parts:
-        held_out = HeldOut(parts, held.rows, held.target)
+    extra = held_out_nbytes(len(fold.rows), max(missing), n_classes, manifest.code_nbytes)
+    with small_parts(spec, fold.train, site, extra, saves=True) as parts:
         for size in missing:
             features = np.array(record.order[:size], np.uint32)
             key = key_of(spec.seed, Purpose.COMPACT, record.repeat, record.fold, size)
-            record.scores[str(size)] = held_out.score(features, key)
+            score = held_out_score(parts, fold.rows, fold.target, features, key)
+            record.scores[str(size)] = score
             if not site.watch(Step("scoring", sizes.index(size) + 1, len(sizes), unit="sizes")):
                 return False
     return True
@@ -546,27 +516,23 @@ def folds_from_workers(
     subject: Subject, site: Site, records: Records, folds: list[Fold], sizes: list[int]
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
-    held = [records.fold(fold.repeat, fold.fold) for fold in folds]
-    done = {n: record for n, record in enumerate(held) if _is_whole(record, sizes)}
-    parts = [Part(n, (folds[n], held[n])) for n in range(len(folds)) if n not in done]
-    for number, record in _from_workers(subject, site, parts, sizes):
-        records.keep_fold(record)
-        done[number] = record
-    ordered = [done.get(number) for number in range(len(folds))]
-    whole = [record for record in ordered if record is not None]
-    return whole if len(whole) == len(folds) else None
-
-
-def _is_whole(record: FoldRecord | None, sizes: list[int]) -> bool:
-    return record is not None and not missing_of(record, sizes)
-
-
-def _from_workers(
-    subject: Subject, site: Site, parts: list[Part], sizes: list[int]
-) -> Iterator[tuple[int, FoldRecord]]:
     assert site.cluster is not None
-    if not parts:
-        return
-    store = WorkerStore.of(site.store, site.cluster.worker_memory_mb)
-    job = FoldJob(new_token(), store, subject, sizes)
-    yield from from_workers(site.cluster, job, parts, "folds", subject.n_iterations, site.watch)
+    done = [records.fold(fold.repeat, fold.fold) for fold in folds]
+    parts = [
+        Part(n, (folds[n], record))
+        for n, record in enumerate(done)
+        if record is None or missing_of(record, sizes)
+    ]
+    for part in parts:
+        done[part.number] = None
+    if parts:
+        store = WorkerStore.of(site.store, site.cluster.worker_memory_mb)
+        job = FoldJob(new_token(), store, subject, sizes)
+        n_iterations = subject.n_iterations
+        for number, record in from_workers(
+            site.cluster, job, parts, "folds", n_iterations, site.watch
+        ):
+            records.keep_fold(record)
+            done[number] = record
+    whole = [record for record in done if record is not None]
+    return whole if len(whole) == len(folds) else None

@@ -23,7 +23,7 @@ from srs_ooc.ensemble.panels import (
     translate,
     translation,
 )
-from srs_ooc.ensemble.prediction import looked_up
+from srs_ooc.ensemble.prediction import MOST_ROWS, looked_up
 from srs_ooc.ingestion.formats import TextCoder
 from srs_ooc.ingestion.formats.in_memory import frame_library, open_object
 from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
@@ -59,19 +59,11 @@ class MemoryPanels:
         is_sparse = type(thing).__module__.startswith("scipy.sparse")
         self._thing = thing.tocsr() if is_sparse else thing
         self._splits, self._positions = splits, np.asarray(positions, np.intp)
-        self.most_rows = int(thing.shape[0])
+        self.most_rows: int | None = int(thing.shape[0])
         self._categories: list[list[str] | None] = splits.facts["categories"]
-
-    @property
-    def fixed_nbytes(self) -> int:
-        """Bytes it needs whatever the size of its panels."""
         is_any = any(known is not None for known in self._categories)
-        return 2 * CATEGORY_NBYTES * is_any + TEXT_NBYTES * len(self._positions)
-
-    @property
-    def row_nbytes(self) -> int:
-        """Bytes it needs for each row of a panel."""
-        return 3 * 8 * len(self._positions) + 2 * TEXT_NBYTES
+        self.fixed_nbytes = 2 * CATEGORY_NBYTES * is_any + TEXT_NBYTES * len(self._positions)
+        self.row_nbytes = 3 * 8 * len(self._positions) + 2 * TEXT_NBYTES
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, without labels.
@@ -81,8 +73,9 @@ class MemoryPanels:
         InputError
             If a column does not hold what it held in training.
         """
-        for start in range(0, self.most_rows, n_rows):
-            stop = min(start + n_rows, self.most_rows)
+        most = int(self._thing.shape[0])
+        for start in range(0, most, n_rows):
+            stop = min(start + n_rows, most)
             values = self._values(_rows_of(self._thing, start, stop))
             yield Panel(values, [str(i + 1) for i in range(start, stop)], None)
 
@@ -125,62 +118,20 @@ _OUTPUT_NBYTES = 64
 """Memory of a number of a prediction: as an array, twice while joined, and in a frame."""
 
 
-@dataclass
-class PredictionRoom:
-    """What a cap leaves for panels of rows, and for the predictions themselves.
+def _room_for(
+    trees: HeldTrees, splits: SplitTable, panels: Panels, cap_nbytes: int
+) -> tuple[int, int | None]:
+    """Return what a cap leaves beside the trees: bytes of a panel, and of predicted rows.
 
-    Attributes
-    ----------
-    panel_nbytes : int
-        For a panel.
-    row_nbytes : int
-        Memory of a predicted row.
-    rest_nbytes : int or None
-        For predicted rows, where it is not known how many there are; None without a cap, or where
-        they were counted.
-    cap_nbytes : int or None
-        The cap.
-    """
-
-    panel_nbytes: int
-    row_nbytes: int = 0
-    rest_nbytes: int | None = None
-    cap_nbytes: int | None = None
-
-    def check(self, n_rows: int) -> None:
-        """Refuse more predictions than there is room for.
-
-        Raises
-        ------
-        BudgetError
-            With what to do.
-        """
-        if self.rest_nbytes is None or self.cap_nbytes is None:
-            return
-        over = n_rows * self.row_nbytes - self.rest_nbytes
-        if over > 0:
-            raise BudgetError(
-                f"a memory cap of {self.cap_nbytes / MB:g} MB cannot hold the predictions of "
-                f"{n_rows} rows and more. Try --memory-mb {cap_to_name(self.cap_nbytes + 2 * over)}"
-                ", or write them to a file with `srs-ooc predict`, which holds no more than some "
-                "rows at a time."
-            )
-
-
-def room_for(
-    trees: HeldTrees, splits: SplitTable, panels: Panels, cap_nbytes: int | None
-) -> PredictionRoom:
-    """Share out what a cap leaves beside the trees.
+    The latter only where it is not known how many there are.
 
     Raises
     ------
     BudgetError
         If it cannot hold a row, or the predictions of all rows, where their number is known.
     """
-    if cap_nbytes is None:
-        return PredictionRoom(PANEL_NBYTES)
     n_outputs = max(1, len(splits.facts["classes"]))
-    row_nbytes = TEXT_NBYTES + _OUTPUT_NBYTES * (n_outputs + 1)
+    row_nbytes = _predicted_nbytes(n_outputs)
     budget = Budget(cap_nbytes)
     budget.grant("trees and thresholds", trees.nbytes + ensemble_nbytes(splits))
     budget.grant(f"{len(splits.features)} columns", panels.fixed_nbytes)
@@ -189,12 +140,23 @@ def room_for(
         budget.grant(f"predictions of {panels.most_rows} rows", row_nbytes * panels.most_rows)
     budget.check()
     panel = min(PANEL_NBYTES, budget.free_nbytes // 2) + panels.row_nbytes
-    rest = budget.free_nbytes - panel if panels.most_rows is None else None
-    return PredictionRoom(panel, row_nbytes, rest, cap_nbytes)
+    return panel, budget.free_nbytes - panel if panels.most_rows is None else None
 
 
-MOST_ROWS = 8192
-"""Rows of a panel at most: more would not make it faster."""
+def _check_room(n_rows: int, n_outputs: int, rest_nbytes: int, cap_nbytes: int) -> None:
+    """Refuse more predictions than there is room for."""
+    over = n_rows * _predicted_nbytes(n_outputs) - rest_nbytes
+    if over > 0:
+        raise BudgetError(
+            f"a memory cap of {cap_nbytes / MB:g} MB cannot hold the predictions of {n_rows} rows "
+            f"and more. Try --memory-mb {cap_to_name(cap_nbytes + 2 * over)}, or write them to a "
+            "file with `srs-ooc predict`, which holds no more than some rows at a time."
+        )
+
+
+def _predicted_nbytes(n_outputs: int) -> int:
+    """Return the memory of a predicted row."""
+    return TEXT_NBYTES + _OUTPUT_NBYTES * (n_outputs + 1)
 
 
 @dataclass(frozen=True)
@@ -305,19 +267,21 @@ class Model:
             If the cap cannot hold the trees, a row, and all predictions.
         """
         panels, as_codes = self._panels(data, by_name=by_name)
-        room = room_for(self.trees, self.splits, panels, cap_nbytes)
-        fitting = room.panel_nbytes // max(1, panels.row_nbytes)
+        panel_nbytes, rest = PANEL_NBYTES, None
+        if cap_nbytes is not None:
+            panel_nbytes, rest = _room_for(self.trees, self.splits, panels, cap_nbytes)
+        fitting = panel_nbytes // max(1, panels.row_nbytes)
         n_rows = max(1, min(fitting, MOST_ROWS, panels.most_rows or MOST_ROWS))
+        n_outputs = max(1, len(self.classes))
         ids, parts = [], []
         for panel in panels.panels(n_rows):
             ids += panel.ids
-            room.check(len(ids))
+            if rest is not None and cap_nbytes is not None:
+                _check_room(len(ids), n_outputs, rest, cap_nbytes)
+            count = len(panel.ids)
             parts.append(
-                probabilities(
-                    self.trees, self.splits, panel.values, len(panel.ids), as_codes=as_codes
-                )
+                probabilities(self.trees, self.splits, panel.values, count, as_codes=as_codes)
             )
-        n_outputs = max(1, len(self.classes))
         return ids, np.concatenate([np.empty((0, n_outputs)), *parts])
 
     def _panels(self, data: Any, *, by_name: bool) -> tuple[Panels, bool]:

@@ -59,22 +59,19 @@ class Panel:
 
 
 class Panels(Protocol):
-    """A table to predict on, read in panels."""
+    """A table to predict on, read in panels.
 
-    @property
-    def fixed_nbytes(self) -> int:
-        """Bytes it needs whatever the size of its panels."""
-        ...
+    Attributes
+    ----------
+    fixed_nbytes, row_nbytes : int
+        Bytes it needs whatever the size of its panels, and for each row of one.
+    most_rows : int or None
+        Rows there are, where that is known.
+    """
 
-    @property
-    def row_nbytes(self) -> int:
-        """Bytes it needs for each row of a panel."""
-        ...
-
-    @property
-    def most_rows(self) -> int | None:
-        """Rows there are, where that is known."""
-        ...
+    fixed_nbytes: int
+    row_nbytes: int
+    most_rows: int | None
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
@@ -133,7 +130,7 @@ class CsvPanels:
         If the file cannot be read, or a column is missing or there twice.
     """
 
-    most_rows = None
+    most_rows: int | None = None
 
     def __init__(self, path: Path, splits: SplitTable, row_ids: str | None = None) -> None:
         self._path, self._splits = path, splits
@@ -147,6 +144,10 @@ class CsvPanels:
         self._source = SourceFile.file(path)
         self._stream = CsvStream(self._source, TextForm(), self._take_names)
         self._check(row_ids)
+        categorical = any(known is not None for known in splits.facts["categories"])
+        texts = 2 * CATEGORY_NBYTES if categorical else 0
+        self.fixed_nbytes = 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted) + texts
+        self.row_nbytes = 9 * len(self._wanted) + 2 * TEXT_NBYTES
 
     def _take_names(self, names: Texts) -> None:
         for name in names:
@@ -179,18 +180,6 @@ class CsvPanels:
                 f"{self._path}: expected each column once, found twice: {shown(self._twice)}. "
                 "Rename or remove one."
             )
-
-    @property
-    def fixed_nbytes(self) -> int:
-        """Bytes it needs whatever the size of its panels."""
-        categorical = any(known is not None for known in self._splits.facts["categories"])
-        texts = 2 * CATEGORY_NBYTES if categorical else 0
-        return 16 * len(self._slots) + TEXT_NBYTES * len(self._wanted) + texts
-
-    @property
-    def row_nbytes(self) -> int:
-        """Bytes it needs for each row of a panel."""
-        return 9 * len(self._wanted) + 2 * TEXT_NBYTES
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next.
@@ -311,7 +300,10 @@ class StorePanels:
         sources = np.asarray(store.array("positions"), np.int64)
         self._stored = np.argsort(sources)[found]
         self._codes = self._translations()
-        self.most_rows = store.n_rows
+        n_used = len(self._stored)
+        self.most_rows: int | None = store.n_rows
+        self.fixed_nbytes = 24 * store.n_features + TEXT_NBYTES * n_used + _OPEN_NBYTES
+        self.row_nbytes = 9 * n_used + 2 * TEXT_NBYTES
 
     def _translations(self) -> list[NDArray[np.float64] | None]:
         """Return for each column the training code of each of its categories."""
@@ -328,16 +320,6 @@ class StorePanels:
                 )
             codes.append(None if texts is None or known is None else translation(texts, known))
         return codes
-
-    @property
-    def fixed_nbytes(self) -> int:
-        """Bytes it needs whatever the size of its panels."""
-        return 24 * self._store.n_features + TEXT_NBYTES * len(self._stored) + _OPEN_NBYTES
-
-    @property
-    def row_nbytes(self) -> int:
-        """Bytes it needs for each row of a panel."""
-        return 9 * len(self._stored) + 2 * TEXT_NBYTES
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
@@ -363,21 +345,12 @@ class TrainingPanels:
     def __init__(self, store: Store, splits: SplitTable) -> None:
         self._store, self._manifest = store, store.manifest
         self._features = splits.features.astype(np.uint32)
-        self.most_rows = store.n_rows
-
-    @property
-    def fixed_nbytes(self) -> int:
-        """Bytes it needs whatever the size of its panels."""
-        code_nbytes = self._manifest.code_nbytes
-        return TEXT_NBYTES * len(self._features) + 2 * block_nbytes(
-            1, self._manifest.n_rows, code_nbytes
-        )
-
-    @property
-    def row_nbytes(self) -> int:
-        """Bytes it needs for each row of a panel."""
-        codes = 2 * block_nbytes(len(self._features) + 1, 1, self._manifest.code_nbytes)
-        return codes + 9 * len(self._features) + 2 * TEXT_NBYTES
+        n_used, code_nbytes = len(self._features), store.manifest.code_nbytes
+        self.most_rows: int | None = store.n_rows
+        column = 2 * block_nbytes(1, store.n_rows, code_nbytes)
+        self.fixed_nbytes = TEXT_NBYTES * n_used + column
+        codes = 2 * block_nbytes(n_used + 1, 1, code_nbytes)
+        self.row_nbytes = codes + 9 * n_used + 2 * TEXT_NBYTES
 
     def panels(self, n_rows: int) -> Iterator[Panel]:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""

@@ -5,11 +5,11 @@ The Zarr library is not needed. Items are checked whatever their checksums say.
 
 import os
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,12 @@ class ArrayCheck:
         The array.
     record : dict
         The manifest as JSON; it has been checked.
+    out : array, optional
+        Is filled with the items.
     """
 
-    def __init__(self, name: str, record: Record) -> None:
+    def __init__(self, name: str, record: Record, out: NDArray[np.generic] | None = None) -> None:
+        self._out, self._n_filled = None if out is None else out.view(np.uint8), 0
         self._name, self._record = name, record
         self._dtype = np.dtype(SMALL_ARRAYS[name])
         self._counts = np.zeros(1, np.int64)
@@ -63,7 +66,12 @@ class ArrayCheck:
         """Check the next bytes, whole items.
 
         What is wrong is kept until the end, so that a checksum that is wrong too is named first.
+        What the file has grown by since is left to its checksum, too.
         """
+        if self._out is not None:
+            part = self._out[self._n_filled : self._n_filled + len(data)]
+            part[:] = np.frombuffer(data, np.uint8, len(part))
+            self._n_filled += len(data)
         if self._error is None:
             try:
                 self._feed(data)
@@ -204,7 +212,7 @@ def read_array(path: Path, manifest: Manifest, name: str) -> NDArray[np.generic]
     """
     check_size(path, manifest, name)
     out = np.empty(manifest.lengths[name], dtype_of(name))
-    _verify(path, manifest, name, _Filling(out, ArrayCheck(name, vars(manifest))))
+    _verify(path, manifest, name, ArrayCheck(name, vars(manifest), out))
     return out
 
 
@@ -219,28 +227,10 @@ def verify_array(path: Path, manifest: Manifest, name: str) -> int:
     return _verify(path, manifest, name, ArrayCheck(name, vars(manifest)))
 
 
-class _Filling:
-    """Keeps what is read of an array, and has it checked."""
-
-    def __init__(self, out: NDArray[np.generic], check: ArrayCheck) -> None:
-        self._out, self._check, self._filled = out.view(np.uint8), check, 0
-
-    def feed(self, data: bytes) -> None:
-        """Keep the next bytes; those that the file has grown by since are left to its checksum."""
-        part = self._out[self._filled : self._filled + len(data)]
-        part[:] = np.frombuffer(data, np.uint8, len(part))
-        self._filled += len(data)
-        self._check.feed(data)
-
-    def end(self) -> None:
-        """Check what holds of all items together."""
-        self._check.end()
-
-
-def _verify(path: Path, manifest: Manifest, name: str, check: ArrayCheck | _Filling) -> int:
+def _verify(path: Path, manifest: Manifest, name: str, check: ArrayCheck) -> int:
     file = small_file(path, name).relative_to(path).as_posix()
     try:
-        n_read = verify_file(path, file, manifest.checksums[file], check)
+        n_read = verify_file(path, file, manifest.checksums[file], check.feed)
         check.end()
     except ValueError as error:
         raise damaged(path / file, error) from error
@@ -450,49 +440,18 @@ class Names:
 # What a store says of its rows and features, read by name: target, weights, kinds, categories.
 
 
-def read_target(path: Path, manifest: Manifest) -> NDArray[np.int32] | NDArray[np.float64]:
-    """Return the target of each row: int32 (n_rows,) classes, or float64 numbers of a regression.
-
-    Raises
-    ------
-    StoreError
-        If the store is damaged; so do the other functions here.
-    """
-    if manifest.task == "regression":
-        return np.asarray(read_array(path, manifest, "target_values"), dtype=np.float64)
-    return np.asarray(read_array(path, manifest, "target"), dtype=np.int32)
-
-
 def read_kinds(path: Path, manifest: Manifest) -> NDArray[np.uint8]:
     """Return the kind of each stored feature, uint8 (n_features,).
 
     The kinds are ``NUMERIC``, ``INTEGER``, ``BOOLEAN``, ``CATEGORICAL`` and ``CONSTANT`` of
     :mod:`srs_ooc.store.manifest`, by name in :data:`srs_ooc.store.manifest.KINDS`.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged.
     """
     return np.asarray(read_array(path, manifest, "kinds"), dtype=np.uint8)
-
-
-def read_weights(path: Path, manifest: Manifest) -> NDArray[np.float64] | None:
-    """Return the weight of each row, float64 (n_rows,); None if the store has none."""
-    if "weights" not in manifest.row_columns:
-        return None
-    return np.asarray(read_array(path, manifest, "weights"), dtype=np.float64)
-
-
-def read_strata(path: Path, manifest: Manifest) -> NDArray[np.int32] | None:
-    """Return the stratum of each row, int32 (n_rows,) from 0; None if the store has none."""
-    return _read_codes(path, manifest, "strata")
-
-
-def read_groups(path: Path, manifest: Manifest) -> NDArray[np.int32] | None:
-    """Return the group of each row, int32 (n_rows,) from 0; None if the store has none."""
-    return _read_codes(path, manifest, "groups")
-
-
-def _read_codes(path: Path, manifest: Manifest, name: str) -> NDArray[np.int32] | None:
-    if name not in manifest.row_columns:
-        return None
-    return np.asarray(read_array(path, manifest, name), dtype=np.int32)
 
 
 class Categories:
@@ -602,20 +561,10 @@ def _check_floats(path: Path, manifest: Manifest, name: str, n_items: int) -> No
 # How the files of a store come to be where they are read.
 
 
-class Files(Protocol):
-    """Has files of a store be on a local disk."""
-
-    def borrowed(self, file: Path) -> AbstractContextManager[None]:
-        """Have ``file`` be there while the block lasts, if the store has it."""
+Borrow = Callable[[Path], AbstractContextManager[None]]
+"""Has a file of a store be on a local disk while the block lasts, if the store has it."""
 
 
-class LocalFiles:
-    """The files of a store on a local disk: they are there."""
-
-    @contextmanager
-    def borrowed(self, file: Path) -> Iterator[None]:
-        """Do nothing."""
-        yield
-
-
-LOCAL = LocalFiles()
+def local(_: Path) -> AbstractContextManager[None]:
+    """Do nothing: the files of a store on a local disk are there."""
+    return nullcontext()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -313,15 +313,9 @@ def dtype_of(name: str) -> np.dtype[np.generic]:
     return np.dtype(SMALL_ARRAYS[name])
 
 
-class Check(Protocol):
-    """Looks at the bytes of a file as they are read."""
-
-    def feed(self, data: bytes) -> None:
-        """Look at the next bytes."""
-        ...
-
-
-def verify_file(path: Path, name: str, expected: int, check: Check | None = None) -> int:
+def verify_file(
+    path: Path, name: str, expected: int, feed: Callable[[bytes], None] | None = None
+) -> int:
     """Compare the CRC-32 of file ``name`` of the store at ``path``; return the bytes read.
 
     Parameters
@@ -332,7 +326,7 @@ def verify_file(path: Path, name: str, expected: int, check: Check | None = None
         The file, relative to it.
     expected : int
         Its CRC-32.
-    check : Check, optional
+    feed : callable, optional
         Is given what is read, in whole items.
 
     Raises
@@ -346,8 +340,8 @@ def verify_file(path: Path, name: str, expected: int, check: Check | None = None
             while piece := file.read(_PIECE_NBYTES):
                 found = zlib.crc32(piece, found)
                 n_read += len(piece)
-                if check is not None:
-                    check.feed(piece)
+                if feed is not None:
+                    feed(piece)
     except FileNotFoundError:
         raise StoreError(
             f"{path / name}: expected a file, found none. "

@@ -130,10 +130,6 @@ class Objects:
             ),
         )
 
-    def names(self) -> list[str]:
-        """Return the names of all objects; errors as of :meth:`write`."""
-        return [name for name, _ in self.sizes()]
-
     def sizes(self) -> list[tuple[str, int]]:
         """Return the names and sizes of all objects; errors as of :meth:`write`."""
         below = self._prefix or None

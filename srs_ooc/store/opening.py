@@ -7,7 +7,7 @@ from pathlib import Path
 from srs_ooc.base.errors import StoreError
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.store.arrays import Files
+from srs_ooc.store.arrays import Borrow
 from srs_ooc.store.manifest import Manifest, chunk_file, manifest_of
 from srs_ooc.store.objects import Objects
 from srs_ooc.store.remote_cache import MOST_REQUESTS, CacheOptions, Geometry, Mirror, RemoteColumns
@@ -57,14 +57,14 @@ class RemoteStore(Store):
     @property
     def reading_nbytes(self) -> int:
         """Memory of requests under way, received and being written, of slots and of the library."""
-        geometry = Geometry.of(self.manifest)
+        geometry = Geometry(self.manifest)
         request = geometry.per_request * geometry.slot_nbytes
         places = _SLOT_NBYTES * self._mirror.n_slots(geometry) + 4 * geometry.n_blocks
         return _CONNECTIONS_NBYTES + 2 * geometry.n_requests * request + places
 
     @property
-    def _files(self) -> Files:
-        return self._mirror
+    def _borrow(self) -> Borrow:
+        return self._mirror.borrowed
 
     def _have(self, *arrays: str) -> None:
         for name in arrays:

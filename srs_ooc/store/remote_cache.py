@@ -143,71 +143,43 @@ Fetch = Callable[[int, int, int], memoryview]
 """``fetch(chunk, offset, nbytes)`` returns bytes of a chunk file of codes."""
 
 
-@dataclass(frozen=True)
 class Geometry:
     """How the columns of a store make blocks of neighbours, none of which crosses a chunk file.
 
     Attributes
     ----------
-    column_nbytes : int
-        Bytes of a column.
-    chunk_features : int
-        Features of a chunk file.
-    n_chunks : int
-        Chunk files.
+    columns : int
+        Columns of a block; the last one of a chunk may have fewer.
+    per_chunk, n_blocks : int
+        Blocks of a chunk file, and of the store.
+    slot_nbytes : int
+        Bytes of a whole block.
+    per_request, n_requests : int
+        Blocks of a request at most, and requests under way at once.
     """
 
-    column_nbytes: int
-    chunk_features: int
-    n_chunks: int
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> "Geometry":
-        """Return the blocks of a store."""
-        column_nbytes = manifest.n_rows * manifest.code_nbytes
-        return cls(column_nbytes, manifest.chunk_features, manifest.n_chunks)
-
-    @property
-    def columns(self) -> int:
-        """Columns of a block; the last one of a chunk may have fewer."""
-        return min(max(1, BLOCK_NBYTES // self.column_nbytes), self.chunk_features)
-
-    @property
-    def per_chunk(self) -> int:
-        """Blocks of a chunk file."""
-        return ceil_div(self.chunk_features, self.columns)
-
-    @property
-    def n_blocks(self) -> int:
-        """Blocks of the store."""
-        return self.n_chunks * self.per_chunk
-
-    @property
-    def slot_nbytes(self) -> int:
-        """Bytes of a whole block."""
-        return self.columns * self.column_nbytes
-
-    @property
-    def per_request(self) -> int:
-        """Blocks of a request, at most."""
-        return max(1, REQUEST_NBYTES // self.slot_nbytes)
-
-    @property
-    def n_requests(self) -> int:
-        """Requests under way at once."""
+    def __init__(self, manifest: Manifest) -> None:
+        self._column_nbytes = manifest.n_rows * manifest.code_nbytes
+        self._chunk_features = manifest.chunk_features
+        fitting = max(1, BLOCK_NBYTES // self._column_nbytes)
+        self.columns = min(fitting, self._chunk_features)
+        self.per_chunk = ceil_div(self._chunk_features, self.columns)
+        self.n_blocks = manifest.n_chunks * self.per_chunk
+        self.slot_nbytes = self.columns * self._column_nbytes
+        self.per_request = max(1, REQUEST_NBYTES // self.slot_nbytes)
         largest = self.per_request * self.slot_nbytes
-        return max(2, min(MOST_REQUESTS, MOST_REQUESTS * REQUEST_NBYTES // largest))
+        self.n_requests = max(2, min(MOST_REQUESTS, MOST_REQUESTS * REQUEST_NBYTES // largest))
 
     def place(self, features: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the block of each feature and its place there."""
-        chunk, inside = np.divmod(features, self.chunk_features)
+        chunk, inside = np.divmod(features, self._chunk_features)
         block, within = np.divmod(inside, self.columns)
         return chunk * self.per_chunk + block, within
 
     def nbytes(self, block: int) -> int:
         """Return the bytes of a block."""
         first = block % self.per_chunk * self.columns
-        return min(self.columns, self.chunk_features - first) * self.column_nbytes
+        return min(self.columns, self._chunk_features - first) * self._column_nbytes
 
     def bytes_of(self, first: int, count: int) -> tuple[int, int, int]:
         """Return the chunk, the offset and the bytes of ``count`` blocks from ``first`` on."""
@@ -478,11 +450,6 @@ class Mirror:
         lengths = self.manifest.lengths
         return sum(n * dtype_of(name).itemsize for name, n in lengths.items())
 
-    @property
-    def blocks_nbytes(self) -> int:
-        """Bytes that are left for blocks of columns."""
-        return max(0, self._nbytes - self.small_nbytes)
-
     def blocks(self, geometry: Geometry) -> BlockCache:
         """Return the blocks of columns, which all of the process share; to be released.
 
@@ -518,7 +485,8 @@ class Mirror:
 
     def n_slots(self, geometry: Geometry) -> int:
         """Return how many blocks there is room for."""
-        return min(geometry.n_blocks, self.blocks_nbytes // geometry.slot_nbytes)
+        left = max(0, self._nbytes - self.small_nbytes)
+        return min(geometry.n_blocks, left // geometry.slot_nbytes)
 
     def _check_room(self, slot_nbytes: int) -> None:
         """Check that the cache holds the small arrays and enough blocks for a gather.
@@ -656,7 +624,7 @@ class RemoteColumns(ColumnStore):
 
     def __init__(self, mirror: Mirror) -> None:
         self.path, self.manifest, self.mapped = mirror.path, mirror.manifest, False
-        self._geometry = geometry = Geometry.of(mirror.manifest)
+        self._geometry = geometry = Geometry(mirror.manifest)
         self._cache = mirror.blocks(geometry)
         self._release = weakref.finalize(self, mirror.release_blocks)
 
@@ -668,10 +636,14 @@ class RemoteColumns(ColumnStore):
         families: NDArray[np.int32] | None = None,
     ) -> None:
         """Page codes into ``block`` as :meth:`ColumnStore.gather` does."""
-        features, family = self._split(items)
+        family, features = np.divmod(items.astype(np.int64), self.manifest.n_features)
         blocks, within = self._geometry.place(features)
         self._cache.ask(np.unique(blocks))
         n_kept = self.manifest.n_rows if rows is None else len(rows)
+        n_local = self._cache.n_slots * self._geometry.columns
+        pairs = NO_FAMILIES if families is None else families.reshape(-1)
+        shape = (n_local, pairs, n_local, self.manifest.n_rows, ALL_ROWS if rows is None else rows)
+        layout = (block.code_nbytes, block.tiled)
         n_at_once = max(_TILE, self._cache.n_slots // 4 // _TILE * _TILE)
         for first in range(0, len(items), n_at_once):
             part = slice(first, first + n_at_once)
@@ -679,35 +651,17 @@ class RemoteColumns(ColumnStore):
             with self._cache.pinned(wanted) as slots:
                 local = slots[place] * self._geometry.columns + within[part]
                 out = block.codes[first * n_kept * block.code_nbytes :]
-                self._lay_out(local, family[part], block, out, rows, families)
+                self._read(family[part] * n_local + local, shape, (*layout, out))
 
-    def _split(self, items: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        family, features = np.divmod(items.astype(np.int64), self.manifest.n_features)
-        return features, family
-
-    def _lay_out(
-        self,
-        local: NDArray[np.int64],
-        family: NDArray[np.int64],
-        block: Block,
-        out: NDArray[np.uint8],
-        rows: NDArray[np.int32] | None,
-        families: NDArray[np.int32] | None,
-    ) -> None:
+    def _read(self, places: NDArray[np.int64], shape: tuple[Any, ...], layout: Any) -> None:
         """Read columns of the slots' file, and decoys of them, into the codes of a block."""
-        n_local = self._cache.n_slots * self._geometry.columns
-        items = family * n_local + local
-        if len(items) and int(items.max()) >= MOST_ITEMS:
+        if len(places) and int(places.max()) >= MOST_ITEMS:
             raise StoreError(
                 f"{self.path}: expected a cache whose places, and as many for each family of "
-                f"decoys, are fewer than 2^32, found {int(items.max())}. Lower --cache-mb."
+                f"decoys, are fewer than 2^32, found {int(places.max())}. Lower --cache-mb."
             )
-        pairs = NO_FAMILIES if families is None else families.reshape(-1)
-        kept = ALL_ROWS if rows is None else rows
-        shape = (n_local, pairs, n_local, self.manifest.n_rows, kept)
-        layout = (block.code_nbytes, block.tiled, out)
         try:
-            _native.gather_files(self._cache.handles, items.astype(np.uint32), *shape, *layout)
+            _native.gather_files(self._cache.handles, places.astype(np.uint32), *shape, *layout)
         except RuntimeError as error:
             raise StoreError(
                 f"{self.path}: {error}. This is what is kept of the store on this disk: remove "

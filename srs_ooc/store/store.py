@@ -20,16 +20,16 @@ from srs_ooc.base.files import Closing
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place
 from srs_ooc.native import _native
-from srs_ooc.store import arrays as reading
 from srs_ooc.store.arrays import (
-    LOCAL,
+    Borrow,
     Categories,
-    Files,
     Names,
     array_pieces,
     check_chunks,
     check_files,
+    local,
     read_array,
+    read_kinds,
     verify_array,
 )
 from srs_ooc.store.manifest import (
@@ -224,10 +224,10 @@ class Verified:
     files: dict[str, int]
 
 
-def verify_store(path: Path, manifest: Manifest, files: Files = LOCAL) -> Verified:
+def verify_store(path: Path, manifest: Manifest, borrow: Borrow = local) -> Verified:
     """Read a whole store and compare it with its checksums, and its parts with each other.
 
-    ``files`` has its files be there, whose sizes have been checked.
+    ``borrow`` has its files be there, whose sizes have been checked.
 
     Raises
     ------
@@ -235,10 +235,10 @@ def verify_store(path: Path, manifest: Manifest, files: Files = LOCAL) -> Verifi
         Naming the first file that differs.
     """
     counts = {"metadata": 0, "codes": 0, "small arrays": 0, "coordinates": 0, "values": 0}
-    counts["metadata"], nbytes = _verify_documents(path, manifest, files)
+    counts["metadata"], nbytes = _verify_documents(path, manifest, borrow)
     for name, crc in manifest.checksums.items():
         array = name.split("/")[0]
-        with files.borrowed(path / name):
+        with borrow(path / name):
             if array in manifest.small_arrays:
                 counts["small arrays"] += 1
                 nbytes += verify_array(path, manifest, array)
@@ -247,18 +247,18 @@ def verify_store(path: Path, manifest: Manifest, files: Files = LOCAL) -> Verifi
                 nbytes += verify_file(path, name, crc)
     _verify_texts(path, manifest)
     for name in manifest.float_arrays:
-        reader = ValuesReader(path, manifest, name, files)
+        reader = ValuesReader(path, manifest, name, borrow)
         counts["values"] += reader.n_chunks
         nbytes += sum(reader.read_chunk(index)[1] for index in range(reader.n_chunks))
     return Verified(nbytes, counts)
 
 
-def _verify_documents(path: Path, manifest: Manifest, files: Files) -> tuple[int, int]:
+def _verify_documents(path: Path, manifest: Manifest, borrow: Borrow) -> tuple[int, int]:
     """Compare the metadata that Zarr clients read; return its files and bytes."""
     expected, nbytes = documents(manifest), 0
     for name, document in expected.items():
         file = path / name / "zarr.json"
-        with files.borrowed(file):
+        with borrow(file):
             text = _read(file)
         nbytes += len(text)
         try:
@@ -390,8 +390,8 @@ class Store:
         return 0
 
     @property
-    def _files(self) -> Files:
-        return LOCAL
+    def _borrow(self) -> Borrow:
+        return local
 
     @property
     def _checksums(self) -> list[str]:
@@ -445,33 +445,38 @@ class Store:
 
     def target(self) -> NDArray[np.int32] | NDArray[np.float64]:
         """Return the target of each row: int32 (n_rows,) classes, or float64 of a regression."""
-        self._have("target", "target_values")
-        return reading.read_target(self.path, self.manifest)
+        if self.manifest.task == "regression":
+            return np.asarray(self.array("target_values"), dtype=np.float64)
+        return np.asarray(self.array("target"), dtype=np.int32)
 
     def weights(self) -> NDArray[np.float64] | None:
         """Return the weight of each row, float64 (n_rows,); None if the store has none."""
-        self._have("weights")
-        return reading.read_weights(self.path, self.manifest)
+        if "weights" not in self.manifest.row_columns:
+            return None
+        return np.asarray(self.array("weights"), dtype=np.float64)
 
     def strata(self) -> NDArray[np.int32] | None:
         """Return the stratum of each row, int32 (n_rows,) from 0; None if the store has none."""
-        self._have("strata")
-        return reading.read_strata(self.path, self.manifest)
+        return self._row_codes("strata")
 
     def groups(self) -> NDArray[np.int32] | None:
         """Return the group of each row, int32 (n_rows,) from 0; None if the store has none."""
-        self._have("groups")
-        return reading.read_groups(self.path, self.manifest)
+        return self._row_codes("groups")
+
+    def _row_codes(self, name: str) -> NDArray[np.int32] | None:
+        if name not in self.manifest.row_columns:
+            return None
+        return np.asarray(self.array(name), dtype=np.int32)
 
     def kinds(self) -> NDArray[np.uint8]:
         """Return the kind of each stored feature, uint8 (n_features,)."""
         self._have("kinds")
-        return reading.read_kinds(self.path, self.manifest)
+        return read_kinds(self.path, self.manifest)
 
-    def categories(self) -> reading.Categories:
+    def categories(self) -> Categories:
         """Return what gives the categories of a stored feature."""
         self._have("kinds", "n_codes", *CATEGORIES)
-        return reading.Categories(self.path, self.manifest)
+        return Categories(self.path, self.manifest)
 
     def columns(self, *, mapped: bool) -> ColumnStore:
         """Open the codes, mapped into memory or to be read; to be closed."""
@@ -480,12 +485,12 @@ class Store:
     def value_tables(self) -> ValueTables:
         """Make the tables of the values of codes; to be closed."""
         self._have("kinds", *self._checksums)
-        return ValueTables(self.path, self.manifest, self._files)
+        return ValueTables(self.path, self.manifest, self._borrow)
 
     def values(self, array: str = "values") -> ValuesReader:
         """Return what reads the values, or ``code_lows`` or ``code_highs`` where none are kept."""
         self._have(f"{array}_crc32c")
-        return ValuesReader(self.path, self.manifest, array, self._files)
+        return ValuesReader(self.path, self.manifest, array, self._borrow)
 
     def column_parts(
         self, stored: NDArray[np.int64]
@@ -514,14 +519,14 @@ class Store:
     ) -> NDArray[np.float64]:
         """Return the values that separate codes: :func:`srs_ooc.store.values.boundaries`."""
         self._have(*self._checksums)
-        return boundaries(self.path, self.manifest, features, codes, self._files)
+        return boundaries(self.path, self.manifest, features, codes, self._borrow)
 
     def code_ranges(
         self, used: NDArray[np.int64]
     ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
         """Yield the range of each code: :func:`srs_ooc.store.values.code_ranges`."""
         self._have(*self._checksums)
-        return code_ranges(self.path, self.manifest, used, self._files)
+        return code_ranges(self.path, self.manifest, used, self._borrow)
 
     def check_files(self) -> None:
         """Check that every file is there, with its full size; reads no data."""
@@ -534,7 +539,7 @@ class Store:
     def verify(self) -> Verified:
         """Read all of it, and compare it with its checksums and its parts with each other."""
         self.check_files()
-        found = verify_store(self.path, self.manifest, self._files)
+        found = verify_store(self.path, self.manifest, self._borrow)
         if self.manifest.values_dtype is not None and self.manifest.kind_counts["categorical"]:
             for _ in self.column_parts(np.flatnonzero(self.kinds() == CATEGORICAL)):
                 pass

@@ -18,7 +18,7 @@ from srs_ooc.base.errors import StoreError
 from srs_ooc.base.files import Closing
 from srs_ooc.base.text import MB, ceil_div
 from srs_ooc.native import _native
-from srs_ooc.store.arrays import LOCAL, Files, read_array, read_kinds
+from srs_ooc.store.arrays import Borrow, local, read_array, read_kinds
 from srs_ooc.store.manifest import (
     CATEGORICAL,
     Manifest,
@@ -113,7 +113,7 @@ class ValuesReader:
         Its manifest.
     array : {'values', 'code_lows', 'code_highs'}
         Which one; the ranges of codes are there where the values are not.
-    files : Files
+    borrow : callable
         Has the chunks be there.
 
     Attributes
@@ -128,14 +128,14 @@ class ValuesReader:
     """
 
     def __init__(
-        self, path: Path, manifest: Manifest, array: str = "values", files: Files = LOCAL
+        self, path: Path, manifest: Manifest, array: str = "values", borrow: Borrow = local
     ) -> None:
         if array == "values" and manifest.values_dtype is None:
             raise StoreError(
                 f"{path}: expected a store that keeps the values, found one that keeps only codes. "
                 "Ingest the table again without --no-values."
             )
-        self._path, self._files = path, files
+        self._path, self._borrow = path, borrow
         self._array = array
         self._dtype = np.dtype(manifest.float_dtype)
         self.n_items = manifest.float_arrays[array]
@@ -203,7 +203,7 @@ class ValuesReader:
             If it is missing or damaged, is another chunk, or cannot be read.
         """
         file = values_file(self._path, self._array, *divmod(index, self._n_across))
-        with self._files.borrowed(file):
+        with self._borrow(file):
             return self._read(file, index)
 
     def _read(self, file: Path, index: int) -> tuple[NDArray[Any], int]:
@@ -251,7 +251,7 @@ def boundaries(
     manifest: Manifest,
     features: NDArray[np.int64],
     codes: NDArray[np.int64],
-    files: Files = LOCAL,
+    borrow: Borrow = local,
 ) -> NDArray[np.float64]:
     """Return the value that separates ``codes[i]`` of ``features[i]`` from the next code.
 
@@ -265,7 +265,7 @@ def boundaries(
         Stored features, ascending; repeated for each of their codes.
     codes : int64 (k,)
         Codes, not the highest of their feature.
-    files : Files
+    borrow : callable
         Has the chunks of values be there.
 
     Raises
@@ -276,7 +276,7 @@ def boundaries(
     used, first, counts = np.unique(features, return_index=True, return_counts=True)
     out = np.empty(len(features))
     with np.errstate(invalid="ignore"):
-        for i, lows, highs in code_ranges(path, manifest, used, files):
+        for i, lows, highs in code_ranges(path, manifest, used, borrow):
             place = slice(first[i], first[i] + counts[i])
             wanted = codes[place]
             if wanted[-1] + 1 >= len(lows):
@@ -293,18 +293,18 @@ def boundaries(
 
 
 def code_ranges(
-    path: Path, manifest: Manifest, used: NDArray[np.int64], files: Files = LOCAL
+    path: Path, manifest: Manifest, used: NDArray[np.int64], borrow: Borrow = local
 ) -> Iterator[tuple[int, NDArray[np.float64], NDArray[np.float64]]]:
     """Yield (i, lowest, highest value of each code) of each of ``used``."""
     if manifest.values_dtype is None:
         names = ("code_lows", "code_highs")
-        lows, highs = (ValuesReader(path, manifest, name, files) for name in names)
+        lows, highs = (ValuesReader(path, manifest, name, borrow) for name in names)
         pairs = zip(_whole(lows, used), _whole(highs, used), strict=True)
         yield from ((i, low, high) for (i, low), (_, high) in pairs)
         return
     width = min(max_codes(manifest.code_dtype), manifest.n_rows)
     codes = np.empty((1, manifest.n_rows), manifest.code_dtype)
-    for i, column in _whole(ValuesReader(path, manifest, files=files), used):
+    for i, column in _whole(ValuesReader(path, manifest, borrow=borrow), used):
         facts = code_columns(column[None], codes, ranges=width)
         yield i, facts.lows[0], facts.highs[0]
 
@@ -353,7 +353,7 @@ class ValueTables(Closing):
         The store.
     manifest : Manifest
         Its manifest.
-    files : Files
+    borrow : callable
         Has the chunks of values be there.
 
     Raises
@@ -362,12 +362,12 @@ class ValueTables(Closing):
         If the store is damaged, or there is no room for the file.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, files: Files = LOCAL) -> None:
+    def __init__(self, path: Path, manifest: Manifest, borrow: Borrow = local) -> None:
         self._column_nbytes = 8 * n_values_of(manifest)
         self._n_features = manifest.n_features
         self._file = _unnamed_file(path.parent)
         try:
-            self._fill(path, manifest, files)
+            self._fill(path, manifest, borrow)
         except OSError as error:
             self.close()
             n_bytes = self._n_features * self._column_nbytes
@@ -379,11 +379,11 @@ class ValueTables(Closing):
             self.close()
             raise
 
-    def _fill(self, path: Path, manifest: Manifest, files: Files) -> None:
+    def _fill(self, path: Path, manifest: Manifest, borrow: Borrow) -> None:
         handle, size = self._file.fileno(), self._column_nbytes
         os.truncate(handle, self._n_features * size)
         features = np.flatnonzero(read_kinds(path, manifest) != CATEGORICAL)
-        for i, lows, highs in code_ranges(path, manifest, features, files):
+        for i, lows, highs in code_ranges(path, manifest, features, borrow):
             middles = np.where(lows == highs, lows, lows / 2 + highs / 2)
             values = np.clip(np.nan_to_num(middles, nan=0.0), -_LARGEST, _LARGEST)
             os.pwrite(handle, values.tobytes(), int(features[i]) * size)

@@ -15,8 +15,8 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.ensemble import fold_runs
 from srs_ooc.ensemble.compaction import compact
 from srs_ooc.ensemble.fold_runs import (
-    HeldOut,
     Site,
+    held_out_score,
     nest_run,
     pooled_order,
     share_explained,
@@ -30,6 +30,7 @@ from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import verify_compactions
 from srs_ooc.store.store import Store
 from srs_ooc.trees.block import Block
+from srs_ooc.trees.saved import decode_trees
 
 N_ROWS, N_FEATURES = 90, 160
 N_TREES = 25
@@ -210,19 +211,19 @@ def test_noise_predicts_rows_held_out_no_better_than_chance(tmp_path):
 def test_scores_are_those_of_the_trees_walked_one_by_one(table, monkeypatch):
     ledger, site = table
     trees = []
-    decoded = fold_runs._decoded
+    decoded = decode_trees
 
-    def noted(outcome, **kind):
-        trees.append(decode_tree(outcome.trees[0]))
-        return decoded(outcome, **kind)
+    def noted(data, *ends, **kind):
+        trees.append(decode_tree(data))
+        return decoded(data, *ends, **kind)
 
-    monkeypatch.setattr(fold_runs, "_decoded", noted)
+    monkeypatch.setattr(fold_runs, "decode_trees", noted)
     rows = np.arange(0, N_ROWS, 3, dtype=np.int32)
     train = np.setdiff1d(np.arange(N_ROWS, dtype=np.int32), rows)
     target = np.asarray(site.store.target(), np.int32)[rows]
     features = np.array([9, 80, 3, 44], np.uint32)
     with small_parts(spec_of(ledger), Inputs(None, train), site, 0, saves=True) as parts:
-        score = HeldOut(parts, rows, target).score(features, 77)
+        score = held_out_score(parts, rows, target, features, 77)
         block = Block(4, len(rows), 1, tiled=False)
         parts.source.columns.gather(np.sort(features), block, rows)
     codes = dict(zip(sorted(features.tolist()), block.as_columns(4), strict=True))

@@ -19,11 +19,7 @@ from srs_ooc.store.arrays import (
     Categories,
     Names,
     read_array,
-    read_groups,
     read_kinds,
-    read_strata,
-    read_target,
-    read_weights,
 )
 from srs_ooc.store.manifest import BOOLEAN, INTEGER, NAMES, NUMERIC, Manifest, read_manifest
 from srs_ooc.store.store import Store
@@ -74,10 +70,10 @@ def test_all_that_a_table_says_of_rows_and_features(tmp_path):
     assert (manifest.task, manifest.classes, manifest.class_counts) == ("regression", (), ())
     assert (manifest.n_rows, manifest.n_dropped_rows) == (4, 1)
     assert manifest.inferred["task"] == "regression: numbers that are not all whole"
-    assert read_target(store, manifest).tolist() == [1.5, 2, -1e-3, 7]
-    assert read_weights(store, manifest).tolist() == [1, 0.5, 1e-3, 4]
-    assert read_strata(store, manifest).tolist() == [0, 1, 0, 1]
-    assert read_groups(store, manifest).tolist() == [0, 0, 1, 1]
+    assert Store(store, manifest).target().tolist() == [1.5, 2, -1e-3, 7]
+    assert Store(store, manifest).weights().tolist() == [1, 0.5, 1e-3, 4]
+    assert Store(store, manifest).strata().tolist() == [0, 1, 0, 1]
+    assert Store(store, manifest).groups().tolist() == [0, 0, 1, 1]
     names = {"weights": ["w"], "strata": ["batch", "sex"], "groups": ["who"]}
     assert manifest.row_columns == names
     assert list(Names(store, manifest, "row_ids")) == ["r1", "r2", "r4", "r5"]
@@ -138,13 +134,13 @@ def test_the_task_is_found(tmp_path, cells, task):
     assert manifest.task == task
     assert manifest.inferred["task"].startswith(task)
     if task == "regression":
-        assert read_target(store, manifest).tolist() == [float(cell) for cell in cells]
+        assert Store(store, manifest).target().tolist() == [float(cell) for cell in cells]
 
 
 def test_a_task_that_is_said(tmp_path):
     text = "a,y\n1,1\n2,2\n3,1\n4,inf\n5,-Infinity\n"
     store, manifest = ingest(tmp_path, text, task="regression")
-    assert read_target(store, manifest).tolist() == [1, 2, 1]
+    assert Store(store, manifest).target().tolist() == [1, 2, 1]
     assert "task" not in manifest.inferred
     _, manifest = ingest(tmp_path, text, task="classification")
     assert manifest.classes == ("-Infinity", "1", "2", "inf")
@@ -322,7 +318,7 @@ def test_frames_with_texts_and_samples_with_everything(tmp_path):
         kinds={"chrom": "categorical"},
         memory_mb=4000,
     )
-    assert read_weights(tmp_path / "g.zarr", apart).tolist() == [1, 0.5, 1e-3, 4]
+    assert Store(tmp_path / "g.zarr", apart).weights().tolist() == [1, 0.5, 1e-3, 4]
     assert apart.checksums["codes/c/0/0"] == manifest.checksums["codes/c/0/0"]
 
 
@@ -345,10 +341,10 @@ def test_a_sample_table_gives_all_of_it(tmp_path, capsys):
     assert "kinds: 1 numeric, 1 integer, 2 categorical" in out
     assert "strata: 'batch', 'sex'" in out
     store, manifest = tmp_path / "t.zarr", read_manifest(tmp_path / "t.zarr")
-    assert read_target(store, manifest).tolist() == [32.5, 31, 30]
-    assert read_strata(store, manifest).tolist() == [0, 1, 1]
-    assert read_groups(store, manifest).tolist() == [0, 1, 1]
-    assert read_weights(store, manifest).tolist() == [1, 1, 2]
+    assert Store(store, manifest).target().tolist() == [32.5, 31, 30]
+    assert Store(store, manifest).strata().tolist() == [0, 1, 1]
+    assert Store(store, manifest).groups().tolist() == [0, 1, 1]
+    assert Store(store, manifest).weights().tolist() == [1, 1, 2]
     assert kinds_by_name(store) == {
         "cg1": "numeric",
         "snp": "categorical",

@@ -8,8 +8,9 @@ import pytest
 from srs_ooc.base.errors import UsageError
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.pipeline import ingest_table
-from srs_ooc.store.arrays import Names, read_target
+from srs_ooc.store.arrays import Names
 from srs_ooc.store.manifest import read_manifest
+from srs_ooc.store.store import Store
 from srs_ooc.synthetic import problem_tables
 from srs_ooc.synthetic.problem_tables import Problem, columns, write_table
 from srs_ooc.synthetic.problems import Friedman, Madelon
@@ -72,7 +73,9 @@ def test_the_target_of_a_regression_is_kept_as_numbers(tmp_path: Path) -> None:
     write_table(problem, tmp_path / "t.zarr")
     manifest = read_manifest(tmp_path / "t.zarr")
     assert (manifest.task, manifest.classes) == ("regression", ())
-    np.testing.assert_array_equal(read_target(tmp_path / "t.zarr", manifest), problem.target(0, 40))
+    np.testing.assert_array_equal(
+        Store(tmp_path / "t.zarr", manifest).target(), problem.target(0, 40)
+    )
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.zarr"])

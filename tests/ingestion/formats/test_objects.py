@@ -9,7 +9,8 @@ import pytest
 
 import srs_ooc
 from srs_ooc.base.errors import InputError
-from srs_ooc.store.arrays import Categories, read_array, read_kinds, read_target
+from srs_ooc.store.arrays import Categories, read_array, read_kinds
+from srs_ooc.store.store import Store
 from srs_ooc.store.values import ValuesReader
 
 LABELS = ["u", "v"] * 3
@@ -45,7 +46,7 @@ def test_a_target_in_a_matrix_object(tmp_path):
         matrix = np.asmatrix([[0.5, 1], [1.5, 0], [2.5, 1]])
     manifest = srs_ooc.ingest(matrix, tmp_path / "t.zarr")
     assert manifest.classes == ("0", "1")
-    assert read_target(tmp_path / "t.zarr", manifest).tolist() == [1, 0, 1]
+    assert Store(tmp_path / "t.zarr", manifest).target().tolist() == [1, 0, 1]
 
 
 @pytest.mark.parametrize(
