@@ -518,8 +518,9 @@ class Roles:
 
     def slots(self) -> NDArray[np.int32]:
         """Return for each column where its cells go, for a ``TableReader``."""
+        columns = self.stored_columns()
         slots = np.full(self.n_columns, IGNORED, np.int32)
-        slots[self.stored_columns()] = np.arange(self.n_features, dtype=np.int32)
+        slots[columns] = np.arange(self.n_features, dtype=np.int32)
         for _, column, slot in self.texts():
             slots[column] = slot
         return slots

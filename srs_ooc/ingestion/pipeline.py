@@ -194,21 +194,20 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     reading.read_rows(roles, forced, memory, rows)
     reading.check_unchanged()
     target, facts, arrays, row_ids = rows.settle(reading.source, reading.wording, options)
-    features = reading.features(target.kept)
-    n_rows = features.columns.n_rows
+    columns, fits_float32, kinds, held_nbytes = reading.features(target.kept)
     shape = Shape(target.kept.n_rows, roles.n_features)
-    form = options.form("float32" if features.fits_float32 else "float64")
-    batch, n_threads = memory.writing(shape, form, features.held_nbytes, n_source_rows=n_rows)
+    form = options.form("float32" if fits_float32 else "float64")
+    batch, n_threads = memory.writing(shape, form, held_nbytes, n_source_rows=columns.n_rows)
     inferred |= side.inferred | facts.inferred
     manifest = write_store(
         work.folder,
-        kept_columns(features.columns, target.kept),
+        kept_columns(columns, target.kept),
         target.values,
         replace(facts, inferred=inferred, source=reading.origin()),
         header.blocks(roles.special),
         row_ids=row_ids,
         row_arrays=arrays,
-        kinds=features.kinds,
+        kinds=kinds,
         form=form,
         batch_features=batch,
         n_threads=n_threads,

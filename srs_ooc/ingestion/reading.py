@@ -113,26 +113,11 @@ class Workplace:
             yield work
 
 
-@dataclass(frozen=True)
-class Features:
-    """The features of a table once they are read.
+Features = tuple[StoredColumns, bool, FeatureKinds | None, int]
+"""The features of a table once they are read.
 
-    Attributes
-    ----------
-    columns : StoredColumns
-        All rows of them.
-    fits_float32 : bool
-        Whether float32 holds every value.
-    kinds : FeatureKinds or None
-        What is known of their kinds, if anything is.
-    held_nbytes : int
-        Memory that is held until they are written.
-    """
-
-    columns: StoredColumns
-    fits_float32: bool
-    kinds: FeatureKinds | None = None
-    held_nbytes: int = 0
+All rows of them; whether float32 holds every value; what is known of their kinds, if anything is;
+and the memory that is held until they are written, in bytes."""
 
 
 # The features of a table in stored order: read, rows left out, numbers taken for texts.
@@ -444,11 +429,11 @@ class TextReading:
     def features(self, kept: KeptRows) -> Features:
         """Return the panels; nothing is said of kinds where nothing is known of them."""
         if not self.options.kinds and not self._is_text.any():
-            return Features(self._panels, self._fits_float32)
+            return self._panels, self._fits_float32, None, 0
         pool = TextCoder(self._category_nbytes)
         pool.code(*self._categories)
         kinds = FeatureKinds(self._forced, self._is_text, pool, self._locate, kept)
-        return Features(self._panels, self._fits_float32, kinds, kinds.held_nbytes())
+        return self._panels, self._fits_float32, kinds, kinds.held_nbytes()
 
     def _locate(self, feature: int, row: int) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
@@ -591,7 +576,7 @@ class TableReading:
         are_numbers = kinds.is_text & ~holds_texts
         if are_numbers.any():
             source = NumbersAsTexts(source, are_numbers, kinds)
-        return Features(source, columns.fits_float32, kinds, held)
+        return source, columns.fits_float32, kinds, held
 
     def _kinds(self, holds_texts: NDArray[np.bool_], kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced

@@ -77,22 +77,6 @@ class Wording:
         return None
 
 
-@dataclass(frozen=True)
-class RowColumn:
-    """A column of texts, one for each row of the source.
-
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    texts : TextSpool
-        Its cells.
-    """
-
-    name: str
-    texts: TextSpool
-
-
 class KeptRows:
     """The rows that are kept: all, or those of a mask."""
 
@@ -137,7 +121,7 @@ class KeptRows:
 
 
 def coded_texts(
-    column: RowColumn, kept: KeptRows, wording: Wording, out: Path, option: str, max_nbytes: int
+    column: TextSpool, kept: KeptRows, wording: Wording, out: Path, option: str, max_nbytes: int
 ) -> tuple[ScratchArray, int]:
     """Return the numbers of the distinct texts of a column, in order of appearance among kept rows.
 
@@ -154,7 +138,7 @@ def coded_texts(
         If a text is missing, or the distinct ones take too much memory.
     """
     coder, codes = TextCoder(max_nbytes), ScratchArray(out, np.int32)
-    for start, texts in column.texts.numbered_blocks():
+    for start, texts in column.numbered_blocks():
         chosen = [
             (row, text)
             for row, text in enumerate(texts, start)
@@ -165,15 +149,15 @@ def coded_texts(
         if len(numbers) < len(chosen):
             row, text = chosen[len(numbers)]
             raise InputError(
-                f"{wording.where(row)}: column {column.name!r} ({option}): expected texts of which "
-                f"{len(coder)} different ones fill the memory there is, found another "
+                f"{wording.where(row)}: column {column.label!r} ({option}): expected texts of "
+                f"which {len(coder)} different ones fill the memory there is, found another "
                 f"({shown(text)}). Name a column of fewer, or raise --memory-mb."
             )
         fresh = numbers.max(initial=-1) >= n_known
         for (row, text), number in zip(chosen, numbers.tolist(), strict=True) if fresh else ():
             if number >= n_known and wording.is_missing(text):
                 raise InputError(
-                    f"{wording.where(row)}: column {column.name!r} ({option}): expected a text, "
+                    f"{wording.where(row)}: column {column.label!r} ({option}): expected a text, "
                     f"found {shown(text)}, a missing value. Fill it in, or remove the row."
                 )
         codes.append(numbers)
@@ -208,7 +192,7 @@ def combined_codes(parts: list[tuple[ScratchArray, int]], out: Path, what: str) 
     return codes
 
 
-def weights_of(column: RowColumn, kept: KeptRows, wording: Wording, out: Path) -> ScratchArray:
+def weights_of(column: TextSpool, kept: KeptRows, wording: Wording, out: Path) -> ScratchArray:
     """Return the weights of the kept rows.
 
     Raises
@@ -217,14 +201,14 @@ def weights_of(column: RowColumn, kept: KeptRows, wording: Wording, out: Path) -
         If one is no positive finite number.
     """
     weights = ScratchArray(out, np.float64)
-    for row, texts in column.texts.numbered_blocks():
+    for row, texts in column.numbered_blocks():
         block = np.empty(len(texts))
         for i, text in enumerate(texts):
             value = None if wording.is_missing(text) else wording.number(text)
             is_kept = kept.mask is None or kept.mask[row + i]
             if is_kept and (value is None or not 0 < value < math.inf):
                 raise InputError(
-                    f"{wording.where(row + i)}: column {column.name!r} (--weights): expected a "
+                    f"{wording.where(row + i)}: column {column.label!r} (--weights): expected a "
                     f"positive finite number, found {shown(text)}. Mend it, or remove the row."
                 )
             block[i] = math.nan if value is None else value
@@ -331,9 +315,13 @@ _LONGEST_LABEL = 1000
 _CODER_NBYTES = MAX_CLASSES * text_cost(100)
 
 
-@dataclass(frozen=True)
-class SettledTarget:
-    """A target that is settled.
+class Target:
+    """The target of a table, settled.
+
+    Without a task said (``auto``), texts are classes. Numbers are classes where there are at most
+    two different ones, or if they are whole, and at most :data:`MAX_WHOLE_CLASSES` different ones
+    and half as many as the rows. Rows without a target are dropped; of a regression those with an
+    infinite one too.
 
     Attributes
     ----------
@@ -345,26 +333,17 @@ class SettledTarget:
         The rows that have a target.
     inferred : dict
         What was found out, for the manifest.
-    """
 
-    classes: tuple[str, ...]
-    values: ScratchArray
-    kept: KeptRows
-    inferred: dict[str, Any]
-
-
-class TargetSettling:
-    """Settles what the target is.
-
-    Without a task said (``auto``), texts are classes. Numbers are classes where there are at most
-    two different ones, or if they are whole, and at most :data:`MAX_WHOLE_CLASSES` different ones
-    and half as many as the rows. Rows without a target are dropped; of a regression those with an
-    infinite one too.
+    Raises
+    ------
+    InputError
+        If there are too few or too many classes, one has fewer rows than ``min_class_rows``, a
+        number is expected and something else found, or a value is missing where that is refused.
     """
 
     def __init__(
         self,
-        column: RowColumn,
+        column: TextSpool,
         wording: Wording,
         source: object,
         scratch: Path,
@@ -372,34 +351,24 @@ class TargetSettling:
     ) -> None:
         self._column, self._wording, self._source = column, wording, source
         self._scratch, self._options = scratch, options
-
-    def settle(self) -> SettledTarget:
-        """Return the target as settled.
-
-        Raises
-        ------
-        InputError
-            If there are too few or too many classes, one has fewer rows than ``min_class_rows``, a
-            number is expected and something else found, or a value is missing where that is
-            refused.
-        """
-        task = "regression" if self._options.no_target else self._options.task
+        self.classes: tuple[str, ...] = ()
+        self.inferred: dict[str, str] = {}
+        task = "regression" if options.no_target else options.task
+        if task != "regression":
+            codes = ScratchArray(scratch / "labels", np.int32)
+            labels = self._labels(codes, task)
+            if task == "auto":
+                task, why = self._find_task(labels)
+                self.inferred["task"] = f"{task}: {why}"
         if task == "regression":
-            return self._numbers({})
-        codes = ScratchArray(self._scratch / "labels", np.int32)
-        labels = self._labels(codes, task)
-        inferred = {}
-        if task == "auto":
-            task, why = self._find_task(labels)
-            inferred["task"] = f"{task}: {why}"
-        if task == "regression":
-            return self._numbers(inferred)
-        return self._classes(labels, codes, inferred)
+            self._settle_numbers()
+        else:
+            self._settle_classes(labels, codes)
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
         coder, start = TextCoder(_CODER_NBYTES), 0
-        for blob, ends in self._column.texts.blocks():
+        for blob, ends in self._column.blocks():
             numbers = coder.code(blob, ends)
             codes.append(numbers)
             if len(coder) > MAX_CLASSES + 1 or len(numbers) < len(ends):
@@ -429,7 +398,7 @@ class TargetSettling:
         if any(number is None for number in numbers):
             return "classification", "its values are texts"
         values = {number for number in numbers if number is not None and math.isfinite(number)}
-        n_rows, n_values = len(self._column.texts), len(values)
+        n_rows, n_values = len(self._column), len(values)
         if n_values > 2 and not all(value.is_integer() for value in values):
             return "regression", "numbers that are not all whole"
         if n_values > max(2, min(MAX_WHOLE_CLASSES, n_rows // 2)):
@@ -444,7 +413,7 @@ class TargetSettling:
 
     def _refuse(self, infinite: set[bytes]) -> NoReturn:
         """Refuse infinities beside few numbers, which are no class unless the user says so."""
-        for start, block in self._column.texts.numbered_blocks():
+        for start, block in self._column.numbered_blocks():
             for row, text in enumerate(block, start):
                 if text in infinite:
                     raise self._error(
@@ -456,35 +425,33 @@ class TargetSettling:
                     )
         raise AssertionError("a label of no row")
 
-    def _classes(
-        self, labels: list[bytes], codes: ScratchArray, inferred: dict[str, Any]
-    ) -> SettledTarget:
+    def _settle_classes(self, labels: list[bytes], codes: ScratchArray) -> None:
         is_there = np.array([not self._wording.is_missing(text) for text in labels])
-        kept = self._kept(is_there[block] for block in blocks_of(codes))
+        self.kept = self._kept(is_there[block] for block in blocks_of(codes))
         present = np.flatnonzero(is_there)
         texts = [self._decoded(labels[i]) for i in present.tolist()]
         if len(texts) < 2:
             found = f"only {texts[0]!r}" if texts else "none"
             raise InputError(
                 f"{self._source}: expected a target of at least two classes, found {found} in "
-                f"column {self._column.name!r}. Name another column with --target."
+                f"column {self._column.label!r}. Name another column with --target."
             )
         counts = sum(np.bincount(block, minlength=len(labels)) for block in blocks_of(codes))
         check_counts(
-            f"{self._source}, column {self._column.name!r}",
+            f"{self._source}, column {self._column.label!r}",
             dict(zip(texts, np.asarray(counts)[present].tolist(), strict=True)),
             self._options.min_class_rows,
         )
         rank = np.full(len(labels), -1, np.int32)
         order = class_order(texts)
         rank[present[order]] = np.arange(len(order), dtype=np.int32)
-        values = ScratchArray(self._scratch / "classes", np.int32)
-        for block in kept.blocks(codes):
-            values.append(rank[block])
-        return SettledTarget(tuple(texts[i] for i in order), values, kept, inferred)
+        self.values = ScratchArray(self._scratch / "classes", np.int32)
+        for block in self.kept.blocks(codes):
+            self.values.append(rank[block])
+        self.classes = tuple(texts[i] for i in order)
 
     def _decoded(self, label: bytes) -> str:
-        where = f"{self._source}, column {self._column.name!r}"
+        where = f"{self._source}, column {self._column.label!r}"
         if len(label) > _LONGEST_LABEL:
             raise InputError(
                 f"{where}: expected class labels of at most {_LONGEST_LABEL} bytes, found a longer "
@@ -497,9 +464,9 @@ class TargetSettling:
                 f"{where}: expected labels as UTF-8 text, found {label[:80]!r}. {TO_UTF8}"
             ) from None
 
-    def _numbers(self, inferred: dict[str, Any]) -> SettledTarget:
+    def _settle_numbers(self) -> None:
         numbers = ScratchArray(self._scratch / "numbers", np.float64)
-        for start, texts in self._column.texts.numbered_blocks():
+        for start, texts in self._column.numbered_blocks():
             block = np.full(len(texts), math.nan)
             for i, text in enumerate(texts):
                 if self._wording.is_missing(text):
@@ -514,19 +481,18 @@ class TargetSettling:
                     )
                 block[i] = value
             numbers.append(block)
-        kept = self._kept(np.isfinite(block) for block in blocks_of(numbers))
-        values = ScratchArray(self._scratch / "targets", np.float64)
+        self.kept = self._kept(np.isfinite(block) for block in blocks_of(numbers))
+        self.values = ScratchArray(self._scratch / "targets", np.float64)
         low, high = math.inf, -math.inf
-        for block in kept.blocks(numbers):
-            values.append(block)
+        for block in self.kept.blocks(numbers):
+            self.values.append(block)
             low, high = min(low, block.min(initial=low)), max(high, block.max(initial=high))
         if not low < high:
             found = f"only {low:g}" if low == high else "none"
             raise InputError(
                 f"{self._source}: expected a target of at least two different numbers, found "
-                f"{found} in column {self._column.name!r}. Name another column with --target."
+                f"{found} in column {self._column.label!r}. Name another column with --target."
             )
-        return SettledTarget((), values, kept, inferred)
 
     def _kept(self, parts: Iterator[NDArray[np.bool_]]) -> KeptRows:
         mask = np.concatenate([np.zeros(0, np.bool_), *parts])
@@ -535,15 +501,15 @@ class TargetSettling:
             raise self._error(
                 row,
                 "a target",
-                f"{shown(self._column.texts.get(row))}, which is none",
+                f"{shown(self._column.get(row))}, which is none",
                 "Fill it in or remove the row; --missing-target drop leaves such rows out.",
             )
         return KeptRows(len(mask), mask)
 
     def _error(self, row: int, expected: str, found: str, remedy: str) -> InputError:
         return InputError(
-            f"{self._wording.where(row)}: column {self._column.name!r}: expected {expected}, found "
-            f"{found}. {remedy}"
+            f"{self._wording.where(row)}: column {self._column.label!r}: expected {expected}, "
+            f"found {found}. {remedy}"
         )
 
 
@@ -582,18 +548,17 @@ class RowColumns:
 
     def __init__(self, scratch: Path) -> None:
         self._scratch = scratch
-        self._columns: dict[str, list[RowColumn]] = {}
+        self._columns: dict[str, list[TextSpool]] = {}
 
     def open(self, what: str, name: str) -> TextSpool:
         """Begin a column; ``what`` is target, row_ids, weights, strata or groups."""
         columns = self._columns.setdefault(what, [])
-        spool = TextSpool(self._scratch, f"{what}-{len(columns)}")
-        columns.append(RowColumn(name, spool))
-        return spool
+        columns.append(TextSpool(self._scratch, f"{what}-{len(columns)}", label=name))
+        return columns[-1]
 
     def append(self, what: str, texts: Texts, place: int = 0) -> None:
         """Append texts to a column."""
-        self._columns[what][place].texts.append(texts)
+        self._columns[what][place].append(texts)
 
     def number_rows(self, n_rows: int) -> None:
         """Fill in the target of a table that has none: the numbers of its rows, from 1."""
@@ -605,16 +570,16 @@ class RowColumns:
         """Delete the texts."""
         for columns in self._columns.values():
             for column in columns:
-                column.texts.close()
+                column.close()
 
     def settle(
         self, source: object, wording: Wording, options: IngestOptions
-    ) -> tuple[SettledTarget, TableFacts, dict[str, ScratchArray], TextBlocks | None]:
+    ) -> tuple[Target, TableFacts, dict[str, ScratchArray], TextBlocks | None]:
         """Settle all of them.
 
         Returns
         -------
-        target : SettledTarget
+        target : Target
             The target, and which rows are kept for having one.
         facts : TableFacts
             What of them goes into the manifest.
@@ -630,7 +595,7 @@ class RowColumns:
         """
         columns, arrays = self._columns, {}
         (target_column,) = columns["target"]
-        target = TargetSettling(target_column, wording, source, self._scratch, options).settle()
+        target = Target(target_column, wording, source, self._scratch, options)
         kept = target.kept
         if "weights" in columns:
             out = self._scratch / "weights"
@@ -640,11 +605,11 @@ class RowColumns:
                 arrays[what] = self._codes(what, kept, wording)
         ids, id_name = self._row_ids(source, kept)
         facts = TableFacts(
-            target_name=target_column.name,
+            target_name=target_column.label,
             classes=target.classes,
             row_id_name=id_name,
             n_dropped_rows=kept.n_dropped,
-            row_columns={what: [column.name for column in columns[what]] for what in arrays},
+            row_columns={what: [column.label for column in columns[what]] for what in arrays},
             inferred=target.inferred,
         )
         return target, facts, arrays, ids
@@ -669,8 +634,8 @@ class RowColumns:
         (column,) = self._columns["row_ids"]
         check_distinct(
             source,
-            column.texts,
+            column,
             "row ids",
             "Mend them, or take others; --ignore leaves the column out.",
         )
-        return kept.texts(column.texts), column.name
+        return kept.texts(column), column.label

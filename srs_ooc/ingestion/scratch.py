@@ -60,9 +60,12 @@ class TextSpool(Closing):
         Scratch folder, which exists.
     name : str
         Stem of the files.
+    label : str
+        What a column that they are the cells of is called.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, label: str = "") -> None:
+        self.label = label
         self._paths = {part: folder / f"{name}.{part}" for part in ("bytes", "ends", "hashes")}
         self._files = {part: path.open("w+b") for part, path in self._paths.items()}
         self._nbytes = 0

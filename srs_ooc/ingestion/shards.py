@@ -4,7 +4,6 @@ Pieces that are done lie beside the store until all of them are; after a kill th
 those that are missing.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -14,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from srs_ooc.base.budget import growth_counted, resident_nbytes
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, try_lock
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion.formats import split_texts
 from srs_ooc.ingestion.ingest_memory import (
     budget_of,
     check_replaceable,
@@ -292,9 +291,8 @@ def headers_of(
 
 def _append(names: TextSpool, header: TextSpool, special: frozenset[int]) -> None:
     for blob, ends in header.blocks(special):
-        starts = [0, *ends.tolist()]
-        pieces = [blob[start:end] for start, end in pairwise(starts)]
-        names.append(texts_of(piece.decode("utf-8", "surrogateescape") for piece in pieces))
+        texts = split_texts(blob, ends)
+        names.append(texts_of(text.decode("utf-8", "surrogateescape") for text in texts))
 
 
 def _check_distinct(names: TextSpool, tables: list[Path], sizes: list[int]) -> None:
@@ -343,7 +341,7 @@ def _those_in(header: TextSpool, options: IngestOptions) -> IngestOptions:
     )
 
 
-@contextlib.contextmanager
+@contextmanager
 def _read(
     table: Path, options: IngestOptions, folder: Path
 ) -> Iterator[tuple[TextSpool, IngestOptions]]:
@@ -355,7 +353,7 @@ def _read(
         yield header, reading.options
 
 
-@contextlib.contextmanager
+@contextmanager
 def _emptied(folder: Path) -> Iterator[Path]:
     """Yield an empty folder, which goes after the block."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -379,32 +377,29 @@ class Piece:
     options: IngestOptions
 
 
-Workers = Callable[[Callable[[Piece], str], list[Piece]], Iterable[str]]
+Workers = Callable[[Callable[[Piece], None], list[Piece]], Iterable[None]]
 """Has pieces done in any order, and yields as they are; as ``map`` does one after another."""
 
 
-def do_piece(piece: Piece) -> str:
-    """Code a piece, unless it is there; return its fingerprint.
+def do_piece(piece: Piece) -> None:
+    """Code a piece in a worker, unless it is there.
 
     Raises
     ------
     InputError, StoreError, BudgetError
         As of :func:`srs_ooc.ingestion.pipeline.ingest_table`.
     """
-    if piece.store.exists():
-        return Store.open(piece.store).fingerprint
-    release()
-    with growth_counted():  # a worker holds what is none of an ingest's
-        return ingest_table(piece.table, piece.store, piece.options).fingerprint
+    if not piece.store.exists():
+        release()
+        with growth_counted():  # a worker holds what is none of an ingest's
+            ingest_table(piece.table, piece.store, piece.options)
 
 
-def do_here(piece: Piece) -> str:
+def do_here(piece: Piece) -> None:
     """Code a piece in this process, unless it is there; errors as of :func:`do_piece`."""
-    if piece.store.exists():
-        return Store.open(piece.store).fingerprint
-    made = ingest_table(piece.table, piece.store, piece.options).fingerprint
-    release()
-    return made
+    if not piece.store.exists():
+        ingest_table(piece.table, piece.store, piece.options)
+        release()
 
 
 def ingest_pieces(
@@ -605,7 +600,7 @@ def on_workers(client: Any, worker_memory_mb: int) -> Workers:
         What coding a piece may take, in MB of 10**6 bytes; a worker does one for each thread.
     """
 
-    def done(do: Callable[[Piece], str], pieces: list[Piece]) -> Iterator[str]:
+    def done(do: Callable[[Piece], None], pieces: list[Piece]) -> Iterator[None]:
         import distributed
 
         finished: Any = partial(distributed.as_completed, loop=client.loop)

@@ -491,12 +491,15 @@ def write_store(
         lengths={},
         values_chunk=work.floats_chunk,
     )
-    lengths |= work.lengths
-    every = {name: lengths.get(name) or shape.length_of(name) for name in manifest.small_arrays}
-    manifest = replace(manifest, lengths=every)
+    manifest = _with_lengths(manifest, shape, lengths | work.lengths)
     write_metadata(folder, manifest)
     work.sync()
     return manifest
+
+
+def _with_lengths(manifest: Manifest, shape: Shape, lengths: Mapping[str, int]) -> Manifest:
+    every = {name: lengths.get(name) or shape.length_of(name) for name in manifest.small_arrays}
+    return replace(manifest, lengths=every)
 
 
 def _write_columns(

@@ -82,15 +82,14 @@ class NpyTable:
     pool: TextCoder | None = None
 
     def __init__(self, path: Path, what: str) -> None:
-        header = read_header(path, what)
-        check_shape(header.shape, what)
-        check_dtype(header.dtype, what)
+        shape, self._dtype, is_fortran, self._offset = read_header(path, what)
+        check_shape(shape, what)
+        check_dtype(self._dtype, what)
         # Of one row or column both orders are the same.
-        self.by_rows = not header.is_fortran or header.shape[0] == 1
-        self.shape: tuple[int, int] = (header.shape[0], header.shape[1])
+        self.by_rows = not is_fortran or shape[0] == 1
+        self.shape: tuple[int, int] = (shape[0], shape[1])
         self._path, self._what = path, what
-        self.narrow = is_narrow(header.dtype)
-        self._dtype, self._offset = header.dtype, header.offset
+        self.narrow = is_narrow(self._dtype)
 
     def read(self, positions: NDArray[np.intp], pool: TextCoder) -> NDArray[np.float64]:
         """Return rows or columns, as ``by_rows`` says, each a row of the result."""

@@ -7,7 +7,6 @@ import math
 import re
 import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, cast
@@ -83,18 +82,8 @@ BAD_HEADER = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class NpyHeader:
-    """Shape and dtype of an array in a file, its order, and the byte its cells start at."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    is_fortran: bool
-    offset: int
-
-
-def read_header(path: Path, what: str) -> NpyHeader:
-    """Read the header of a ``.npy`` file.
+def read_header(path: Path, what: str) -> tuple[tuple[int, ...], np.dtype[Any], bool, int]:
+    """Return shape and dtype of a ``.npy`` file, if its order is Fortran's, and where cells start.
 
     Raises
     ------
@@ -124,7 +113,7 @@ def read_header(path: Path, what: str) -> NpyHeader:
         raise _refused(
             what, f"found {found} bytes for the shape {str(shape)[:80]}, which takes {expected}"
         )
-    return NpyHeader(tuple(map(int, shape)), dtype, bool(is_fortran), offset)
+    return tuple(map(int, shape)), dtype, bool(is_fortran), offset
 
 
 def _refused(what: str, found: str) -> InputError:
@@ -276,13 +265,13 @@ def _text_blocks(path: Path) -> Iterator[list[Any]]:
 
 
 def _npy_blocks(path: Path) -> Iterator[list[Any]]:
-    header = read_header(path, str(path))
-    if len(header.shape) != 1:
+    shape, dtype, _, offset = read_header(path, str(path))
+    if len(shape) != 1:
         raise InputError(
-            f"{path}: expected a one-dimensional array, found the shape {header.shape}. "
+            f"{path}: expected a one-dimensional array, found the shape {shape}. "
             "Save one item for each row or column."
         )
-    size, (n_items,) = header.dtype.itemsize, header.shape
+    size, (n_items,) = dtype.itemsize, shape
     if size > MOST_ITEM_NBYTES:
         raise InputError(
             f"{path}: expected items of at most {MOST_ITEM_NBYTES} bytes, found {size}. Save "
@@ -291,7 +280,7 @@ def _npy_blocks(path: Path) -> Iterator[list[Any]]:
     step = max(1, min(_BLOCK, MOST_ITEM_NBYTES // max(size, 1)))
     for start in range(0, n_items, step):
         count = min(step, n_items - start)
-        yield np.fromfile(path, header.dtype, count, offset=header.offset + start * size).tolist()
+        yield np.fromfile(path, dtype, count, offset=offset + start * size).tolist()
 
 
 def spool_items(spool: TextSpool, blocks: Iterable[list[Any]], where: Callable[[int], str]) -> None:
