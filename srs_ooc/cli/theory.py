@@ -40,13 +40,10 @@ def theory_command(
     subspace_size: int | None,
     n_relevant: int | None,
     alpha: str,
-    share: str | None,
-    quantile: float | None,
-    after: int | None,
-    round_size: int | None,
     table: bool,
     plot: Path | None,
     as_json: bool,
+    **extras: Any,
 ) -> None:
     """Compute the mean iterations to find all relevant features, RS beside SRS.
 
@@ -66,7 +63,7 @@ def theory_command(
     if scenario is not None:
         sizes = _required(n_features, subspace_size, n_relevant)
         rs, srs = (Setting.of(scenario, *sizes, a) for a in ("0", alpha))
-        summary = compare(rs, srs, Extras(share, quantile, after, round_size))
+        summary = compare(rs, srs, Extras(**extras))
         click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
     if table:
         found = rows()
