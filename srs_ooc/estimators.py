@@ -11,7 +11,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,11 +36,9 @@ from srs_ooc import api
 from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import python_spelling
-from srs_ooc.ensemble.model import Model
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.ingestion.ingest import ingest
 from srs_ooc.learners.models import TREE
-from srs_ooc.results.exporting import values_of
 from srs_ooc.results.result import Result
 from srs_ooc.runs.settling import DEFAULT_MEMORY_MB, declared
 from srs_ooc.store.store import Store
@@ -58,6 +55,9 @@ class Parameters(BaseEstimator):
     """What :class:`srs_ooc.estimators.SRSSelector` documents."""
 
     _saves_trees = False
+    class_weight: dict[Any, float] | str | None
+    n_features_to_select: int | None
+    task: str
 
     def __init__(
         self,
@@ -98,41 +98,9 @@ class Parameters(BaseEstimator):
         cache_dir: str | Path | None = None,
         verbose: int = 0,
     ) -> None:
-        self.method = method
-        self.judge = judge
-        self.model = model
-        self.model_params = model_params
-        self.alpha = alpha
-        self.subspace_size = subspace_size
-        self.fdr = fdr
-        self.decoys = decoys
-        self.permutations = permutations
-        self.keep = keep
-        self.closing = closing
-        self.probe_min_draws = probe_min_draws
-        self.probe_min_wins = probe_min_wins
-        self.max_features = max_features
-        self.impurity = impurity
-        self.splitter = splitter
-        self.thresholds = thresholds
-        self.min_impurity_decrease = min_impurity_decrease
-        self.bootstrap = bootstrap
-        self.class_weight = class_weight
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.trees_per_subspace = trees_per_subspace
-        self.draw_block = draw_block
-        self.round_size = round_size
-        self.options = options
-        self.n_features_to_select = n_features_to_select
-        self.iterations = iterations
-        self.until_stable = until_stable
-        self.task = task
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.memory_mb = memory_mb
-        self.cache_dir = cache_dir
-        self.verbose = verbose
+        given = dict(locals())
+        del given["self"]
+        self.__dict__.update(given)  # as they were given: scikit-learn compares them
 
     def _request(self, store: Store) -> dict[str, Any]:
         """Return what the parameters ask of a run of ``store``, by keywords of ``api.run``."""
@@ -172,28 +140,6 @@ def weights_text(weights: dict[str, float]) -> str:
 # What is given to an estimator: tables, targets and weights, checked as scikit-learn does.
 
 FEWEST_ROWS = 2
-
-
-@dataclass(frozen=True)
-class FitData:
-    """What a fit learns from.
-
-    Attributes
-    ----------
-    X : ndarray, DataFrame, pyarrow.Table or sparse matrix (n_rows, n_features)
-        The table.
-    y : (n_rows,)
-        The target, as given.
-    weights : float64 (n_rows,) or None
-        Positive, and not all equal.
-    groups : array-like (n_rows,) or None
-        Rows that belong together.
-    """
-
-    X: Any
-    y: NDArray[Any]
-    weights: NDArray[np.float64] | None
-    groups: Any
 
 
 def is_store(X: Any) -> bool:
@@ -265,8 +211,12 @@ def columns_of(frame: Any, places: NDArray[np.intp]) -> NDArray[Any]:
     return np.column_stack([column.to_numpy() for column in chosen.columns])
 
 
-def checked_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any) -> FitData:
-    """Check what is given to a fit; rows of weight 0 are left out, equal weights forgotten.
+def checked_fit(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
+) -> tuple[Any, NDArray[Any], NDArray[np.float64] | None, Any]:
+    """Return what is given to a fit, checked: table, target, weights and groups.
+
+    Rows of weight 0 are left out, equal weights forgotten.
 
     Raises
     ------
@@ -283,7 +233,7 @@ def checked_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any)
         assert_all_finite(y, input_name="y")
     check_consistent_length(X, y, groups)
     if sample_weight is None:
-        return FitData(X, y, None, groups)
+        return X, y, None, groups
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weights < 0) or not np.any(weights):
         raise ValueError("sample_weight: expected numbers that are not negative, and not all zero.")
@@ -292,7 +242,7 @@ def checked_fit(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any)
         X, y, weights = _safe_indexing(X, used), y[used], weights[used]
         groups = None if groups is None else _safe_indexing(groups, used)
     is_even = bool(np.all(weights == weights[0]))
-    return FitData(X, y, None if is_even else weights, groups)
+    return X, y, None if is_even else weights, groups
 
 
 # A folder to work in that is removed after, and errors as scikit-learn's callers expect them.
@@ -312,6 +262,10 @@ def python_errors() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
+def _named(cache_dir: str | Path | None) -> str:
+    return "the temporary folder" if cache_dir is None else f"cache_dir {str(cache_dir)!r}"
+
+
 @contextmanager
 def workspace(cache_dir: str | Path | None) -> Iterator[Path]:
     """Yield a folder of its own in ``cache_dir``, or in the system's; it is removed after.
@@ -324,21 +278,13 @@ def workspace(cache_dir: str | Path | None) -> Iterator[Path]:
     try:
         folder = TemporaryDirectory(prefix="srs-ooc-", dir=cache_dir)
     except OSError as error:
-        where = "the temporary folder" if cache_dir is None else f"cache_dir {str(cache_dir)!r}"
         raise type(error)(
             error.errno,
-            f"{where}: expected a folder that exists and can be written, found: {error.strerror}. "
-            "Make it, or name another with cache_dir",
+            f"{_named(cache_dir)}: expected a folder that exists and can be written, found: "
+            f"{error.strerror}. Make it, or name another with cache_dir",
         ) from error
     with folder:
         yield Path(folder.name)
-
-
-def disk_nbytes(n_rows: int, n_features: int, *, keeps_values: bool) -> int:
-    """Return the bytes of disk that the store of a table takes at most."""
-    ranges = 2 * _VALUE_NBYTES * min(n_rows, _RANGES)
-    values = _VALUE_NBYTES * n_rows if keeps_values else ranges
-    return n_features * (_CODE_NBYTES * n_rows + values + _FEATURE_NBYTES)
 
 
 def require_disk(folder: Path, n_bytes: int, cache_dir: str | Path | None) -> None:
@@ -352,10 +298,9 @@ def require_disk(folder: Path, n_bytes: int, cache_dir: str | Path | None) -> No
     free = shutil.disk_usage(folder).free
     if n_bytes <= free:
         return
-    where = "the temporary folder" if cache_dir is None else f"cache_dir {str(cache_dir)!r}"
     raise OSError(
         errno.ENOSPC,
-        f"{where}: expected room for a store of up to {n_bytes / 1e6:,.0f} MB, found "
+        f"{_named(cache_dir)}: expected room for a store of up to {n_bytes / 1e6:,.0f} MB, found "
         f"{free / 1e6:,.0f} MB free. Make room, or name another folder with cache_dir",
     )
 
@@ -483,8 +428,7 @@ trees_per_subspace : optional
                 store = api.store_of(X)
                 self._take_names(store)
             else:
-                data = checked_fit(self, X, y, sample_weight, groups)
-                store = self._ingested(folder, data)
+                store = self._ingested(folder, *checked_fit(self, X, y, sample_weight, groups))
             self._take_result(api.run(store, out=folder / "fit.run", **self._request(store)))
         return self
 
@@ -495,21 +439,29 @@ trees_per_subspace : optional
     def _task(self) -> str:
         return self.task
 
-    def _ingested(self, folder: Path, data: FitData) -> Store:
+    def _ingested(
+        self,
+        folder: Path,
+        X: Any,
+        y: NDArray[Any],
+        weights: NDArray[np.float64] | None,
+        groups: Any,
+    ) -> Store:
         """Return the store of a table, made in ``folder``."""
-        n_rows, n_features = data.X.shape
+        n_rows, n_features = X.shape
         keeps_values = n_rows <= MOST_ROWS_OF_VALUES
-        n_bytes = disk_nbytes(n_rows, n_features, keeps_values=keeps_values)
+        of_values = _VALUE_NBYTES * (n_rows if keeps_values else 2 * min(n_rows, _RANGES))
+        n_bytes = n_features * (_CODE_NBYTES * n_rows + of_values + _FEATURE_NBYTES)
         require_disk(folder, n_bytes, self.cache_dir)
         if self.verbose:
             print(f"[{type(self).__name__}] up to {n_bytes / 1e6:.0f} MB of disk in {folder}")
         ingest(
-            data.X,
+            X,
             folder / "fit.zarr",
-            target=self._target(data.y).tolist(),
+            target=self._target(y).tolist(),
             task=self._task(),
-            weights=data.weights,
-            groups=None if data.groups is None else list(data.groups),
+            weights=weights,
+            groups=None if groups is None else list(groups),
             memory_mb=DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb,
             keep_values=keeps_values,
             min_class_rows=1,
@@ -574,6 +526,8 @@ trees_per_subspace : optional
             if not support.any():
                 return self._transform(np.empty(X.shape))
             return columns_of(X, np.flatnonzero(support))
+        from srs_ooc.results.exporting import values_of
+
         check_is_fitted(self)
         with python_errors():
             store = api.store_of(X)
@@ -620,6 +574,8 @@ class _Ensemble(SRSSelector):
         return super()._request(store)
 
     def _take_result(self, result: Result) -> None:
+        from srs_ooc.ensemble.model import Model
+
         super()._take_result(result)
         self.ensemble_ = Model.of(result.run, result.store.place)
 

@@ -9,7 +9,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -307,33 +307,17 @@ def _check_resumed(begun: Callable[[int], _Work], course: list[Subspace]) -> Non
         first.absorb(subspace)
 
 
-def _same(one: list[Subspace], other: list[Subspace]) -> bool:
-    return len(one) == len(other) and all(
-        np.array_equal(a.features, b.features)
-        and _same_candidates(a.candidates, b.candidates)
-        and _same_split(a.split, b.split)
-        for a, b in zip(one, other, strict=True)
-    )
-
-
-def _same_candidates(one: Candidates | None, other: Candidates | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    splits = zip(one.splits, other.splits, strict=False)
-    return (
-        np.array_equal(one.places, other.places)
-        and np.array_equal(one.bounds, other.bounds)
-        and len(one.splits) == len(other.splits)
-        and all(_same_split(a, b) for a, b in splits)
-    )
-
-
-def _same_split(one: RowSplit | None, other: RowSplit | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(one.fitted, other.fitted) and np.array_equal(
-        one.predicted, other.predicted
-    )
+def _same(one: Any, other: Any) -> bool:
+    """Return whether two proposals, or lists of them, are equal in all that they hold."""
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    if is_dataclass(one):
+        return all(_same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+    return bool(one == other)
 
 
 def _outcome(subspace: Subspace, needs: frozenset[str], key: int) -> Outcome:
@@ -622,7 +606,8 @@ def check_table(
     _check_reading(table, columns, is_text)
     for position, column in enumerate(columns):
         if not (is_text[position] and table.pool is not None):
-            _check_items(table, position, column)
+            cells = [text_of(cell) or None for block in table.items(position) for cell in block]
+            assert cells == [text_of(c) for c in column], f"items: column {position}: {cells}"
 
 
 def _check_reading(table: Table, columns: Sequence[Sequence[Any]], is_text: list[bool]) -> None:
@@ -660,12 +645,6 @@ def _check_column(
         return
     cells = [None if np.isnan(value) else texts[int(value)].decode() for value in values]
     assert cells == list(column), f"read: column {position}: {cells}"
-
-
-def _check_items(table: Table, position: int, column: Sequence[Any]) -> None:
-    cells = [text_of(cell) for block in table.items(position) for cell in block]
-    wanted = [text_of(cell) for cell in column]
-    assert [cell or None for cell in cells] == wanted, f"items: column {position}: {cells}"
 
 
 Fit = Callable[[Iteration], Outcome]

@@ -15,7 +15,6 @@ from srs_ooc.base.frames import frame_of_columns
 from srs_ooc.base.options import flag_given, path_given, place_given, python_spelling
 from srs_ooc.base.urls import Url
 from srs_ooc.planning.speed import planned_run
-from srs_ooc.results.exporting import values_of
 from srs_ooc.results.live import Progress, interruptible
 from srs_ooc.results.result import Result
 from srs_ooc.runs.inputs import find_store
@@ -252,6 +251,8 @@ def read(store: StoreOrPath, names: Iterable[str], kind: str = "pandas") -> Any:
     StoreError
         If the store is damaged, or keeps no values.
     """
+    from srs_ooc.results.exporting import values_of
+
     with python_spelling(), growth_counted():
         opened, wanted = store_of(store), list(names)
         places = opened.names.find(wanted)

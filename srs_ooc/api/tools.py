@@ -54,7 +54,6 @@ from srs_ooc.runs.spec import Options
 from srs_ooc.runs.verification import Verification
 from srs_ooc.runs.verification import verify as verified
 from srs_ooc.samplers.less import ScoreParams
-from srs_ooc.store.store import Store
 from srs_ooc.synthetic.problem_tables import describe, write_table
 from srs_ooc.synthetic.problems import PROBLEMS
 
@@ -503,7 +502,8 @@ def network(
             threads=threads,
             cluster=cluster_given(client, worker_memory_mb),
         )
-        return _work(store_of(store), request, progress)
+        with interruptible(progress) as watch:
+            return work_on_network(store_of(store), request, watch)
 
 
 def plan_network(
@@ -553,18 +553,6 @@ def plan_network(
 def _name_files(scratch: Path, **given: NamesOrFile) -> dict[str, Any]:
     """Return the files of names, by option; names that are no file are written to ``scratch``."""
     return {option: names_file(names, scratch / option, option) for option, names in given.items()}
-
-
-def _work(store: Store, request: NetworkRequest, progress: Progress) -> Network:
-    """Work until it is done, interrupted, or a callable of the user's raises.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        Once all that is done is kept, if there was a Ctrl-C.
-    """
-    with interruptible(progress) as watch:
-        return work_on_network(store, request, watch)
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """``srs-ooc compact``."""
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import click
 
 from srs_ooc.base.text import counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, echo_json, stream_csv, stream_table
+from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, echo_json, stream_csv, stream_table
 from srs_ooc.cli.progress import RunProgress, watched
 from srs_ooc.cli.run_options import with_cluster
 from srs_ooc.ensemble.compaction import (
@@ -30,8 +31,8 @@ _SET_COLUMNS = {"rank": 6, "name": 20, "n_stand_ins": 11, "stand_ins": 0}
 
 
 @click.command("compact")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--store", type=STORE, help="The run's store, if it was moved.")
+@click.argument("run", type=FILE)
+@RUN_STORE_OPTION
 @click.option("--max-features", type=click.IntRange(1), metavar="K",
               help="The best set of exactly K features, or of all there are.  [default: as few as "
               "are within one standard error of the best]")  # fmt: skip
@@ -67,15 +68,12 @@ def compact_command(
     the next larger one, predict rows that were held out. The whole selection is repeated without
     those rows. The same command again goes on where it was interrupted.
     """
-    ledger = Ledger(run, writable=True)
-    try:
+    with closing(Ledger(run, writable=True)) as ledger:
         place = find_store(ledger, store)
         megabytes = memory_mb or int(ledger.meta("memory_mb"))
         with watched(RunProgress(megabytes)) as (watch, received):
             site = Site(place, megabytes, threads, watch, cluster)
             found = compact(ledger, site, folds, repeats, max_features)
-    finally:
-        ledger.close()
     if found is None:
         click.echo("stopped; folds that are done are kept. Go on with the same command.", err=True)
         raise SystemExit(128 + sum(received))

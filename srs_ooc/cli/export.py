@@ -4,14 +4,12 @@ from contextlib import closing
 from pathlib import Path
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted
-from srs_ooc.base.urls import Place, place_of
-from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, say
+from srs_ooc.base.urls import place_of
+from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, say
 from srs_ooc.results.exporting import (
     check_name,
     check_one,
@@ -24,16 +22,13 @@ from srs_ooc.results.ranking import Reading
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.store.store import Store
-
-_FILE = click.Path(path_type=Path)
 
 
 @click.command("export")
-@click.argument("paths", nargs=-1, required=True, type=_FILE, metavar="[STORE] RUN OUT")
+@click.argument("paths", nargs=-1, required=True, type=FILE, metavar="[STORE] RUN OUT")
 @click.option("--top", type=click.IntRange(1), metavar="N",
               help="The N best features instead of the selected ones.")  # fmt: skip
-@click.option("--names", "names_file", type=_FILE, metavar="FILE",
+@click.option("--names", "names_file", type=FILE, metavar="FILE",
               help="The features that FILE names, one a line, instead.")  # fmt: skip
 @SAFE_OPTION
 @MEMORY_OPTION
@@ -57,38 +52,25 @@ def export_command(
     .txt                      the names alone, one a line, as --exclude reads them
     .zarr                     a smaller store, with weights, strata and groups
     """
-    store, run, out = _places(paths)
+    if len(paths) not in (2, 3):
+        raise UsageError(
+            f"expected RUN and OUT, or STORE, RUN and OUT, found {counted(len(paths), 'path')}. "
+            "`srs-ooc export --help` shows examples."
+        )
+    store, (run, out) = (place_of(paths[0]) if len(paths) == 3 else None), paths[-2:]
     check_one(top, names_file)
     check_name(out)  # before anything is read
     process_nbytes()  # of the program alone, before there is work
     cap_nbytes = memory_mb * MB
     with closing(Ledger(run, writable=False)) as ledger:
         opened = find_store(ledger, store)
-        positions = _wanted(ledger, opened, top, names_file, out, cap_nbytes)
+        if names_file is not None:
+            positions = named_positions(opened, names_file, cap_nbytes)
+        else:
+            n_columns = min(top or status_of(ledger).n_selected, opened.n_features)
+            later = export_nbytes(opened, n_columns, out)
+            positions = ranked_positions(
+                ledger, Reading(ledger, opened, cap_nbytes, later_nbytes=later), top
+            )
     export_columns(opened, positions, out, cap_nbytes=cap_nbytes, safe=safe_csv)
     say(f"{out}: {counted(len(positions), 'feature')} of {counted(opened.n_rows, 'row')}")
-
-
-def _places(paths: tuple[Path, ...]) -> tuple[Place | None, Path, Path]:
-    if len(paths) not in (2, 3):
-        raise UsageError(
-            f"expected RUN and OUT, or STORE, RUN and OUT, found {counted(len(paths), 'path')}. "
-            "`srs-ooc export --help` shows examples."
-        )
-    return (place_of(paths[0]) if len(paths) == 3 else None), paths[-2], paths[-1]
-
-
-def _wanted(
-    ledger: Ledger,
-    store: Store,
-    top: int | None,
-    names_file: Path | None,
-    out: Path,
-    cap_nbytes: int,
-) -> NDArray[np.int64]:
-    """Return the positions of the features; what was read to find them is given back."""
-    if names_file is not None:
-        return named_positions(store, names_file, cap_nbytes)
-    n_columns = min(top or status_of(ledger).n_selected, store.n_features)
-    later = export_nbytes(store, n_columns, out)
-    return ranked_positions(ledger, Reading(ledger, store, cap_nbytes, later_nbytes=later), top)

@@ -1,7 +1,8 @@
 """``srs-ooc features`` and ``compare``: the ranking of a run, and of two runs side by side."""
 
-from itertools import islice
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,21 +11,21 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import (
+    FILE,
     MEMORY_OPTION,
-    SAFE_OPTION,
-    STORE,
+    RECORD_OPTIONS,
+    RUN_STORE_OPTION,
+    TABLE_ROWS,
     echo_json,
     say,
-    stream_csv,
-    stream_json,
-    stream_table,
+    with_options,
+    write_records,
 )
 from srs_ooc.results.feature_record import FeatureRecord, ScoredRecord
-from srs_ooc.results.ranking import Comparison, Reading, Side, compare, kept_records, side_of
+from srs_ooc.results.ranking import Comparison, Reading, compare, kept_records, side_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 
-TABLE_ROWS = 50
 _COLUMNS = {
     "rank": 6, "name": 20, "selected": 8, "importance": 10, "n_drawn": 8, "p_better": 8,
     "entered": 8,
@@ -45,26 +46,19 @@ _VERDICT_COLUMNS = {
 
 
 @click.command("features")
-@click.argument("run", type=click.Path(path_type=Path))
-@click.option("--store", type=STORE, help="The run's store, if it was moved.")
+@click.argument("run", type=FILE)
+@RUN_STORE_OPTION
 @click.option("--selected", "only_selected", is_flag=True, help="Only the selected features.")
-@click.option("--top", type=click.IntRange(1), metavar="N",
-              help="Only the N best.  [default: 50 in a table, all in CSV and JSON]")  # fmt: skip
-@click.option("--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below.")
-@SAFE_OPTION
-@MEMORY_OPTION
+@with_options(RECORD_OPTIONS)
 @click.option("--why", metavar="NAME", help="Say why this feature is in or out.")
 def features_command(
     run: Path,
     store: Place | None,
     only_selected: bool,
     top: int | None,
-    as_csv: bool,
-    as_json: bool,
-    safe_csv: bool,
     memory_mb: int,
     why: str | None,
+    **form: Any,
 ) -> None:
     """Rank the features of RUN by importance; also while it goes on.
 
@@ -106,7 +100,7 @@ def features_command(
             raise
         say(f"{error} Shown are the features that the verdict put first.", err=True)
         shown = [record for record in kept if record.selected or not only_selected]
-        _write(shown, top, as_csv=as_csv, as_json=as_json, safe=safe_csv)
+        write_records(FeatureRecord, shown, _VERDICT_COLUMNS, top, **form)
         return
     reading = Reading(ledger, found, memory_mb * MB)
     ledger.close()
@@ -114,39 +108,20 @@ def features_command(
         say(reading.explain(why))
         return
     among = reading.selected() if only_selected else None
-    records = reading.records(among)
-    if as_json:
-        stream_json(islice(records, top))
-    elif as_csv:
-        stream_csv(reading.record_type, islice(records, top), safe=safe_csv)
-    else:
-        n_there = len(reading.positions) if among is None else len(among)
-        _show(reading, list(islice(records, top or TABLE_ROWS)), n_there)
+    records, columns = reading.records(among), _columns_of(reading)
+    write_records(reading.record_type, records, columns, top, _heading(reading), **form)
+    n_there = len(reading.positions) if among is None else len(among)
+    if not (form["as_json"] or form["as_csv"]) and (top or TABLE_ROWS) < n_there:
+        say(f"(the best {top or TABLE_ROWS} of {n_there}; more with --top N, all with --csv)")
 
 
-def _write(
-    records: list[FeatureRecord], top: int | None, *, as_csv: bool, as_json: bool, safe: bool
-) -> None:
-    if as_json:
-        stream_json(records[:top])
-    elif as_csv:
-        stream_csv(FeatureRecord, records[:top], safe=safe)
-    else:
-        stream_table(_VERDICT_COLUMNS, records[: top or TABLE_ROWS])
-
-
-def _show(reading: Reading, records: list[FeatureRecord], n_there: int) -> None:
+def _heading(reading: Reading) -> str:
+    if reading.ranks_only:
+        n = reading.n_iterations
+        return f"Features by rank; this method selects none; {n:,} iterations done"
     provisional = " (provisional: no verdict yet)" if reading.is_provisional else ""
-    what = (
-        f"Features by rank; this method selects none; {reading.n_iterations:,} iterations done"
-        if reading.ranks_only
-        else f"{counted(reading.n_selected, 'feature')} selected after {reading.n_iterations} "
-        f"iterations{provisional}"
-    )
-    say(what)
-    stream_table(_columns_of(reading), records)
-    if len(records) < n_there:
-        say(f"(the best {len(records)} of {n_there}; more with --top N, all with --csv)")
+    selected = counted(reading.n_selected, "feature")
+    return f"{selected} selected after {reading.n_iterations} iterations{provisional}"
 
 
 def _columns_of(reading: Reading) -> dict[str, int]:
@@ -158,8 +133,8 @@ def _columns_of(reading: Reading) -> dict[str, int]:
 
 
 @click.command("compare")
-@click.argument("first", metavar="RUN", type=click.Path(path_type=Path))
-@click.argument("second", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("first", metavar="RUN", type=FILE)
+@click.argument("second", metavar="RUN", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @MEMORY_OPTION
 def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) -> None:
@@ -178,7 +153,10 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
       is_provisional            whether a verdict is still to come
     """
     process_nbytes()  # of the program alone, before there is work
-    sides = [_side(run, memory_mb * MB) for run in (first, second)]
+    sides = []
+    for run in (first, second):
+        with closing(Ledger(run, writable=False)) as ledger:
+            sides.append(side_of(ledger, cap_nbytes=memory_mb * MB))
     found = compare(*sides)
     if as_json:
         echo_json(vars(found))
@@ -187,14 +165,6 @@ def compare_command(first: Path, second: Path, as_json: bool, memory_mb: int) ->
         say(f"{name:<20}{value}")
     for name, values in found.differences.items():
         say(f"  {name.replace('_', '-'):<18}{' / '.join(map(_option, values))}")
-
-
-def _side(run: Path, cap_nbytes: int) -> Side:
-    ledger = Ledger(run, writable=False)
-    try:
-        return side_of(ledger, cap_nbytes=cap_nbytes)
-    finally:
-        ledger.close()
 
 
 def _option(value: object) -> str:

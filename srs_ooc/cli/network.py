@@ -11,9 +11,9 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, STORE, echo_json, say
+from srs_ooc.cli.output import FILE, MEMORY_OPTION, SAFE_OPTION, STORE, echo_json, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
-from srs_ooc.cli.run_options import FILE, option_of, read_config, with_cluster, with_options
+from srs_ooc.cli.run_options import option_of, read_config, with_cluster
 from srs_ooc.networks.edges import PARQUET
 from srs_ooc.networks.network_options import (
     Network,
@@ -30,7 +30,6 @@ from srs_ooc.networks.network_plan import (
     network_plan_values,
 )
 from srs_ooc.networks.network_run import work_on_network
-from srs_ooc.runs.resources import Cluster
 from srs_ooc.store.opening import open_store
 
 # ``srs-ooc network --plan``: what a network would need and take, for a reader.
@@ -86,6 +85,10 @@ def _time_lines(plan: NetworkPlan) -> list[str]:
     ]
 
 
+_HOW = ("regulators", "targets", "rows", "run", "top", "threads", "cluster")
+"""Options that are fields of a request."""
+
+
 @click.command("network")
 @click.argument("store", type=STORE)
 @click.option("--regulators", type=FILE, metavar="FILE",
@@ -114,19 +117,11 @@ def _time_lines(plan: NetworkPlan) -> list[str]:
 @progress_option
 def network_command(
     store: Place,
-    regulators: Path | None,
-    targets: Path | None,
-    rows: Path | None,
     only_plan: bool,
     out: Path | None,
-    run: Path | None,
-    top: int | None,
-    threads: int | None,
-    as_json: bool,
-    safe_csv: bool,
     memory_mb: int,
+    as_json: bool,
     shows: str | None,
-    cluster: Cluster | None,
     **given: Any,
 ) -> None:
     """Weigh the regulators of every target of STORE, and write the edges, heaviest first.
@@ -140,25 +135,14 @@ def network_command(
                               model is given the regulator; edges of weight 0 are left out
     """
     process_nbytes()  # of the program alone, before there is work
+    how = {name: given.pop(name) for name in _HOW} | {"safe": given.pop("safe_csv")}
     params = settle_network({k: v for k, v in given.items() if v is not None})
     if out is None and not only_plan:
         raise UsageError(
             "--out: expected the name of the file of edges, found none. Give one, or --plan to see "
             "what the network would take."
         )
-    request = NetworkRequest(
-        out or PLANNED_OUT,
-        params,
-        regulators,
-        targets,
-        rows,
-        run,
-        top,
-        memory_mb,
-        threads,
-        safe_csv,
-        cluster,
-    )
+    request = NetworkRequest(out or PLANNED_OUT, params, memory_mb=memory_mb, **how)
     if only_plan:
         plan = make_network_plan(open_store(store), request)
         if as_json:

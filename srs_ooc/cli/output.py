@@ -4,7 +4,9 @@ import csv
 import dataclasses
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +15,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import no_formula, visible
 from srs_ooc.base.urls import Place, Url, place_of
 
+FILE = click.Path(path_type=Path)
 MEMORY_OPTION = click.option(
     "--memory-mb",
     type=click.IntRange(1),
@@ -27,6 +30,37 @@ SAFE_OPTION = click.option(
     help="Put ' before texts in cells that start with = + - @ tab or CR, which a spreadsheet would "
     "take for formulas.",
 )
+
+
+TOP_OPTION = click.option(
+    "--top",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only the N best.  [default: 50 in a table, all in CSV and JSON]",
+)
+CSV_OPTION = click.option(
+    "--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below."
+)
+RECORD_OPTIONS = [
+    TOP_OPTION,
+    CSV_OPTION,
+    click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below."),
+    SAFE_OPTION,
+    MEMORY_OPTION,
+]
+"""Of commands that write records."""
+TABLE_ROWS = 50
+
+
+def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """Return a decorator that adds click options to a command, in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def say(text: object = "", *, err: bool = False) -> None:
@@ -68,6 +102,28 @@ def _plain(value: Any) -> Any:
     return str(value).lower() if isinstance(value, bool) else value
 
 
+def write_records(
+    kind: type,
+    records: Iterable[Any],
+    columns: dict[str, int],
+    top: int | None,
+    heading: str | None = None,
+    *,
+    as_json: bool,
+    as_csv: bool,
+    safe_csv: bool,
+) -> None:
+    """Write the first records as was asked; as a table, below a heading, no more than fit."""
+    if as_json:
+        stream_json(islice(records, top))
+    elif as_csv:
+        stream_csv(kind, islice(records, top), safe=safe_csv)
+    else:
+        if heading is not None:
+            say(heading)
+        stream_table(columns, islice(records, top or TABLE_ROWS))
+
+
 def stream_table(columns: dict[str, int], records: Iterable[Any]) -> None:
     """Write some fields of records as columns of given widths; a longer text pushes on."""
     say("  ".join(f"{name:>{width}}" for name, width in columns.items()))
@@ -106,3 +162,4 @@ class StoreType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 STORE = StoreType()
+RUN_STORE_OPTION = click.option("--store", type=STORE, help="The run's store, if it was moved.")

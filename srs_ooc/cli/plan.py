@@ -1,20 +1,17 @@
 """``srs-ooc plan``: what a run would need, cost and find, before it is started."""
 
 from math import exp
-from pathlib import Path
 from typing import Any
 
 import click
 
 from srs_ooc.base.text import MB, counted, describe_nbytes, describe_seconds
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, echo_json, say
-from srs_ooc.cli.run_options import INPUT_OPTIONS, identity_options, only_store, with_options
+from srs_ooc.cli.output import STORE, echo_json, say, with_options
+from srs_ooc.cli.run_options import INPUT_OPTIONS, identity_options, only_store, request_of
 from srs_ooc.planning.iterations import DrawTimes, subject_asked
 from srs_ooc.planning.run_plan import DegreeTime, Plan, make_plan, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND
-from srs_ooc.runs.settling import Request
-from srs_ooc.runs.spec import Options
 from srs_ooc.store.opening import open_store
 
 
@@ -36,29 +33,15 @@ def plan_command(
     n_rows: int | None,
     n_features: int | None,
     n_classes: int | None,
-    memory_mb: int | None,
-    threads: int | None,
-    exclude_file: Path | None,
-    exclude_missing: bool,
-    rows_file: Path | None,
-    validation_file: Path | None,
     as_json: bool,
-    **identity: Any,
+    **given: Any,
 ) -> None:
     """Say what a run on STORE, or on a table known only by its numbers, would need and could find.
 
     Writes nothing. With a store, the time of an iteration is measured by a few real ones. Of a
     network of genes: `srs-ooc network STORE --plan`.
     """
-    request = Request(
-        Options(**identity),
-        exclude_file,
-        rows_file,
-        exclude_missing,
-        memory_mb=memory_mb,
-        threads=threads,
-        validation_file=validation_file,
-    )
+    request = request_of(given)
     found = store is not None or n_rows is n_features is n_classes is None
     place = (lambda: open_store(only_store() if store is None else store)) if found else None
     plan = make_plan(subject_asked(place, request, n_rows, n_features, n_classes), request.options)

@@ -6,23 +6,19 @@ import click
 
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, echo_json, say
+from srs_ooc.cli.output import FILE, MEMORY_OPTION, RUN_STORE_OPTION, STORE, echo_json, say
 from srs_ooc.ensemble.prediction import Report, predict
-
-_FILE = click.Path(path_type=Path)
 
 
 @click.command("predict")
-@click.argument("run", type=_FILE)
+@click.argument("run", type=FILE)
 @click.argument("data", type=STORE)
-@click.argument("out", type=_FILE)
+@click.argument("out", type=FILE)
 @click.option("--row-ids", metavar="NAME",
               help="Column of row ids in a CSV file.  [default: that of the training table, if it "
               "is there; else rows are numbered]")  # fmt: skip
-@click.option("--memory-mb", type=click.IntRange(1), default=512, show_default=True, metavar="MB",
-              help="Cap on the peak resident memory of the whole process, in MB of 10^6 "
-              "bytes.")  # fmt: skip
-@click.option("--store", type=STORE, help="The run's store, if it was moved.")
+@MEMORY_OPTION
+@RUN_STORE_OPTION
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 def predict_command(
     run: Path,

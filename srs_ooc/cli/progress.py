@@ -67,7 +67,7 @@ class RunProgress:
         self._begun = (0.0, 0)
         self._ended: tuple[str, int] | None = None
         self._next = 0.0
-        self._live: Any = None
+        self._bar: Any = None
 
     def show(self, step: Step) -> None:
         """Show where the run stands, if it is time to."""
@@ -88,7 +88,14 @@ class RunProgress:
         self._next = now + (TERMINAL_SECONDS if live else seconds_between(self._shows))
         if first and not live:
             return
-        self._write(step, self._line(now, step), live=live)
+        line = self._line(now, step)
+        if not live:
+            log(line)
+            return
+        if self._bar is None:
+            self._bar = _started_bar()
+        task = self._bar.task_ids[0]
+        self._bar.update(task, description=line, completed=step.done, total=step.total)
 
     def _line(self, now: float, step: Step) -> str:
         seconds, done = now - self._begun[0], step.done - self._begun[1]
@@ -102,38 +109,22 @@ class RunProgress:
             f"{left}, {resident_nbytes() / MB:.0f} of {self._memory_mb} MB"
         )
 
-    def _write(self, step: Step, line: str, *, live: bool) -> None:
-        if not live:
-            log(line)
-            return
-        if self._live is None:
-            self._live = _live_line()
-        self._live(line, step)
-
     def close(self) -> None:
         """Leave the terminal on a fresh line."""
-        if self._live is not None:
-            self._live(None, None)
-            self._live = None
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
 
 
-def _live_line() -> Callable[[str | None, Step | None], None]:
+def _started_bar() -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    progress = Progress(
-        BarColumn(bar_width=24), TextColumn("{task.description}"), console=Console(stderr=True)
-    )
-    task = progress.add_task("", total=1)
-    progress.start()
-
-    def update(line: str | None, step: Step | None) -> None:
-        if line is None or step is None:
-            progress.stop()
-        else:
-            progress.update(task, description=line, completed=step.done, total=step.total)
-
-    return update
+    columns = BarColumn(bar_width=24), TextColumn("{task.description}")
+    bar = Progress(*columns, console=Console(stderr=True))
+    bar.add_task("", total=1)
+    bar.start()
+    return bar
 
 
 @contextmanager
@@ -170,7 +161,7 @@ def byte_progress(shows: str | None = None) -> Iterator[_Progress]:
         yield lambda stage, done, total: None
         return
     if not is_live(shows):
-        yield _PlainLines(seconds_between(shows))
+        yield _lines_every(seconds_between(shows))
         return
     from rich.console import Console
     from rich.progress import (
@@ -200,19 +191,19 @@ def byte_progress(shows: str | None = None) -> Iterator[_Progress]:
         yield show
 
 
-class _PlainLines:
-    """A line at most every so many seconds, so that a log stays readable."""
+def _lines_every(seconds: float) -> _Progress:
+    """Return what writes a line at most every so many seconds, so that a log stays readable."""
+    started: dict[str, float] = {}
+    last = time.monotonic()
 
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._started: dict[str, float] = {}
-        self._last = time.monotonic()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
+    def show(stage: str, done: int, total: int) -> None:
+        nonlocal last
         now = time.monotonic()
-        start = self._started.setdefault(stage, now)
-        if now - self._last < self._seconds or not done:
+        start = started.setdefault(stage, now)
+        if now - last < seconds or not done:
             return
-        self._last = now
+        last = now
         left = (now - start) * (total - done) / done
         log(f"{stage}: {describe_nbytes(done)} of {describe_nbytes(total)}, {left:.0f} s left")
+
+    return show

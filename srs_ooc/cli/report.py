@@ -8,19 +8,17 @@ from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import STORE, say
+from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, say
 from srs_ooc.results.facts import facts_of
 from srs_ooc.results.figures import FIGURES
 from srs_ooc.results.page import KINDS, default_path, opened, text_of, write_figure, write_report
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 
-_FILE = click.Path(path_type=Path)
-
 
 @click.command("report")
-@click.argument("run", type=_FILE)
-@click.option("-o", "--out", type=_FILE,
+@click.argument("run", type=FILE)
+@click.option("-o", "--out", type=FILE,
               help="The file to make; - for standard output.  [default: RUN with .html in place "
                    "of .run]")  # fmt: skip
 @click.option("--format", "kind", type=click.Choice(KINDS),
@@ -28,7 +26,7 @@ _FILE = click.Path(path_type=Path)
                    "file, else html]")  # fmt: skip
 @click.option("--figure", type=click.Choice(list(FIGURES)),
               help="One figure alone, to a file .svg, .png or .pdf.")  # fmt: skip
-@click.option("--store", type=STORE, help="The run's store, if it was moved.")
+@RUN_STORE_OPTION
 @click.option("--overwrite", is_flag=True, help="Replace a report that is there.")
 @click.option("--memory-mb", type=click.IntRange(1), metavar="MB",
               help="Cap on the peak resident memory of the whole process, in MB of 10^6 bytes.  "

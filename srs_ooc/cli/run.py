@@ -10,18 +10,17 @@ import click
 from srs_ooc.base.budget import process_nbytes
 from srs_ooc.base.text import LONG_SECONDS, counted, describe_seconds
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.cli.output import STORE, say
+from srs_ooc.cli.output import FILE, STORE, say, with_options
 from srs_ooc.cli.progress import RunProgress, progress_option, watched
 from srs_ooc.cli.run_options import (
-    FILE,
     INPUT_OPTIONS,
     Count,
     identity_options,
     only_store,
     read_config,
+    request_of,
     with_cache,
     with_cluster,
-    with_options,
 )
 from srs_ooc.planning.speed import planned_run
 from srs_ooc.results.feature_record import VerdictReading
@@ -29,10 +28,9 @@ from srs_ooc.results.ranking import Reading
 from srs_ooc.results.standing import Status, status_of
 from srs_ooc.runs.inputs import find_store, spec_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.resources import Cluster
 from srs_ooc.runs.session import is_done, open_or_create, work_on
 from srs_ooc.runs.settling import Request, asked_run_path
-from srs_ooc.runs.spec import Options, RunSpec, notes_of
+from srs_ooc.runs.spec import RunSpec, notes_of
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.remote_cache import CacheOptions
 from srs_ooc.store.store import Store
@@ -69,30 +67,16 @@ WORK_OPTIONS = [
               metavar="FILE.toml", help="Options from a TOML file; flags win over it.")  # fmt: skip
 @click.option("--fresh", is_flag=True,
               help="Begin another run beside those there are.")  # fmt: skip
-@click.option(
-    "--out",
-    type=FILE,
-    metavar="RUN",
-    help="Folder of the run.  [default: the store's stem with .run, beside it; of a store at a "
-    "URL, in the current folder]",
-)
+@click.option("--out", type=FILE, metavar="RUN",
+              help="Folder of the run.  [default: the store's stem with .run, beside it; of a "
+              "store at a URL, in the current folder]")  # fmt: skip
 def run_command(
     store: Place | None,
-    iterations: int | None,
-    memory_mb: int | None,
-    until_stable: bool,
-    threads: int | None,
     shows: str | None,
-    exclude_file: Path | None,
-    exclude_missing: bool,
-    rows_file: Path | None,
-    validation_file: Path | None,
-    save_trees: bool | None,
     fresh: bool,
     out: Path | None,
-    cluster: Cluster | None,
     cache: CacheOptions,
-    **identity: Any,
+    **given: Any,
 ) -> None:
     """Select features of STORE, or of the only store in the current folder.
 
@@ -100,25 +84,13 @@ def run_command(
     """
     process_nbytes()  # of the program alone, before there is work
     opened = open_store(only_store() if store is None else store, cache=cache)
-    request = Request(
-        Options(**identity),
-        exclude_file,
-        rows_file,
-        exclude_missing,
-        iterations,
-        memory_mb,
-        threads,
-        save_trees,
-        until_stable,
-        validation_file,
-        cluster,
-    )
+    request = request_of(given)
     run = asked_run_path(opened.place, out, fresh=fresh)
     is_new = not run.exists()
     ledger = open_or_create(opened, run, request, planned_run)
     if is_new:
-        _say_planned(ledger, iterations)
-        _say_notes(ledger, opened, is_given=identity.get("draw_block") is not None)
+        _say_planned(ledger, request.iterations)
+        _say_notes(ledger, opened, is_given="draw_block" in request.options)
         if fresh or isinstance(opened.place, Url):
             say(f"a run of its own: {run}", err=True)
     _work(ledger, opened, request, shows)
@@ -132,27 +104,12 @@ def run_command(
 @click.option("--accept-loss", is_flag=True,
               help="Where commits of the run were lost, go on from what is left.")  # fmt: skip
 def resume_command(
-    run: Path,
-    iterations: int | None,
-    memory_mb: int | None,
-    until_stable: bool,
-    threads: int | None,
-    shows: str | None,
-    accept_loss: bool,
-    cluster: Cluster | None,
-    cache: CacheOptions,
+    run: Path, shows: str | None, accept_loss: bool, cache: CacheOptions, **given: Any
 ) -> None:
     """Go on with RUN where it was interrupted, or to a larger total of iterations."""
     process_nbytes()
     ledger = Ledger(run, writable=True, accept_loss=accept_loss)
-    request = Request(
-        iterations=iterations,
-        memory_mb=memory_mb,
-        threads=threads,
-        until_stable=until_stable,
-        cluster=cluster,
-    )
-    _work(ledger, find_store(ledger, cache=cache), request, shows)
+    _work(ledger, find_store(ledger, cache=cache), request_of(given), shows)
 
 
 def _say_planned(ledger: Ledger, iterations: int | None) -> None:

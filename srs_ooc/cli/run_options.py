@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from functools import wraps
 from pathlib import Path
@@ -13,13 +14,14 @@ import click
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.cli.output import FILE, with_options
 from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB, Cluster
-from srs_ooc.runs.settling import declared, owner_of
+from srs_ooc.runs.settling import Request, declared, owner_of
+from srs_ooc.runs.spec import Options
 from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
 
 # Command-line options from what the parts of a run declare.
 
-FILE = click.Path(path_type=Path)
 Decorator = Callable[[Any], Any]
 
 TABLE_OPTIONS: list[Decorator] = [
@@ -41,15 +43,10 @@ def identity_options() -> list[Decorator]:
     return [option_of(name, option, owner_of(name)) for name, option in declared().items()]
 
 
-def with_options(options: list[Decorator]) -> Decorator:
-    """Return a decorator that adds click options to a command, in this order."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+def request_of(given: dict[str, Any]) -> Request:
+    """Return what the options of a command ask of a run: how to work on it, and its identity."""
+    how = {field.name: given.pop(field.name) for field in fields(Request) if field.name in given}
+    return Request(Options(**given), **how)
 
 
 def option_of(name: str, option: Option, owner: str = "") -> Decorator:

@@ -1,6 +1,6 @@
 """``srs-ooc scores``: columns scored by themselves, without trees."""
 
-from itertools import islice
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +11,13 @@ from srs_ooc.base.options import Whole
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import (
-    MEMORY_OPTION,
-    SAFE_OPTION,
-    STORE,
-    say,
-    stream_csv,
-    stream_json,
-    stream_table,
-)
+from srs_ooc.cli.output import RECORD_OPTIONS, STORE, say, with_options, write_records
 from srs_ooc.cli.progress import RunProgress
-from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of, with_options
+from srs_ooc.cli.run_options import TABLE_OPTIONS, option_of
 from srs_ooc.runs.item_weights import ScoreRecord, ScoreRequest, score_table
 from srs_ooc.samplers.less import ScoreParams
 from srs_ooc.store.opening import open_store
 
-TABLE_ROWS = 50
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
 
 
@@ -40,17 +31,7 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "share": 12}
     show_default=True,
     help="What the passes over more than 3000 rows draw by chance follows from it.",
 )
-@with_options(TABLE_OPTIONS)
-@click.option(
-    "--top",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Only the N best.  [default: 50 in a table, all in CSV and JSON]",
-)
-@click.option("--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below.")
-@click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below.")
-@SAFE_OPTION
-@MEMORY_OPTION
+@with_options(TABLE_OPTIONS + RECORD_OPTIONS)
 def scores_command(
     store: Place,
     seed: int,
@@ -78,30 +59,21 @@ def scores_command(
     key = Whole(0, 2**64 - 1).canonical("seed", seed)
     opened = open_store(store)
     request = ScoreRequest(params, key, exclude_file, rows_file, exclude_missing)
-    progress = RunProgress(memory_mb)
-    try:
+    with closing(RunProgress(memory_mb)) as progress:
+
+        def goes_on(step: Step) -> bool:
+            progress.show(step)
+            return True
+
         records = score_table(
             opened,
             request,
             memory_mb * MB,
-            lambda step: _shown(progress, step),
+            goes_on,
             lambda text: say(text, err=True),
         )
-    finally:
-        progress.close()
     assert records is not None, "it was not stopped"
-    if as_json:
-        stream_json(islice(records, top))
-    elif as_csv:
-        stream_csv(ScoreRecord, islice(records, top), safe=safe_csv)
-    else:
-        say(
-            f"{counted(opened.n_features, 'feature')}, {params.scores} of the "
-            f"{params.matrix}{', centred' * params.center}"
-        )
-        stream_table(_COLUMNS, islice(records, top or TABLE_ROWS))
-
-
-def _shown(progress: RunProgress, step: Step) -> bool:
-    progress.show(step)
-    return True
+    features, centred = counted(opened.n_features, "feature"), ", centred" * params.center
+    heading = f"{features}, {params.scores} of the {params.matrix}{centred}"
+    form = {"as_json": as_json, "as_csv": as_csv, "safe_csv": safe_csv}
+    write_records(ScoreRecord, records, _COLUMNS, top, heading, **form)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
@@ -9,9 +10,19 @@ import click
 
 from srs_ooc.base.text import MB, counted
 from srs_ooc.base.urls import Place
-from srs_ooc.cli.output import MEMORY_OPTION, SAFE_OPTION, STORE, say, stream_csv, stream_table
+from srs_ooc.cli.output import (
+    CSV_OPTION,
+    FILE,
+    MEMORY_OPTION,
+    RUN_STORE_OPTION,
+    SAFE_OPTION,
+    TABLE_ROWS,
+    TOP_OPTION,
+    say,
+    stream_csv,
+    stream_table,
+)
 from srs_ooc.cli.progress import RunProgress
-from srs_ooc.cli.run_options import FILE
 from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     FLIPS,
@@ -22,7 +33,6 @@ from srs_ooc.ensemble.feature_sensitivity import (
     sensitivity,
 )
 
-TABLE_ROWS = 50
 _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 10}
 
 
@@ -41,13 +51,12 @@ _COLUMNS = {"rank": 6, "name": 20, "score": 12, "accuracy_lost": 14, "altered": 
 @click.option("--threads", type=click.IntRange(1), metavar="N",
               help="Threads that share the rows; they change no result.  "
               "[default: the cores]")  # fmt: skip
-@click.option("--top", type=click.IntRange(1), metavar="N",
-              help="Only the N best.  [default: 50 in a table, all in CSV and JSON]")  # fmt: skip
-@click.option("--csv", "as_csv", is_flag=True, help="CSV with a header; columns as below.")
+@TOP_OPTION
+@CSV_OPTION
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as below.")
 @SAFE_OPTION
 @MEMORY_OPTION
-@click.option("--store", type=STORE, help="The run's store, if it was moved.")
+@RUN_STORE_OPTION
 def sensitivity_command(
     run: Path,
     rows_file: Path | None,
@@ -89,9 +98,7 @@ def sensitivity_command(
                       best_decoy: their largest score, null without
       theorem         what Theorem I.1 of the supplement of RFEST is about
     """
-    progress = RunProgress(memory_mb)
-
-    try:
+    with closing(RunProgress(memory_mb)) as progress:
         found = sensitivity(
             run,
             rows=rows_file,
@@ -102,8 +109,6 @@ def sensitivity_command(
             store=store,
             watch=progress.show,
         )
-    finally:
-        progress.close()
     if as_json:
         _write_json(found, top)
     elif as_csv:

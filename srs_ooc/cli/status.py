@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import click
 from srs_ooc.base.budget import Budget
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, counted, describe_nbytes
-from srs_ooc.cli.output import MEMORY_OPTION, echo_json, say, stream_json, stream_table
+from srs_ooc.cli.output import FILE, MEMORY_OPTION, echo_json, say, stream_json, stream_table
 from srs_ooc.results.feature_record import READING_NBYTES
 from srs_ooc.results.standing import (
     NetworkStatus,
@@ -23,12 +24,12 @@ from srs_ooc.results.standing import (
     values_of,
 )
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger_pages import FILE
+from srs_ooc.runs.ledger_pages import FILE as LEDGER_FILE
 from srs_ooc.runs.resources import ClusterNote
 
 
 @click.command("status")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; keys as listed below.")
 @MEMORY_OPTION
 def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
@@ -64,12 +65,9 @@ def status_command(run: Path, as_json: bool, memory_mb: int) -> None:
     budget = Budget(memory_mb * MB)
     budget.grant("ledger and verdict", READING_NBYTES)
     budget.check()
-    ledger = Ledger(run, writable=False)
-    try:
+    with closing(Ledger(run, writable=False)) as ledger:
         network = network_status_of(ledger)
         status = None if network is not None else status_of(ledger)
-    finally:
-        ledger.close()
     if status is not None:
         values, lines = values_of(status), _lines(status)
     else:
@@ -150,14 +148,14 @@ def _planned(status: Status) -> str:
 
 
 @click.command("remove")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=FILE)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove_command(run: Path, yes: bool) -> None:
     """Remove RUN with all it has learnt; its store stays.
 
     Asks first where there is a terminal, and wants --yes where there is none.
     """
-    if not yes and (run / FILE).is_file():
+    if not yes and (run / LEDGER_FILE).is_file():
         if not sys.stdin.isatty():
             raise UsageError(
                 f"{run}: expected --yes, or a terminal to ask at, found neither. Nothing was "
@@ -174,7 +172,7 @@ _COLUMNS = {
 
 
 @click.command("runs")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path())
+@click.argument("folder", type=FILE, default=Path())
 @click.option("--json", "as_json", is_flag=True, help="A JSON list; keys as below, and store.")
 def runs_command(folder: Path, as_json: bool) -> None:
     """List the runs and stores in FOLDER and up to three folders below it.

@@ -32,11 +32,8 @@ def theory_command(
     subspace_size: int | None,
     n_relevant: int | None,
     alpha: str,
-    share: str | None,
-    quantile: float | None,
-    after: int | None,
-    round_size: int | None,
     as_json: bool,
+    **extras: Any,
 ) -> None:
     """Compute the mean iterations to find all relevant features, RS beside SRS.
 
@@ -46,7 +43,7 @@ def theory_command(
     """
     sizes = _required(n_features, subspace_size, n_relevant)
     rs, srs = (Setting.of(scenario, *sizes, a) for a in ("0", alpha))
-    summary = compare(rs, srs, share=share, quantile=quantile, after=after, round_size=round_size)
+    summary = compare(rs, srs, **extras)
     click.echo(json.dumps(summary) if as_json else "\n".join(summary_lines(summary)))
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,7 +136,7 @@ def export_store(
         If ``out`` exists or cannot be written.
     """
     shape, form = _shape_and_form(store, len(positions))
-    memory = _Memory(store, len(positions), out, cap_nbytes)
+    batch, n_threads, texts_nbytes = _batch_and_texts(store, len(positions), out, cap_nbytes)
     with (
         published_folder(out) as folder,
         store.unchanged(),
@@ -144,10 +144,11 @@ def export_store(
     ):
         check_disk(folder, *disk_of(shape, form, by_rows=True))
         gather_columns(scratch.fileno(), store, positions)
-        columns = _Columns(scratch.fileno(), store, positions, memory.pool)
+        columns = _Columns(scratch.fileno(), store, positions, TextCoder(texts_nbytes))
         kinds = columns.kinds()
         if not columns.all_coded:
-            raise memory.too_small()
+            raise _too_many_texts(cap_nbytes)
+        given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
         write_store(
             folder,
             columns,
@@ -155,11 +156,11 @@ def export_store(
             _facts(store),
             text_blocks(store.names[i] for i in positions.tolist()),
             row_ids=text_blocks(store.row_ids),
-            row_arrays=_row_arrays(store),
+            row_arrays={name: array for name, array in given.items() if array is not None},
             kinds=kinds,
             form=form,
-            batch_features=memory.batch,
-            n_threads=memory.n_threads,
+            batch_features=batch,
+            n_threads=n_threads,
         )
 
 
@@ -198,31 +199,29 @@ def _least(store: Store, n_columns: int) -> int:
     return batch_nbytes(shape, form, smallest_batch(shape, form), 1)
 
 
-class _Memory:
-    """What the cap leaves for a batch of columns, and for the texts of categories."""
+def _batch_and_texts(
+    store: Store, n_columns: int, out: Path, cap: int | None
+) -> tuple[int | None, int, int]:
+    """Return what the cap leaves: columns and threads of a batch, and memory of categories."""
+    leases = store_leases(store, n_columns, out)
+    if cap is None:
+        return None, 2, CATEGORY_NBYTES
+    budget = Budget.of(cap, leases)
+    budget.check()
+    has_categories = bool(store.manifest.kind_counts["categorical"])
+    texts_nbytes = min(CATEGORY_NBYTES, budget.free_nbytes // 2) * has_categories
+    room = _least(store, n_columns) + budget.free_nbytes - texts_nbytes
+    return *fit_batch(*_shape_and_form(store, n_columns), room), texts_nbytes
 
-    def __init__(self, store: Store, n_columns: int, out: Path, cap: int | None) -> None:
-        self.batch, self.n_threads, self._cap = None, 2, cap
-        n_texts_nbytes = CATEGORY_NBYTES
-        leases = store_leases(store, n_columns, out)
-        if cap is not None:
-            budget = Budget.of(cap, leases)
-            budget.check()
-            has_categories = bool(store.manifest.kind_counts["categorical"])
-            n_texts_nbytes = min(n_texts_nbytes, budget.free_nbytes // 2) * has_categories
-            room = _least(store, n_columns) + budget.free_nbytes - n_texts_nbytes
-            self.batch, self.n_threads = fit_batch(*_shape_and_form(store, n_columns), room)
-        self.pool = TextCoder(n_texts_nbytes)
 
-    def too_small(self) -> BudgetError:
-        """Return the error of texts of categories that do not fit."""
-        if self._cap is None:
-            return BudgetError("expected less text in the categories of these columns, found more.")
-        return BudgetError(
-            f"--memory-mb {self._cap // MB} cannot hold the texts of the categories of these "
-            f"columns, which may take half of what is left. Try --memory-mb "
-            f"{cap_to_name(2 * self._cap)}."
-        )
+def _too_many_texts(cap: int | None) -> BudgetError:
+    if cap is None:
+        return BudgetError("expected less text in the categories of these columns, found more.")
+    return BudgetError(
+        f"--memory-mb {cap // MB} cannot hold the texts of the categories of these "
+        f"columns, which may take half of what is left. Try --memory-mb "
+        f"{cap_to_name(2 * cap)}."
+    )
 
 
 class _Columns:
@@ -286,11 +285,6 @@ def _facts(store: Store) -> TableFacts:
     )
 
 
-def _row_arrays(store: Store) -> dict[str, NDArray[Any]]:
-    given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
-    return {name: array for name, array in given.items() if array is not None}
-
-
 # The formats of exported columns; every one goes through memory in blocks of rows.
 
 Block = tuple[list[str], NDArray[np.float64], list[Any]]
@@ -347,19 +341,7 @@ class Exported:
 def write_csv(file: BinaryIO, table: Exported) -> None:
     """Write CSV; a value is the shortest decimal that reads back as the same float64."""
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    _write_csv(text, table)
-    text.flush()
-    text.detach()
-
-
-def write_csv_gz(file: BinaryIO, table: Exported) -> None:
-    """Write CSV, compressed."""
-    with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
-        write_csv(packed, table)  # type: ignore[arg-type]
-
-
-def _write_csv(file: TextIO, table: Exported) -> None:
-    writer = csv.writer(file, lineterminator="\n")
+    writer = csv.writer(text, lineterminator="\n")
     show = no_formula if table.safe else str
     writer.writerow(map(show, [table.id_name, *table.header, table.target_name]))
     for ids, block, targets in table.blocks:
@@ -370,6 +352,14 @@ def _write_csv(file: TextIO, table: Exported) -> None:
             ]
             label = show(table.classes[item]) if table.classes else number_text(item)
             writer.writerow([show(name), *cells, label])
+    text.flush()
+    text.detach()
+
+
+def write_csv_gz(file: BinaryIO, table: Exported) -> None:
+    """Write CSV, compressed."""
+    with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+        write_csv(packed, table)  # type: ignore[arg-type]
 
 
 def number_text(value: float) -> str:
@@ -429,22 +419,15 @@ def _write_arrow(table: Exported, opened: Callable[[Any], Any]) -> None:
     import pyarrow as pa
 
     kinds = [pa.float64() if texts is None else pa.string() for texts in table.categories]
-    target = pa.string() if table.classes else pa.float64()
     titles = [table.id_name, *table.header, table.target_name]
-    types = [pa.string(), *kinds, target]
+    types = [pa.string(), *kinds, pa.string() if table.classes else pa.float64()]
     schema = pa.schema([pa.field(*pair) for pair in zip(titles, types, strict=True)])
+    classes = list(table.classes) or None
     with opened(schema) as writer:
         for ids, block, targets in table.blocks:
-            labels = [table.classes[item] for item in targets] if table.classes else None
-            columns = [
-                _arrow_column(values, texts)
-                for values, texts in zip(block.T, table.categories, strict=True)
-            ]
-            last = (
-                arrow_numbers(np.array(targets, np.float64))
-                if labels is None
-                else arrow_texts(labels)
-            )
+            values = zip(block.T, table.categories, strict=True)
+            columns = [_arrow_column(column, texts) for column, texts in values]
+            last = _arrow_column(np.array(targets, np.float64), classes)
             arrays = [arrow_texts(ids), *columns, last]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
@@ -502,7 +485,13 @@ def writer_of(out: Path) -> Writer:
     for ending, writer in WRITERS.items():
         if name.endswith(ending):
             if writer in (write_parquet, write_feather):
-                _require_arrow(out)
+                try:
+                    import pyarrow  # noqa: F401
+                except ImportError as error:
+                    raise UsageError(
+                        f"{out}: expected pyarrow to be installed, could not import it: {error}. "
+                        "Run `pip install 'srs-ooc[arrow]'`, or export CSV."
+                    ) from error
             return writer
     promised = Path(name.removesuffix(".gz")).suffix
     if str(out) == "-" or promised in (*_OTHERS, *WRITERS):
@@ -512,21 +501,6 @@ def writer_of(out: Path) -> Writer:
             f"{'-' if str(out) == '-' else promised}. Choose another name."
         )
     return write_csv_gz if name.endswith(".gz") else write_csv
-
-
-def extra_nbytes(writer: Writer) -> int:
-    """Return what a format takes besides the rows on their way."""
-    return _ARROW_NBYTES if writer in (write_parquet, write_feather) else 0
-
-
-def _require_arrow(out: Path) -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            f"{out}: expected pyarrow to be installed, could not import it: {error}. Run `pip "
-            "install 'srs-ooc[arrow]'`, or export CSV."
-        ) from error
 
 
 # Columns of a store as a file, or as a smaller store.
@@ -613,12 +587,13 @@ def export_nbytes(store: Store, n_columns: int, out: Path) -> int:
 
 
 def _file_leases(store: Store, n_columns: int, out: Path) -> list[Lease]:
+    is_arrow = writer_of(out) in (write_parquet, write_feather)
     return [
         Lease("a chunk of values", 3 * store.values().chunk_nbytes),
         Lease(f"a row of {n_columns} columns", COLUMN_NBYTES * n_columns),
         Lease(f"{store.n_features} places", store.n_features),
         Lease(f"target of {store.n_rows} rows", 16 * store.n_rows),
-        Lease("rows on their way", 3 * _BLOCK_NBYTES + extra_nbytes(writer_of(out))),
+        Lease("rows on their way", 3 * _BLOCK_NBYTES + _ARROW_NBYTES * is_arrow),
     ]
 
 
@@ -661,11 +636,15 @@ def _rows_of(handle: int, store: Store, positions: NDArray[np.int64], *, safe: b
 
 
 def _blocks(handle: int, store: Store, n_columns: int) -> Iterator[Block]:
-    target, ids, start = store.target(), iter(store.row_ids), 0
-    for block in _row_blocks(handle, store.n_rows, n_columns):
-        targets = target[start : start + len(block)].tolist()
-        start += len(block)
-        yield list(islice(ids, len(block))), block, targets
+    target, ids, n_rows = store.target(), iter(store.row_ids), store.n_rows
+    step = max(1, _BLOCK_NBYTES // (8 * max(1, n_columns)))
+    for start in range(0, n_rows, step):
+        stop = min(start + step, n_rows)
+        block = np.empty((stop - start, n_columns))
+        for column in range(n_columns):
+            data = read_bytes(handle, 8 * (stop - start), 8 * (column * n_rows + start))
+            block[:, column] = np.frombuffer(data)
+        yield list(islice(ids, stop - start)), block, target[start:stop].tolist()
 
 
 def _categories(store: Store, positions: NDArray[np.int64]) -> list[list[str] | None]:
@@ -674,17 +653,6 @@ def _categories(store: Store, positions: NDArray[np.int64]) -> list[list[str] | 
         return [None] * len(positions)
     places, categories = places_of(store, positions), store.categories()
     return [categories.of(feature) for feature in places.tolist()]
-
-
-def _row_blocks(handle: int, n_rows: int, n_columns: int) -> Iterator[NDArray[np.float64]]:
-    step = max(1, _BLOCK_NBYTES // (8 * max(1, n_columns)))
-    for start in range(0, n_rows, step):
-        stop = min(start + step, n_rows)
-        block = np.empty((stop - start, n_columns))
-        for column in range(n_columns):
-            data = read_bytes(handle, 8 * (stop - start), 8 * (column * n_rows + start))
-            block[:, column] = np.frombuffer(data)
-        yield block
 
 
 # Which features are exported: the selected ones, the first by rank, or those that are named.

@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 from shlex import quote
-from typing import Any
+
+import numpy as np
 
 from srs_ooc import __version__
-from srs_ooc.base.options import Choice, Flag, Kind, WordOrFile
+from srs_ooc.base.options import Flag, WordOrFile
 from srs_ooc.base.text import counted, visible
 from srs_ooc.evidence.judges import PositiveParams, ProbeParams
 from srs_ooc.results.curves import (
@@ -51,12 +52,17 @@ def cautions_of(
     source: Source, records: list[FeatureRecord], draws: Draws, held_out: HeldOut | None
 ) -> list[Caution]:
     """Return the warnings of a run, the gravest first."""
-    return [
-        *_of_verdict(source, records),
-        *_of_draws(source, draws),
-        *_of_rows(source),
-        *_of_accuracy(source, held_out),
-    ]
+    found = [*_of_verdict(source, records), *_of_draws(source, draws), *_of_rows(source)]
+    if held_out is None and len(source.selected):
+        run = quote(str(source.ledger.run))
+        found.append(
+            Caution(
+                "Accuracy was not measured",
+                f"`srs-ooc compact {run}` repeats the selection without some rows and predicts "
+                "them; write this report again after it.",
+            )
+        )
+    return found
 
 
 def _of_verdict(source: Source, records: list[FeatureRecord]) -> Iterator[Caution]:
@@ -125,8 +131,9 @@ def _of_draws(source: Source, draws: Draws) -> Iterator[Caution]:
 
 
 def _of_rows(source: Source) -> Iterator[Caution]:
-    counts = dict(zip(*_class_counts(source), strict=True))
-    small = {name: n for name, n in counts.items() if n <= FEW_ROWS}
+    classes = source.manifest.classes
+    counts = np.bincount(source.task.target.astype(int), minlength=len(classes)) if classes else ()
+    small = {name: int(n) for name, n in zip(classes, counts, strict=True) if n <= FEW_ROWS}
     if small:
         shown = ", ".join(f"{name} ({n})" for name, n in list(small.items())[:5])
         more = f" and {len(small) - 5} more" if len(small) > 5 else ""
@@ -141,21 +148,6 @@ def _of_rows(source: Source) -> Iterator[Caution]:
             "Rows come in groups",
             "p-values of single features take rows one by one: they are no evidence here, and no "
             "feature is called marginally significant.",
-        )
-
-
-def _class_counts(source: Source) -> tuple[list[str], list[int]]:
-    classes = source.manifest.classes
-    target = source.task.target.astype(int)
-    return list(classes), [int((target == i).sum()) for i in range(len(classes))]
-
-
-def _of_accuracy(source: Source, held_out: HeldOut | None) -> Iterator[Caution]:
-    if held_out is None and len(source.selected):
-        yield Caution(
-            "Accuracy was not measured",
-            f"`srs-ooc compact {quote(str(source.ledger.run))}` repeats the selection without some "
-            "rows and predicts them; write this report again after it.",
         )
 
 
@@ -310,6 +302,10 @@ def repeat_of(source: Source) -> Repeat:
     given = " ".join(
         [f"--iterations {source.reading.n_iterations}", f"--memory-mb {source.status.memory_mb}"]
     )
+    fingerprints = {"store": source.store.fingerprint}
+    fingerprints |= {flag.lstrip("-"): text for flag, text in _files(source).items()}
+    if isinstance(crc32 := source.manifest.source.get("crc32"), int):
+        fingerprints["table (CRC-32)"] = f"{crc32:08x}"
     found = ", ".join(f"{name}: {value}" for name, value in source.manifest.inferred.items())
     notes.insert(
         0, f"The store was made of {table}" + (f" ({found})." if found else ".") + " A store "
@@ -322,7 +318,7 @@ def repeat_of(source: Source) -> Repeat:
         ],
         notes,
         _versions(),
-        {"store": source.store.fingerprint, **_digests(source)},
+        fingerprints,
     )
 
 
@@ -334,10 +330,11 @@ def _options(source: Source) -> tuple[str, list[str]]:
         flag = "--" + name.replace("_", "-")
         if value is None:
             continue
-        if isinstance(kinds[name], WordOrFile) and value not in _words(kinds[name]):
+        kind = kinds[name]
+        if isinstance(kind, WordOrFile) and value not in kind.words:
             said.append(f"{flag} FILE")
             notes.append(f"{flag} names a file: {value}.")
-        elif isinstance(kinds[name], Flag):
+        elif isinstance(kind, Flag):
             said.append(flag if value else f"--no-{flag[2:]}")
         else:
             said.append(f"{flag} {quote(str(value))}")
@@ -347,23 +344,11 @@ def _options(source: Source) -> tuple[str, list[str]]:
     return " ".join(said), notes
 
 
-def _words(kind: Kind) -> tuple[str, ...]:
-    return kind.words if isinstance(kind, WordOrFile | Choice) else ()
-
-
 def _files(source: Source) -> dict[str, str]:
     """Return the options that named files, and what was in them."""
     spec = source.spec
     given = {"--exclude": spec.excluded, "--rows": spec.rows, "--validation-rows": spec.validation}
     return {flag: text for flag, text in given.items() if text not in ("none", "all")}
-
-
-def _digests(source: Source) -> dict[str, str]:
-    found: dict[str, Any] = {flag.lstrip("-"): text for flag, text in _files(source).items()}
-    crc32 = source.manifest.source.get("crc32")
-    if isinstance(crc32, int):
-        found["table (CRC-32)"] = f"{crc32:08x}"
-    return found
 
 
 def _versions() -> dict[str, str]:

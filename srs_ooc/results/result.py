@@ -18,14 +18,12 @@ from srs_ooc.base.options import python_spelling
 from srs_ooc.base.text import MB, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.ensemble.feature_sensitivity import (
-    AUTO,
-    REPEATS,
     Sensitivities,
     SensitivityRecord,
     sensitivity,
 )
 from srs_ooc.results.live import Progress, shown
-from srs_ooc.results.ranking import Comparison, Point, Reading, compare, history_of, side_of
+from srs_ooc.results.ranking import Comparison, Reading, compare, side_of
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
@@ -34,6 +32,7 @@ from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
+    from srs_ooc.ensemble.feature_sensitivity import Sensitivities
     from srs_ooc.results.curves import Source
 
 # How sensitive a run's trees are to each feature, as people and programs read it.
@@ -49,7 +48,7 @@ class Sensitivity:
         Scores, best first.
     """
 
-    found: Sensitivities
+    found: "Sensitivities"
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -237,10 +236,12 @@ class Result:
             return frame_of(kind, reading.record_type, islice(reading.records(among), top))
 
     def history(self, kind: str = "pandas") -> Any:
-        """Return the course of the run, a row a :class:`srs_ooc.results.ranking.Point`.
+        """Return the course of the run, a row a :class:`srs_ooc.results.curves.Point`.
 
         ``kind`` and errors are those of :meth:`features`.
         """
+        from srs_ooc.results.curves import Point, history_of
+
         with self._ledger() as ledger:
             return frame_of(kind, Point, history_of(ledger, self.reading))
 
@@ -369,8 +370,8 @@ class Result:
         self,
         *,
         rows: NamesOrFile = None,
-        flip: str = AUTO,
-        repeats: int = REPEATS,
+        flip: str = "auto",
+        repeats: int = 5,
         memory_mb: int = READING_MB,
         threads: int | None = None,
         progress: Progress = None,

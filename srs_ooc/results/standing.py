@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,12 @@ class Status:
         return f"{peak} of {self.memory_mb} MB ({of})"
 
 
+def _state(ledger: Ledger, *, is_done: bool) -> str:
+    if is_done:
+        return "finished"
+    return "running" if is_held(ledger.run) else "stopped"
+
+
 def status_of(ledger: Ledger) -> Status:
     """Return where the run of an open ledger stands, as of its last commit."""
     progress, spec = ledger.progress(), spec_of(ledger)
@@ -83,9 +89,8 @@ def status_of(ledger: Ledger) -> Status:
     planned = ledger.meta("planned") or {}
     verdict = VerdictReading.of(ledger)
     facts = {} if verdict is None else verdict.facts
-    at_work = "running" if is_held(ledger.run) else "stopped"
     return Status(
-        state="finished" if is_done(ledger, asked) else at_work,
+        state=_state(ledger, is_done=is_done(ledger, asked)),
         iterations=progress.iteration,
         iterations_asked=asked,
         n_selected=progress.n_kept if verdict is None else verdict.n_selected,
@@ -108,17 +113,15 @@ def status_of(ledger: Ledger) -> Status:
 
 
 def _parts_of(spec: RunSpec) -> dict[str, dict[str, Any]]:
+    """Return settled options by part and name; shares, which are exact as text, as numbers."""
     parts: dict[str, Params] = {"run": spec.run, "method": spec.sampler, "judge": spec.judging}
     parts |= {"trees": spec.learner} if spec.model.is_tree else {"model": spec.model}
-    return {name: _numbers(params) for name, params in parts.items()}
-
-
-def _numbers(params: Params) -> dict[str, Any]:
-    """Return settled options by name; shares, which are exact as text, as numbers."""
-    options = params.options()
     return {
-        name: float(value) if isinstance(options[name].kind, Share) else value
-        for name, value in params.values().items()
+        part: {
+            name: float(value) if isinstance(params.options()[name].kind, Share) else value
+            for name, value in params.values().items()
+        }
+        for part, params in parts.items()
     }
 
 
@@ -201,32 +204,26 @@ def list_runs(folder: str | Path = ".") -> list[Found]:
     top = Path(folder)
     if not top.is_dir():
         raise RunError(f"{folder}: expected a folder with runs and stores, found none.")
-    return list(_walked(top))
-
-
-def _walked(folder: Path) -> Iterator[Found]:
-    for parent, children, files in os.walk(folder):
+    found: list[Found] = []
+    for parent, children, files in os.walk(top):
         children.sort()
         path = Path(parent)
+        name = path.relative_to(top)
         is_run = FILE in files
         is_store = not is_run and "zarr.json" in files and (path / "codes").is_dir()
-        if is_run or is_store or len(path.relative_to(folder).parts) >= _DEEPEST:
+        if is_run or is_store:
+            found.append((_run if is_run else _store)(path, str(name)))
+        if is_run or is_store or len(name.parts) >= _DEEPEST:
             children.clear()
-        if is_run:
-            yield _run(path, str(path.relative_to(folder)))
-        elif is_store:
-            yield _store(path, str(path.relative_to(folder)))
+    return found
 
 
 def _run(path: Path, name: str) -> Found:
     try:
-        ledger = Ledger(path, writable=False)
-        try:
+        with closing(Ledger(path, writable=False)) as ledger:
             if ledger.has_meta(NETWORK):
                 return _network(ledger, name)
             status = status_of(ledger)
-        finally:
-            ledger.close()
     except SrsOocError:
         return Found(name, "run", "cannot be read")
     return Found(
@@ -243,8 +240,7 @@ def _run(path: Path, name: str) -> Found:
 def _network(ledger: Ledger, name: str) -> Found:
     done = ledger.progress().iteration
     n_targets = ledger.meta(N_TARGETS)
-    at_work = "running" if is_held(ledger.run) else "stopped"
-    state = "finished" if done == n_targets else at_work
+    state = _state(ledger, is_done=done == n_targets)
     return Found(name, "network", state, targets_done=done, n_targets=n_targets)
 
 
@@ -313,9 +309,8 @@ def network_status_of(ledger: Ledger) -> NetworkStatus | None:
         return None
     progress, identity = ledger.progress(), ledger.meta(NETWORK)
     asked = int(str(identity["targets"]).split()[0])
-    at_work = "running" if is_held(ledger.run) else "stopped"
     return NetworkStatus(
-        "finished" if progress.iteration >= asked else at_work,
+        _state(ledger, is_done=progress.iteration >= asked),
         progress.iteration,
         asked,
         identity,

@@ -6,8 +6,7 @@ from reports import N_FEATURES, run_of, source_of
 
 import srs_ooc
 from srs_ooc.evidence.tally import LEADING, RankingHistory
-from srs_ooc.results.curves import discoveries_of
-from srs_ooc.results.ranking import history_of
+from srs_ooc.results.curves import discoveries_of, history_of
 
 COUNTED = ("iterations", "trees", "found", "leading", "decoys", "unchanged")
 
