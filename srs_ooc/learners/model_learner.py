@@ -17,7 +17,6 @@ from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive, derive_array, scale_below
-from srs_ooc.learners.criteria import judged
 from srs_ooc.learners.models import (
     DEFAULT_FOLDS,
     PERMUTATION,
@@ -147,6 +146,8 @@ class EstimatorLearner:
         All have the same keys.
         """
         if candidates.criterion is not None:
+            from srs_ooc.learners.criteria import judged  # few runs have criteria
+
             fitted, held = candidates.splits[0].fitted, candidates.splits[0].predicted
             rows, _ = table.standardised(fitted, held)
             losses = judged(candidates, self.params.model, self.target, rows, fitted)
