@@ -58,8 +58,8 @@ def _table_line(plan: NetworkPlan) -> str:
 def _memory_lines(plan: NetworkPlan) -> list[str]:
     grant, cap_mb = plan.task.grant, plan.task.request.memory_mb
     return [
-        f"memory: {cap_mb:g} MB; the smallest cap that works: {plan.smallest_mb} MB",
-        *(f"  {lease.n_bytes / MB:>9.1f}  {lease.purpose}" for lease in plan.leases),
+        f"memory: {cap_mb:g} MB; the smallest cap that works: {plan.task.smallest_cap_mb} MB",
+        *(f"  {lease.n_bytes / MB:>9.1f}  {lease.purpose}" for lease in grant.leases),
         f"  {grant.free_nbytes / MB:>9.1f}  free",
     ]
 

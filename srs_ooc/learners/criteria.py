@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isqrt, sqrt
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Criterion
+from srs_ooc.base.records import Candidates
 from srs_ooc.learners.models import TREE, Target, path_of
 from srs_ooc.native.numerics import log, logs, powers, products
 from srs_ooc.samplers.base import EBIC, RIC
@@ -24,76 +23,74 @@ _WHOLE_IS_CHEAPER = 8
 """How many products of the whole table take as long as one of a small set's."""
 
 Places = NDArray[np.integer]
+Table = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Sets:
-    """Sets of columns, of the same size or not.
+def batches(
+    sets: Candidates, largest: int, n_cells: Callable[[int], int], most_cells: int
+) -> Iterator[tuple[NDArray[np.intp], Places]]:
+    """Yield numbers of sets of one size, (k,), and their columns, (k, size).
 
-    Attributes
-    ----------
-    places : int (n_members,)
-        Rows of a transposed table, one set after another.
-    bounds : int (n_sets + 1,)
-        Where each begins, and the end.
+    Sets of more than ``largest`` columns are left out. A set of d columns takes ``n_cells(d)``
+    cells, a batch of several at most ``most_cells``.
     """
-
-    places: Places
-    bounds: NDArray[np.integer]
-
-    @property
-    def sizes(self) -> NDArray[np.integer]:
-        """Columns of each set; int (n_sets,)."""
-        return np.diff(self.bounds)
-
-    def batches(
-        self, largest: int, n_cells: Callable[[int], int], most_cells: int
-    ) -> Iterator[tuple[NDArray[np.intp], Places]]:
-        """Yield numbers of sets of one size, (k,), and their columns, (k, size).
-
-        Sets of more than ``largest`` columns are left out. A set of d columns takes ``n_cells(d)``
-        cells, a batch of several at most ``most_cells``.
-        """
-        sizes = self.sizes
-        for size in np.unique(sizes[sizes <= largest]).tolist():
-            numbers = np.flatnonzero(sizes == size)
-            step = max(1, most_cells // n_cells(size))
-            for first in range(0, len(numbers), step):
-                some = numbers[first : first + step]
-                yield some, self.places[self.bounds[some, None] + np.arange(size)]
+    sizes = np.diff(sets.bounds)
+    for size in np.unique(sizes[sizes <= largest]).tolist():
+        numbers = np.flatnonzero(sizes == size)
+        step = max(1, most_cells // n_cells(size))
+        for first in range(0, len(numbers), step):
+            some = numbers[first : first + step]
+            yield some, sets.places[sets.bounds[some, None] + np.arange(size)]
 
 
-class Products:
-    """Mean products of columns, one small set at a time.
+def mean_products(table: Table, sets: Candidates) -> Callable[[Places], Table]:
+    """Return what gives the mean products of k sets of d columns, float64 (k, d, d).
 
     Parameters
     ----------
     table : float64 (n_columns, n_rows)
         A column each, centered as the moments are to be.
-    sets : Sets
+    sets : Candidates
         Those that will be asked for. Where they have about as many pairs as all columns have, the
         products of all columns are computed once.
     """
+    n_columns, n_rows = table.shape
+    n_pairs = int((np.diff(sets.bounds).astype(np.int64) ** 2).sum())
+    scale = 1.0 / n_rows
+    whole: Table | None = None
+    if n_columns <= n_rows and n_columns**2 <= _WHOLE_IS_CHEAPER * n_pairs:
+        rows = np.ascontiguousarray(table.T)
+        whole = products(rows, rows) * scale
 
-    def __init__(self, table: NDArray[np.float64], sets: Sets) -> None:
-        n_columns, n_rows = table.shape
-        n_pairs = int((sets.sizes.astype(np.int64) ** 2).sum())
-        shares = n_columns <= n_rows and n_columns**2 <= _WHOLE_IS_CHEAPER * n_pairs
-        self._table, self._scale = table, 1.0 / n_rows
-        self._whole: NDArray[np.float64] | None = None
-        if shares:
-            rows = np.ascontiguousarray(table.T)
-            self._whole = products(rows, rows) * self._scale
-
-    def of(self, places: Places) -> NDArray[np.float64]:
-        """Return the mean products of k sets of d columns; float64 (k, d, d)."""
-        if self._whole is not None:
-            some: NDArray[np.float64] = self._whole[places[:, :, None], places[:, None, :]]
+    def of(places: Places) -> Table:
+        if whole is not None:
+            some: Table = whole[places[:, :, None], places[:, None, :]]
             return some
-        own = self._table[places]
+        own = table[places]
         products_of_sets = row_products(own, own)
-        products_of_sets *= self._scale
+        products_of_sets *= scale
         return products_of_sets
+
+    return of
+
+
+@dataclass(frozen=True)
+class SetJudge:
+    """A criterion on some rows.
+
+    Attributes
+    ----------
+    largest : int
+        The most columns of a set for which it can be computed.
+    of : callable
+        Returns the criterion of k sets of d columns, int (k, d); float64 (k,).
+    n_cells : callable
+        Returns the numbers of the largest table that a set of so many columns takes.
+    """
+
+    largest: int
+    of: Callable[[Places], Table]
+    n_cells: Callable[[int], int]
 
 
 def row_products(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -176,8 +173,8 @@ _HALVINGS = 10
 _RIDGE = 1e-9
 
 
-class Logistic:
-    """Extended BIC of a logistic fit with an intercept, of two classes or more.
+def logistic(table: Table, labels: Places, sets: Candidates, each: float) -> SetJudge:
+    """Return the extended BIC of a logistic fit with an intercept, of two classes or more.
 
     ``eBIC(S) = -2 log L + (K - 1) d (log n + 2 gamma log p)`` (Chen and Chen 2012), K the classes
     among the rows. L is of the unpenalised fit, or its bound where classes are separated.
@@ -188,42 +185,38 @@ class Logistic:
         Standardised columns.
     labels : int (n_rows,)
         Class codes.
-    sets : Sets
+    sets : Candidates
         Those to be judged.
     each : float
         What a parameter costs: ``log n + 2 gamma log p``.
     """
+    found, codes = np.unique(labels, return_inverse=True)
+    truth: Table = np.eye(len(found))[:, codes]
+    n_classes, n_rows = truth.shape
+    products_of = mean_products(table, sets)
 
-    def __init__(
-        self,
-        table: NDArray[np.float64],
-        labels: NDArray[np.integer],
-        sets: Sets,
-        each: float,
-    ) -> None:
-        found, codes = np.unique(labels, return_inverse=True)
-        self._truth: NDArray[np.float64] = np.eye(len(found))[:, codes]
-        self._table, self._each = table, each * (len(found) - 1)
-        self._products = Products(table, sets)
-        self.largest = table.shape[1] - 2
-
-    def n_cells(self, size: int) -> int:
-        """Return the numbers of the largest table of a set: rows by columns, or the curvature."""
-        n_classes, n_rows = self._truth.shape
+    def n_cells(size: int) -> int:
+        """Return the numbers of a table of rows by columns, or of the curvature."""
         n_free = (size + 1) * (n_classes - 1)
         return int(max(n_rows * max(size + 1, n_classes), n_free * n_free))
 
-    def __call__(self, places: Places) -> NDArray[np.float64]:
-        """Return the criterion of k sets; float64 (k,)."""
-        none = np.zeros(places.shape)
-        pivots, _ = eliminated(self._products.of(places), none, 0.0)
-        regular = np.flatnonzero((pivots > SINGULAR).all(axis=1))
+    def of(places: Places) -> Table:
+        regular = _regular(products_of, places)
         found = np.full(len(places), np.inf)
         if len(regular) > 0:
-            design = np.ones((len(regular), places.shape[1] + 1, self._table.shape[1]))
-            design[:, 1:] = self._table[places[regular]]
-            found[regular] = deviances(design, self._truth) + self._each * places.shape[1]
+            design = np.ones((len(regular), places.shape[1] + 1, n_rows))
+            design[:, 1:] = table[places[regular]]
+            cost = each * (n_classes - 1) * places.shape[1]
+            found[regular] = deviances(design, truth) + cost
         return found
+
+    return SetJudge(n_rows - 2, of, n_cells)
+
+
+def _regular(products_of: Callable[[Places], Table], places: Places) -> NDArray[np.intp]:
+    """Return which sets have columns that do not determine one another."""
+    pivots, _ = eliminated(products_of(places), np.zeros(places.shape), 0.0)
+    return np.flatnonzero((pivots > SINGULAR).all(axis=1))
 
 
 def deviances(design: NDArray[np.float64], truth: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -335,19 +328,8 @@ def ratio_penalty(n_rows: int) -> float:
     return log(log(float(max(n_rows, 3)))) / sqrt(n_rows)
 
 
-class _OfMoments:
-    """What these have in common: how many columns they take, and their memory."""
-
-    largest: int
-    _n_rows: int
-
-    def n_cells(self, size: int) -> int:
-        """Return the numbers of the largest table that a set of so many columns takes."""
-        return self._n_rows * (size + 1)
-
-
-class LinearRatio(_OfMoments):
-    """RIC of two normal densities with a common covariance matrix (linear discriminant analysis).
+def linear_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
+    """Return RIC of two normal densities with a common covariance matrix (linear discriminant).
 
     ``RIC(S) = -(m1 - m0)' C^-1 (m1 - m0) + c_n d``: both divergences are half the squared
     Mahalanobis distance of the means. C is the maximum-likelihood estimate, divided by n (Tian and
@@ -359,66 +341,61 @@ class LinearRatio(_OfMoments):
         Standardised columns.
     labels : int (n_rows,)
         0 or 1.
-    sets : Sets
+    sets : Candidates
         Those to be judged.
     """
+    n_rows = table.shape[1]
+    means = np.stack([table[:, labels == k].mean(axis=1) for k in (0, 1)])
+    products_of = mean_products(table - means[labels].T, sets)
+    penalty = ratio_penalty(n_rows)
 
-    def __init__(self, table: NDArray[np.float64], labels: NDArray[np.integer], sets: Sets) -> None:
-        means = np.stack([table[:, labels == k].mean(axis=1) for k in (0, 1)])
-        self._apart = means[1] - means[0]
-        self._products = Products(table - means[labels].T, sets)
-        self._penalty = ratio_penalty(table.shape[1])
-        self._n_rows = table.shape[1]
-        self.largest = self._n_rows - 2
+    def of(places: Places) -> Table:
+        apart = (means[1] - means[0])[places]
+        pivots, corner = eliminated(products_of(places), apart, 0.0)
+        return _unless_singular(pivots, corner + penalty * places.shape[1])
 
-    def __call__(self, places: Places) -> NDArray[np.float64]:
-        """Return the criterion of k sets; float64 (k,)."""
-        pivots, corner = eliminated(self._products.of(places), self._apart[places], 0.0)
-        return _unless_singular(pivots, corner + self._penalty * places.shape[1])
+    return SetJudge(n_rows - 2, of, lambda size: n_rows * (size + 1))
 
 
-class QuadraticRatio(_OfMoments):
-    """RIC of two normal densities with covariance matrices of their own.
+def quadratic_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
+    """Return RIC of two normal densities with covariance matrices of their own.
 
     ``RIC(S) = -2 (w0 KL(f0, f1) + w1 KL(f1, f0)) + c_n d (d + 3) / 2`` with class shares w and
 
         KL(f0, f1) = (tr(C1^-1 C0) + (m1 - m0)' C1^-1 (m1 - m0) - d + log det C1 - log det C0) / 2
 
-    Parameters are those of :class:`LinearRatio`.
+    Parameters are those of :func:`linear_ratio`.
     """
+    n_rows = table.shape[1]
+    rows_of = [table[:, labels == k] for k in (0, 1)]
+    means = [rows.mean(axis=1) for rows in rows_of]
+    products_of = [
+        mean_products(rows - mean[:, None], sets) for rows, mean in zip(rows_of, means, strict=True)
+    ]
+    shares, penalty = [rows.shape[1] / n_rows for rows in rows_of], ratio_penalty(n_rows)
 
-    def __init__(self, table: NDArray[np.float64], labels: NDArray[np.integer], sets: Sets) -> None:
-        own = [table[:, labels == k] for k in (0, 1)]
-        means = [rows.mean(axis=1) for rows in own]
-        self._apart = means[1] - means[0]
-        self._products = [
-            Products(rows - mean[:, None], sets) for rows, mean in zip(own, means, strict=True)
-        ]
-        self._shares = [rows.shape[1] / table.shape[1] for rows in own]
-        self._penalty = ratio_penalty(table.shape[1])
-        self._n_rows = table.shape[1]
-        self.largest = min(rows.shape[1] for rows in own) - 1
-
-    def __call__(self, places: Places) -> NDArray[np.float64]:
-        """Return the criterion of k sets; float64 (k,)."""
-        d, apart = places.shape[1], self._apart[places]
-        moments = [products.of(places) for products in self._products]
+    def of(places: Places) -> Table:
+        d, apart = places.shape[1], (means[1] - means[0])[places]
+        moments = [products(places) for products in products_of]
         pivots, distances = zip(*(eliminated(own, apart, 0.0) for own in moments), strict=True)
         found = np.full(len(places), np.inf)
         regular = np.flatnonzero((np.concatenate(pivots, axis=1) > SINGULAR).all(axis=1))
         log_pivots = [logs(own[regular]).sum(axis=1) for own in pivots]
-        total = np.full(len(regular), self._penalty * d * (d + 3) / 2)
+        total = np.full(len(regular), penalty * d * (d + 3) / 2)
         for own, other in ((0, 1), (1, 0)):
             a, b = moments[own][regular], moments[other][regular]
             trace = np.trace(solved(b, a), axis1=1, axis2=2)
             twice = trace - distances[other][regular] - d + log_pivots[other] - log_pivots[own]
-            total -= self._shares[own] * twice
+            total -= shares[own] * twice
         found[regular] = total
         return found
 
+    largest = min(rows.shape[1] for rows in rows_of) - 1
+    return SetJudge(largest, of, lambda size: n_rows * (size + 1))
 
-class LeastSquares(_OfMoments):
-    """Extended BIC of a least-squares fit with an intercept and normal errors.
+
+def least_squares(table: Table, numbers: Table, sets: Candidates, each: float) -> SetJudge:
+    """Return the extended BIC of a least-squares fit with an intercept and normal errors.
 
     ``eBIC(S) = n log(RSS / n) + d (log n + 2 gamma log p)`` (Chen and Chen 2008, 2012).
 
@@ -428,33 +405,23 @@ class LeastSquares(_OfMoments):
         Standardised columns.
     numbers : float64 (n_rows,)
         The target.
-    sets : Sets
+    sets : Candidates
         Those to be judged.
     each : float
         What a column costs: ``log n + 2 gamma log p``.
     """
+    n_rows, centered = len(numbers), numbers - numbers.mean()
+    spread = float(np.sqrt((centered * centered).mean())) or 1.0
+    table = table - table.mean(axis=1, keepdims=True)
+    products_of = mean_products(table, sets)
+    with_target = (table * (centered / spread)).sum(axis=1) / n_rows
 
-    def __init__(
-        self,
-        table: NDArray[np.float64],
-        numbers: NDArray[np.float64],
-        sets: Sets,
-        each: float,
-    ) -> None:
-        centered = numbers - numbers.mean()
-        spread = float(np.sqrt((centered * centered).mean())) or 1.0
-        table = table - table.mean(axis=1, keepdims=True)
-        self._products, self._each = Products(table, sets), each
-        self._with_target = (table * (centered / spread)).sum(axis=1) / len(numbers)
-        self._n_rows, self._scale = len(numbers), 2 * log(spread)
-        self.largest = len(numbers) - 2
+    def of(places: Places) -> Table:
+        pivots, left = eliminated(products_of(places), with_target[places], 1.0)
+        left = logs(np.maximum(left, LEAST_RESIDUAL)) + 2 * log(spread)
+        return _unless_singular(pivots, n_rows * left + each * places.shape[1])
 
-    def __call__(self, places: Places) -> NDArray[np.float64]:
-        """Return the criterion of k sets; float64 (k,)."""
-        side = self._with_target[places]
-        pivots, left = eliminated(self._products.of(places), side, 1.0)
-        left = logs(np.maximum(left, LEAST_RESIDUAL)) + self._scale
-        return _unless_singular(pivots, self._n_rows * left + self._each * places.shape[1])
+    return SetJudge(n_rows - 2, of, lambda size: n_rows * (size + 1))
 
 
 def _unless_singular(
@@ -467,8 +434,8 @@ def _unless_singular(
 # RIC without a model of the densities: divergences from distances to nearest neighbours.
 
 
-class NeighbourRatio:
-    """RIC of two densities about which nothing is assumed.
+def neighbour_ratio(table: Table, labels: Places, sets: Candidates) -> SetJudge:
+    """Return RIC of two densities about which nothing is assumed.
 
     ``RIC(S) = -2 (w0 KL(f0, f1) + w1 KL(f1, f0)) + c_n d`` with class shares w, where
 
@@ -476,36 +443,29 @@ class NeighbourRatio:
 
     and r_i is the distance of row i of class 0 to its k-th neighbour in class 0, v_i that to its
     k-th neighbour in class 1 (Wang, Kulkarni and Verdu 2009, equation 5), k the root of n0, rounded
-    down. Parameters are those of :class:`srs_ooc.learners.criteria.LinearRatio`.
+    down. Parameters are those of :func:`linear_ratio`.
     """
+    n_rows = table.shape[1]
+    rows_of = [table[:, labels == k] for k in (0, 1)]
+    penalty, products_of = ratio_penalty(n_rows), mean_products(table, sets)
 
-    def __init__(self, table: NDArray[np.float64], labels: NDArray[np.integer], sets: Sets) -> None:
-        self._own: list[NDArray[np.float64]] = [table[:, labels == k] for k in (0, 1)]
-        self._shares = [rows.shape[1] / table.shape[1] for rows in self._own]
-        self._n_rows: int = table.shape[1]
-        self._penalty = ratio_penalty(self._n_rows)
-        self._products = Products(table, sets)
-        self.largest = self._n_rows - 2 if min(rows.shape[1] for rows in self._own) > 1 else 0
+    def of_one(columns: Places) -> float:
+        rows = [np.ascontiguousarray(own[columns].T) for own in rows_of]
+        total = penalty * len(columns)
+        for own in (0, 1):
+            share = rows_of[own].shape[1] / n_rows
+            total -= 2.0 * share * divergence(rows[own], rows[1 - own])
+        return total if np.isfinite(total) else np.inf
 
-    def n_cells(self, size: int) -> int:
-        """Return the numbers of the largest table that a set of so many columns takes."""
-        return self._n_rows * (size + 1)
-
-    def __call__(self, places: Places) -> NDArray[np.float64]:
-        """Return the criterion of k sets; float64 (k,)."""
+    def of(places: Places) -> Table:
         # The estimate counts columns: one that adds no distance of its own would add divergence.
-        pivots, _ = eliminated(self._products.of(places), np.zeros(places.shape), 0.0)
         found = np.full(len(places), np.inf)
-        for i in np.flatnonzero((pivots > SINGULAR).all(axis=1)).tolist():
-            found[i] = self._of(places[i])
+        for i in _regular(products_of, places).tolist():
+            found[i] = of_one(places[i])
         return found
 
-    def _of(self, columns: NDArray[np.integer]) -> float:
-        rows = [np.ascontiguousarray(own[columns].T) for own in self._own]
-        total = self._penalty * len(columns)
-        for own in (0, 1):
-            total -= 2.0 * self._shares[own] * divergence(rows[own], rows[1 - own])
-        return total if np.isfinite(total) else np.inf
+    largest = n_rows - 2 if min(rows.shape[1] for rows in rows_of) > 1 else 0
+    return SetJudge(largest, of, lambda size: n_rows * (size + 1))
 
 
 def divergence(own: NDArray[np.float64], other: NDArray[np.float64]) -> float:
@@ -539,31 +499,10 @@ def _kth(rows: NDArray[np.float64], others: NDArray[np.float64], k: int) -> NDAr
     return found
 
 
-Table = NDArray[np.float64]
-
-
-class SetJudge(Protocol):
-    """A criterion on some rows.
-
-    Attributes
-    ----------
-    largest : int
-        The most columns of a set for which it can be computed.
-    """
-
-    largest: int
-
-    def n_cells(self, size: int) -> int:
-        """Return the numbers of the largest table that a set of so many columns takes."""
-
-    def __call__(self, places: Places) -> NDArray[np.float64]:
-        """Return the criterion of k sets of d columns; float64 (k,)."""
-
-
-_RATIOS: dict[str, Callable[[Table, NDArray[np.integer], Sets], SetJudge]] = {
-    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": LinearRatio,
-    "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": QuadraticRatio,
-    "sklearn.neighbors.KNeighborsClassifier": NeighbourRatio,
+_RATIOS: dict[str, Callable[[Table, Places, Candidates], SetJudge]] = {
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis": linear_ratio,
+    "sklearn.discriminant_analysis.QuadraticDiscriminantAnalysis": quadratic_ratio,
+    "sklearn.neighbors.KNeighborsClassifier": neighbour_ratio,
 }
 _LIKELIHOODS = {
     False: ("sklearn.linear_model.LogisticRegression",),
@@ -615,23 +554,16 @@ def _wrong_model(criterion: str, expected: str, model: str) -> UsageError:
     )
 
 
-def judged(
-    criterion: Criterion,
-    model: str,
-    target: Target,
-    columns: Table,
-    fitted: NDArray[np.integer],
-    sets: Sets,
-) -> NDArray[np.float64]:
-    """Return a criterion of many sets of columns; float64 (n_sets,).
+def judged(sets: Candidates, model: str, target: Target, columns: Table, fitted: Places) -> Table:
+    """Return the criterion of many sets of columns; float64 (n_sets,).
 
     Infinite where it cannot be computed: too many columns for the rows, columns that are constant,
     that determine one another, or that have no variance within a class.
 
     Parameters
     ----------
-    criterion : Criterion
-        Which.
+    sets : Candidates
+        Sets of the columns, and which criterion.
     model : str
         Short name or import path, one that :func:`check_criterion` accepts.
     target : Target
@@ -640,34 +572,32 @@ def judged(
         The rows to judge by, standardised; 0 where missing.
     fitted : int (n_fitted,)
         Which they are.
-    sets : Sets
-        Sets of the columns.
     """
     table, known = np.ascontiguousarray(columns.T), target.values[fitted]
     losses = np.full(len(sets.bounds) - 1, np.inf)
     if bool((known == known[0]).all()):
         return losses
-    judge = _judge(criterion, model, target, table, known, sets)
-    n_columns, n_rows = table.shape
-    most_cells = max(n_columns * n_rows, LEAST_CELLS)
-    for numbers, places in sets.batches(judge.largest, judge.n_cells, most_cells):
-        losses[numbers] = judge(places)
+    judge = _judge(sets, model, target, table, known)
+    most_cells = max(table.size, LEAST_CELLS)
+    for numbers, places in batches(sets, judge.largest, judge.n_cells, most_cells):
+        losses[numbers] = judge.of(places)
     losses[np.isnan(losses)] = np.inf
     return losses
 
 
 def _judge(
-    criterion: Criterion,
+    sets: Candidates,
     model: str,
     target: Target,
     table: Table,
     known: NDArray[np.float64] | NDArray[np.int32],
-    sets: Sets,
 ) -> SetJudge:
+    criterion = sets.criterion
+    assert criterion is not None, "asked for by the caller"
     if criterion.name == RIC:
         make = _RATIOS[path_of(model, is_regression=False)]
         return make(table, known.astype(np.intp), sets)
     each = log(float(len(known))) + 2 * criterion.gamma * log(float(criterion.n_features))
     if target.is_regression:
-        return LeastSquares(table, known.astype(np.float64), sets, each)
-    return Logistic(table, known.astype(np.intp), sets, each)
+        return least_squares(table, known.astype(np.float64), sets, each)
+    return logistic(table, known.astype(np.intp), sets, each)

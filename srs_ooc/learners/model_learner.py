@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +17,6 @@ from srs_ooc.base.budget import peak_resident_nbytes, resident_nbytes
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive, derive_array, scale_below
-from srs_ooc.learners.criteria import Sets, judged
 from srs_ooc.learners.models import (
     DEFAULT_FOLDS,
     PERMUTATION,
@@ -147,7 +146,11 @@ class EstimatorLearner:
         All have the same keys.
         """
         if candidates.criterion is not None:
-            losses = self._by_criterion(table, candidates)
+            from srs_ooc.learners.criteria import judged  # few runs have criteria
+
+            fitted, held = candidates.splits[0].fitted, candidates.splits[0].predicted
+            rows, _ = table.standardised(fitted, held)
+            losses = judged(candidates, self.params.model, self.target, rows, fitted)
             return Outcome(features, np.zeros(len(features), np.int64), losses=losses)
 
         def summed(places: NDArray[np.int32], split: RowSplit, number: int) -> float:
@@ -158,14 +161,6 @@ class EstimatorLearner:
         losses, _ = judge_in_turn(candidates, summed)
         losses /= sum(len(split.predicted) for split in candidates.splits)
         return Outcome(features, np.zeros(len(features), np.int64), losses=losses)
-
-    def _by_criterion(self, table: DecodedBlock, candidates: Candidates) -> NDArray[np.float64]:
-        criterion, split = candidates.criterion, candidates.splits[0]
-        assert criterion is not None, "asked for by the caller"
-        columns, _ = table.standardised(split.fitted, split.predicted)
-        sets = Sets(candidates.places, candidates.bounds)
-        model = self.params.model
-        return judged(criterion, model, self.target, columns, split.fitted, sets)
 
     def _cross_validated(
         self, table: DecodedBlock, features: NDArray[np.uint32], key: int
@@ -180,23 +175,12 @@ class EstimatorLearner:
                 key_of_fold = derive(derive(key, _PERMUTED), k)
                 for j, feature in enumerate(features.tolist()):
                     order = _shuffled(len(held), derive(key_of_fold, feature))
-                    rises[j] += self._permuted_loss(model, rest, held, j, order) - loss
+                    kept = rest[:, j].copy()
+                    rest[:, j] = kept[order]
+                    rises[j] += float(self.target.losses(model.predict(rest), held).sum()) - loss
+                    rest[:, j] = kept
         n_rows = len(self.target.values)
         return total / n_rows, rises / n_rows
-
-    def _permuted_loss(
-        self,
-        model: FittedModel,
-        rest: NDArray[np.float64],
-        held: NDArray[np.intp],
-        column: int,
-        order: NDArray[np.intp],
-    ) -> float:
-        kept = rest[:, column].copy()
-        rest[:, column] = kept[order]
-        loss = float(self.target.losses(model.predict(rest), held).sum())
-        rest[:, column] = kept
-        return loss
 
 
 def _shuffled(n_rows: int, key: int) -> NDArray[np.intp]:
@@ -295,12 +279,13 @@ def _try(params: ModelParams, shape: TrialShape, before_nbytes: int) -> Trial:
     folds = np.arange(shape.n_rows) % (params.model_folds or DEFAULT_FOLDS)
     learner = EstimatorLearner(params, target, folds)
     # What loads with the first fit counts as library, whatever size that has.
-    _fit(learner, shape, min(2, shape.n_columns))
+    few = replace(shape, n_columns=min(2, shape.n_columns))
+    _fit(learner, _made_up_block(few), few.n_columns)
     libraries = resident_nbytes() - before_nbytes
     block = _made_up_block(shape)
     begun, size = time.monotonic(), resident_nbytes()
     _forget_peak()
-    _fit(learner, shape, shape.n_columns, block)
+    _fit(learner, block, shape.n_columns)
     seconds = time.monotonic() - begun
     of_criterion = _criterion_seconds(learner, shape, block) if shape.criterion else 0.0
     taken = max(0, peak_resident_nbytes() - size)
@@ -309,39 +294,26 @@ def _try(params: ModelParams, shape: TrialShape, before_nbytes: int) -> Trial:
 
 def _criterion_seconds(learner: EstimatorLearner, shape: TrialShape, block: Block) -> float:
     """Return the seconds of one criterion among as many as take a while, each size as likely."""
-    count, seconds = 1, _seconds_of_criteria(learner, shape, block, 1)
-    while seconds < _LONG_ENOUGH and count < _MOST_SETS:
+    rows, count = np.arange(shape.n_rows, dtype=np.int32), 1
+    while True:
+        sizes = 1 + np.arange(count) % shape.n_columns
+        places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
+        split, criterion = RowSplit(rows, rows[:0]), Criterion(shape.criterion)
+        parts = Candidates(places, np.cumsum([0, *sizes]), (split,), criterion)
+        begun = time.monotonic()
+        _fit(learner, block, shape.n_columns, parts)
+        seconds = time.monotonic() - begun
+        if seconds >= _LONG_ENOUGH or count >= _MOST_SETS:
+            return seconds / count
         count *= 2
-        seconds = _seconds_of_criteria(learner, shape, block, count)
-    return seconds / count
-
-
-def _seconds_of_criteria(
-    learner: EstimatorLearner, shape: TrialShape, block: Block, count: int
-) -> float:
-    rows, sizes = np.arange(shape.n_rows, dtype=np.int32), 1 + np.arange(count) % shape.n_columns
-    places = np.concatenate([np.arange(size, dtype=np.int32) for size in sizes])
-    split, criterion = RowSplit(rows, rows[:0]), Criterion(shape.criterion)
-    parts = Candidates(places, np.cumsum([0, *sizes]), (split,), criterion)
-    begun = time.monotonic()
-    _fit(learner, shape, shape.n_columns, block, parts)
-    return time.monotonic() - begun
 
 
 def _fit(
-    learner: EstimatorLearner,
-    shape: TrialShape,
-    n_columns: int,
-    block: Block | None = None,
-    candidates: Candidates | None = None,
+    learner: EstimatorLearner, block: Block, n_columns: int, candidates: Candidates | None = None
 ) -> None:
     features = np.arange(n_columns, dtype=np.uint32)
-    small = TrialShape(shape.n_rows, n_columns, shape.n_classes, shape.code_nbytes, shape.n_values)
-    learner.fit(
-        _made_up_block(small) if block is None else block,
-        Columns(features, features),
-        Iteration(0, Subspace(features, candidates), 1),
-    )
+    iteration = Iteration(0, Subspace(features, candidates), 1)
+    learner.fit(block, Columns(features, features), iteration)
 
 
 def _made_up_target(shape: TrialShape) -> NDArray[Any]:

@@ -329,18 +329,14 @@ class EstimatorMaker:
         key : int
             64-bit key of what the estimator draws at random, where its parameters do not say.
         """
-        estimator = self._made(key)
-        if not self._is_checked:
-            estimator.fit(columns, known)
-            self._is_checked = True
-            return estimator
-        with unchecked():
-            return estimator.fit(columns, known)
-
-    def _made(self, key: int) -> Any:
         estimator = self._kind(**deepcopy(self._params))
         for place, name in self._unseeded:
             estimator.set_params(**{name: derive(key, place) % _SEEDS})
+        if self._is_checked:
+            with unchecked():
+                return estimator.fit(columns, known)
+        estimator.fit(columns, known)
+        self._is_checked = True
         return estimator
 
 

@@ -164,51 +164,35 @@ class TreeLearner:
     def fit(self, block: Block, columns: Columns, iteration: Iteration) -> Outcome:
         """Grow the trees of an iteration on ``columns`` of ``block``; sum their importances.
 
-        That of the probe, the column after those of the subspace, is summed apart.
+        That of the probe, the column after those of the subspace, is summed apart. Where the
+        subspace splits the rows, trees are grown on some, and what is returned besides is their
+        mean prediction of others, in the units of the target less its center.
         """
         features, split = iteration.features, iteration.subspace.split
         if iteration.subspace.candidates is not None:
             return self._judge(block, columns, iteration.subspace.candidates, iteration.tree_key)
-        if split is not None:
-            return self._fit_and_predict(block, columns, iteration, split)
-        importance = np.zeros(len(columns.features), dtype=np.int64)
-        records = []
-        for number in range(self.n_trees):
-            key = tree_key(iteration.tree_key, number)
-            grown = self._grow(block, columns, self.rows, key, record=self.records)
-            importance += grown.importance
-            if grown.record is not None:
+        importance, records = np.zeros(len(columns.features), dtype=np.int64), []
+        keys = [tree_key(iteration.tree_key, number) for number in range(self.n_trees)]
+        predictions = None
+        if split is None:
+            for key in keys:
+                grown = self._grow(block, columns, key)
+                importance += grown.importance
                 records.append(grown.record)
-        probe = None if iteration.probe is None else int(importance[-1])
-        return Outcome(features, importance[: len(features)], probe, tuple(records))
-
-    def _fit_and_predict(
-        self, block: Block, columns: Columns, iteration: Iteration, split: RowSplit
-    ) -> Outcome:
-        """Grow the trees of an iteration on some rows; return their mean prediction of others.
-
-        In the units of the target less its center.
-        """
-        rows, keeps = self._fitted(split), self.records and iteration.subspace.in_ensemble
-        response, records = rows.response, []
-        importance = np.zeros(len(columns.features), dtype=np.int64)
-        shares = np.zeros((len(split.predicted), response.n_classes))
-        for number in range(self.n_trees):
-            key = tree_key(iteration.tree_key, number)
-            worth, said, record = self._ask(block, columns, rows, split, key, records=keeps)
-            importance += worth
-            shares += said
-            if record is not None:
+        else:
+            rows, keeps = self._fitted(split), self.records and iteration.subspace.in_ensemble
+            response = rows.response
+            shares = np.zeros((len(split.predicted), response.n_classes))
+            for key in keys:
+                worth, said, record = self._ask(block, columns, rows, split, key, records=keeps)
+                importance += worth
+                shares += said
                 records.append(record)
-        shares /= self.n_trees * (1.0 if response.scale is None else response.scale)
+            shares /= self.n_trees * (1.0 if response.scale is None else response.scale)
+            predictions = shares[None].astype(np.float32)
         probe = None if iteration.probe is None else int(importance[-1])
-        return Outcome(
-            iteration.features,
-            importance[: len(iteration.features)],
-            probe,
-            tuple(records),
-            predictions=shares[None].astype(np.float32),
-        )
+        kept = tuple(record for record in records if record is not None)
+        return Outcome(features, importance[: len(features)], probe, kept, predictions=predictions)
 
     def _ask(
         self,
@@ -286,26 +270,22 @@ class TreeLearner:
         tree_key : int
             64-bit key of the tree.
         """
-        columns = Columns(features, features)
-        return self._grow(block, columns, self.rows, tree_key, record=self.records)
+        return self._grow(block, Columns(features, features), tree_key)
+
+    def _grow(self, block: Block, columns: Columns, tree_key: int) -> GrownTree:
+        rows = self.rows.resampled(tree_key) if self.bootstrap else self.rows
+        return self.grow_on(block, columns, rows, tree_key, record=self.records)
 
     def grow_on(
-        self, block: Block, columns: Columns, rows: TrainingRows, tree_key: int
-    ) -> GrownTree:
-        """Grow a tree on ``rows`` of the first columns of ``block``, and record it."""
-        return self._grow(block, columns, rows, tree_key, record=True, resample=False)
-
-    def _grow(
         self,
         block: Block,
         columns: Columns,
         rows: TrainingRows,
         tree_key: int,
         *,
-        record: bool,
-        resample: bool = True,
+        record: bool = True,
     ) -> GrownTree:
-        rows = rows.resampled(tree_key) if self.bootstrap and resample else rows
+        """Grow a tree on ``rows`` of the first columns of ``block``."""
         return grow_tree(
             block,
             columns.features,

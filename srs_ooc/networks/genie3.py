@@ -20,9 +20,8 @@ from srs_ooc.networks.weighing import (
     pace_of_trees,
     trees_option,
 )
-from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import grow_tree, scratch_nbytes
-from srs_ooc.trees.response import IMPORTANCE_BITS, THRESHOLDS, TrainingRows, TreeLimits
+from srs_ooc.trees.response import IMPORTANCE_BITS, THRESHOLDS, TreeLimits
 
 FOREST, EXTRA = "forest", "extra-trees"
 ALL = "all"
@@ -108,32 +107,25 @@ class ForestParams(EdgeParams):
         """Measure what targets take by fewer trees."""
         return pace_of_trees(self, trial, n_left, seconds)
 
-    def weights(
-        self,
-        bench: Bench,
-        block: Block,
-        target: int,
-        regulators: NDArray[np.uint32],
-        rows: TrainingRows,
-    ) -> NDArray[np.float64]:
+    def weights(self, bench: Bench) -> NDArray[np.float64]:
         """Return the weight of each regulator by its importance in a forest for the target.
 
         The mean over the trees of the decreases in variance at the splits on a regulator, each
         times the share of the rows at its node, over the target's variance in all rows: so the
         weights of a target add up to about 1, and those of different targets compare.
         """
+        regulators = bench.regulators
         limits = self.limits(len(regulators))
-        block.tiled = self.tiled(len(regulators))
-        bench.source.gather(regulators, block)
+        bench.fill(tiled=self.tiled(len(regulators)))
         flags = None if bench.categorical is None else bench.categorical[regulators]
-        key = key_of(self.seed, Purpose.EDGES, target)
+        key = key_of(self.seed, Purpose.EDGES, bench.target)
         total = np.zeros(len(regulators), np.int64)
         for start in range(0, self.trees, TREES_AT_ONCE):
             bench.check_going()
             total += grow_tree(
-                block,
+                bench.block,
                 regulators,
-                rows,
+                bench.rows,
                 key,
                 limits,
                 trees=range(start, min(start + TREES_AT_ONCE, self.trees)),

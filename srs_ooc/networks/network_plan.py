@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
 from srs_ooc.base.text import MB, ceil_div
@@ -20,7 +19,6 @@ from srs_ooc.networks.edges import PARQUET
 from srs_ooc.networks.network_options import NetworkRequest
 from srs_ooc.networks.network_task import NetworkTask, task_of
 from srs_ooc.networks.weighing import (
-    Bench,
     Pace,
     Trial,
     row_weights,
@@ -63,9 +61,14 @@ def pace_of(task: NetworkTask, source: ItemSource, n_left: int, seconds: float) 
     first = next(targets, None) if has_regulators else None
     if first is None:
         return Pace(0.0, n_workers, 0, "no values differ", "nothing to do", own.shorter)
-    bench = Bench(source, categorical_features(task.store))
-    weights, blocks = row_weights(task.store, task.rows), task.blocks(n_workers)
-    trial = Trial(bench, blocks, genes.regulators, weights, chain([first], targets))
+    trial = Trial(
+        source,
+        categorical_features(task.store),
+        task.blocks(n_workers),
+        genes.regulators,
+        row_weights(task.store, task.rows),
+        chain([first], targets),
+    )
     return own.pace(trial, n_left, seconds)
 
 
@@ -112,8 +115,6 @@ class NetworkPlan:
         The network.
     n_constant : int
         Targets without edges, as their values do not differ.
-    smallest_mb : int
-        The smallest cap that works.
     pace : Pace
         Time of the work on targets.
     n_edges : int
@@ -124,27 +125,17 @@ class NetworkPlan:
 
     task: NetworkTask
     n_constant: int
-    smallest_mb: int
     pace: Pace
     n_edges: int
     weights_nbytes: int
     edges_nbytes: int
 
     @property
-    def n_pairs(self) -> int:
-        """Pairs of a regulator and a target."""
-        return len(self.task.genes.regulators) * len(self.task.genes.targets)
-
-    @property
-    def leases(self) -> tuple[Lease, ...]:
-        """What of the cap is for what."""
-        return self.task.grant.leases
-
-    @property
     def writing_seconds(self) -> float:
         """Seconds of putting edges in order and writing them, at published rates."""
         n_passes = ceil_div(max(1, self.n_edges), self.task.grant.n_edges)
-        return EDGE_SECONDS * self.n_edges + PAIR_SECONDS * self.n_pairs * n_passes
+        n_pairs = len(self.task.genes.regulators) * len(self.task.genes.targets)
+        return EDGE_SECONDS * self.n_edges + PAIR_SECONDS * n_pairs * n_passes
 
     @property
     def seconds(self) -> float:
@@ -186,10 +177,7 @@ def make_network_plan(store: Store, request: NetworkRequest) -> NetworkPlan:
         n_edges = min(max(0, most), request.top or n_pairs)
         weights = 8 * n_pairs + task.request.params.shared_nbytes(task.table)
         edge_nbytes = WEIGHT_NBYTES + 2 * _name_nbytes(store)
-        smallest = task.smallest_cap_mb
-        return NetworkPlan(
-            task, n_constant, smallest, pace, n_edges, weights, round(n_edges * edge_nbytes)
-        )
+        return NetworkPlan(task, n_constant, pace, n_edges, weights, round(n_edges * edge_nbytes))
 
 
 def _name_nbytes(store: Store) -> float:
@@ -211,8 +199,8 @@ def network_plan_values(plan: NetworkPlan) -> dict[str, Any]:
         "n_targets": len(task.genes.targets),
         "n_constant": plan.n_constant,
         "memory_mb": request.memory_mb,
-        "smallest_memory_mb": plan.smallest_mb,
-        "leases": [{"purpose": x.purpose, "mb": x.n_bytes / MB} for x in plan.leases],
+        "smallest_memory_mb": task.smallest_cap_mb,
+        "leases": [{"purpose": x.purpose, "mb": x.n_bytes / MB} for x in task.grant.leases],
         "free_mb": task.grant.free_nbytes / MB,
         "n_workers": task.grant.n_workers,
         "mapped": task.grant.mapped,

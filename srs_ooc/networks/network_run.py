@@ -33,7 +33,7 @@ from srs_ooc.networks.network_options import Network, NetworkRequest
 from srs_ooc.networks.network_plan import pace_of
 from srs_ooc.networks.network_task import NetworkJob, NetworkTask, TargetDesk, task_of
 from srs_ooc.networks.prs_edges import Fit, ProbabilityParams
-from srs_ooc.networks.weighing import row_weights, target_values, training_rows
+from srs_ooc.networks.weighing import Bench, row_weights, target_values, training_rows
 from srs_ooc.runs.batches import LOOK_SECONDS, ThreadLine, parallel_map
 from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.jobs import Line, Part, WorkerStore, new_token
@@ -69,10 +69,6 @@ class JointTarget(ParametricRandomSubspace):
     def penalise(self, slopes: NDArray[np.float64]) -> None:
         """Take the derivative of the joint penalty for the next step, float64 (p,)."""
         self._penalty = slopes + self._descent.sparsity
-
-    def keep_best(self) -> None:
-        """Keep the probabilities as those of the best epoch."""
-        self._keep_best()
 
     def renew(self) -> None:
         """Have models grown again if the weights are worth too few."""
@@ -282,8 +278,9 @@ class JointWork:
             places = np.flatnonzero(genes.regulators != target)
             if rows is None or not len(places):
                 continue
-            what = target, genes.regulators[places], places.astype(np.int32), rows, categorical
-            sampler, fit = params.learning(JointTarget, *what)
+            what = self._block, target, genes.regulators[places], rows
+            bench = Bench(source, categorical, *what)
+            sampler, fit = params.learning(JointTarget, bench, places.astype(np.int32))
             self._numbers[number] = len(targets)
             self._fits.append(fit)
             targets.append(cast("JointTarget", sampler))

@@ -287,8 +287,9 @@ class TargetDesk:
         rows = training_rows(values, self._weights)
         others = regulators != target
         if rows is not None and others.any():
-            bench = Bench(self._source, self._categorical, wanted)
-            out[others] = self._params.weights(bench, block, target, regulators[others], rows)
+            what = block, target, regulators[others], rows
+            bench = Bench(self._source, self._categorical, *what, wanted)
+            out[others] = self._params.weights(bench)
         return out
 
 

@@ -205,9 +205,9 @@ class ProbabilityParams(DescentParams, EdgeParams):
         # Joint steps are taken by one thread, one target after the other.
         return growing * batches + stepping * (n_targets if self.is_joint else batches)
 
-    def timed(self, seconds: float, most_models: int | None, bench: Bench, *what: Any) -> "_Timed":
+    def timed(self, seconds: float, most_models: int | None, bench: Bench) -> "_Timed":
         """Learn one epoch at least and so long, or until there are ``most_models``."""
-        sampler, fit = self._begun(bench, *what)
+        sampler, fit = self._begun(bench)
         found, begun = _Timed(), perf_counter()
         while sampler.phase != FINAL and found.n_models != most_models:
             before = perf_counter()
@@ -218,57 +218,35 @@ class ProbabilityParams(DescentParams, EdgeParams):
                     break
                 continue
             number = found.n_models
-            sampler.absorb(number, fit(what[0], number, sampler.propose(number, 0)))
+            sampler.absorb(number, fit(bench.block, number, sampler.propose(number, 0)))
             found.growing += perf_counter() - before
             found.n_models += 1
         found.n_epochs = sampler.epoch
         found.n_renewed = sampler.n_drawn - (sampler.phase == FINAL)
         return found
 
-    def weights(
-        self,
-        bench: Bench,
-        block: Block,
-        target: int,
-        regulators: NDArray[np.uint32],
-        rows: TrainingRows,
-    ) -> NDArray[np.float64]:
+    def weights(self, bench: Bench) -> NDArray[np.float64]:
         """Return the probability with which models had best be given each regulator.
 
         That of the epoch with the lowest loss on the validation rows.
         """
-        sampler, fit = self._begun(bench, block, target, regulators, rows)
+        sampler, fit = self._begun(bench)
         number = 0
         while sampler.phase != FINAL:
             bench.check_going()
             if not sampler.step():
-                sampler.absorb(number, fit(block, number, sampler.propose(number, 0)))
+                sampler.absorb(number, fit(bench.block, number, sampler.propose(number, 0)))
                 number += 1
         return sampler.best
 
-    def _begun(
-        self,
-        bench: Bench,
-        block: Block,
-        target: int,
-        regulators: NDArray[np.uint32],
-        rows: TrainingRows,
-    ) -> tuple[ParametricRandomSubspace, Fit]:
+    def _begun(self, bench: Bench) -> tuple[ParametricRandomSubspace, Fit]:
         """Return what :meth:`learning` does; the block is filled."""
-        block.tiled = False
-        bench.source.gather(regulators, block)
-        columns = np.arange(len(regulators), dtype=np.int32)
-        kind = ParametricRandomSubspace
-        return self.learning(kind, target, regulators, columns, rows, bench.categorical)
+        bench.fill()
+        columns = np.arange(len(bench.regulators), dtype=np.int32)
+        return self.learning(ParametricRandomSubspace, bench, columns)
 
     def learning(
-        self,
-        kind: type[ParametricRandomSubspace],
-        target: int,
-        regulators: NDArray[np.uint32],
-        columns: NDArray[np.int32],
-        rows: TrainingRows,
-        categorical: NDArray[np.bool_] | None,
+        self, kind: type[ParametricRandomSubspace], bench: Bench, columns: NDArray[np.int32]
     ) -> tuple[ParametricRandomSubspace, Fit]:
         """Return what learns of a target, and what grows its models.
 
@@ -278,19 +256,13 @@ class ProbabilityParams(DescentParams, EdgeParams):
         ----------
         kind : type
             Of the sampler.
-        target : int
-            Its stored position.
-        regulators : uint32 (n_regulators,)
-            Stored positions; they name the trees' random numbers.
+        bench : Bench
+            Of the target; its regulators name the trees' random numbers.
         columns : int32 (n_regulators,)
-            Where each is in the block.
-        rows : TrainingRows
-            The rows in which the target is known.
-        categorical : bool (n_features,) or None
-            Features of the store that are categories.
+            Where each regulator is in the block.
         """
-        rows, n, room = _standardised(rows), len(regulators), self.room(len(regulators))
-        key, known = key_of(self.seed, Purpose.EDGES, target), np.sort(rows.order)
+        rows, n = _standardised(bench.rows), len(bench.regulators)
+        key, known = key_of(self.seed, Purpose.EDGES, bench.target), np.sort(rows.order)
         folds = make_folds(
             np.zeros(len(known), np.int32),
             self.folds,
@@ -300,18 +272,19 @@ class ProbabilityParams(DescentParams, EdgeParams):
         )
         truth = Truth.of(rows.response, folds.training)
         limits = TreeLimits(n, impurity="variance", splitter="best")
-        learner = TreeLearner(rows, limits, n, categorical=categorical)
+        learner = TreeLearner(rows, limits, n, categorical=bench.categorical)
         tree_key = derive(key, Purpose.TREE)
 
         def fit(block: Block, number: int, subspace: Subspace) -> Outcome:
             """Grow a model on a copy of its columns; the block may be read by others."""
             own = block.only(columns[subspace.features])
-            names = regulators[subspace.features]
+            names = bench.regulators[subspace.features]
             named = Subspace(names, split=subspace.split)
             return learner.fit(
                 own, Columns(names, names), Iteration(number, named, derive(tree_key, number))
             )
 
+        room = self.room(n)
         return kind(self.descent(n, room), folds, truth, n, room, key), fit
 
 

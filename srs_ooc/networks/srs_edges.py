@@ -27,7 +27,7 @@ from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
 from srs_ooc.trees.block import Block, block_nbytes
 from srs_ooc.trees.kernel import scratch_nbytes
-from srs_ooc.trees.response import IMPORTANCE_BITS, TrainingRows, TreeLimits
+from srs_ooc.trees.response import IMPORTANCE_BITS, TreeLimits
 
 USUAL_SHARE, LEAST_SIZE = 0.05, 10
 """q by default: the runs' share of the regulators, and so many where there are as many."""
@@ -78,30 +78,23 @@ class SubspaceParams(ProbeParams, EdgeParams):
         """Measure what targets take by fewer subspaces."""
         return pace_of_trees(self, trial, n_left, seconds, "subspaces")
 
-    def weights(
-        self,
-        bench: Bench,
-        block: Block,
-        target: int,
-        regulators: NDArray[np.uint32],
-        rows: TrainingRows,
-    ) -> NDArray[np.float64]:
+    def weights(self, bench: Bench) -> NDArray[np.float64]:
         """Return the weight of each regulator by a run of its own over them.
 
         The score that runs rank by, as a share of the target's variance: the decreases in variance
         at the splits on a regulator, summed over the trees, over how many subspaces it was in; 0
         where it was in none.
         """
-        block.tiled = False
-        bench.source.gather(regulators, block)
-        n, size = len(regulators), self.size(len(regulators))
+        bench.fill()
+        n = len(bench.regulators)
+        size = self.size(n)
         tally = Tally(n)
         judge = ProbeJudge(self.probe_min_draws, self.probe_min_wins)
         drawing = Drawing(n, size, self.alpha)
         sampler = SequentialRandomSubspace(drawing, judge, tally, n, 1)
         limits = TreeLimits(size, impurity="variance")
-        learner = TreeLearner(rows, limits, size, categorical=bench.categorical)
-        first = key_of(self.seed, Purpose.EDGES, target)
+        learner = TreeLearner(bench.rows, limits, size, categorical=bench.categorical)
+        first = key_of(self.seed, Purpose.EDGES, bench.target)
         for t in range(self.trees):
             if t % TREES_AT_ONCE == 0:
                 bench.check_going()
@@ -109,7 +102,7 @@ class SubspaceParams(ProbeParams, EdgeParams):
             subspace = sampler.propose(t, key)
             probe = judge.probe(key, len(subspace.features))
             iteration = Iteration(t, subspace, derive(key, Purpose.TREE), probe)
-            outcome = _fit(learner, block, regulators, iteration)
+            outcome = _fit(learner, bench.block, bench.regulators, iteration)
             tally.absorb(t, outcome)
             sampler.absorb(t, outcome)
         scores = np.maximum(mean_importance(tally, slice(None)), 0.0)

@@ -140,7 +140,7 @@ class StoppedError(SrsOocError):
 
 @dataclass(frozen=True)
 class Bench:
-    """What targets are worked on with.
+    """What a target is worked on with.
 
     Attributes
     ----------
@@ -148,13 +148,30 @@ class Bench:
         Where columns come from.
     categorical : bool (n_features,) or None
         Features of the store that are categories.
+    block : Block
+        Memory for the regulators' codes.
+    target : int
+        Its stored position; names its random numbers.
+    regulators : uint32 (n_regulators,)
+        Stored positions, ascending; the target is not among them.
+    rows : TrainingRows
+        The rows, and what the target says of them.
     is_wanted : callable
         Says whether the work is to go on.
     """
 
     source: ItemSource
     categorical: NDArray[np.bool_] | None
+    block: Block
+    target: int
+    regulators: NDArray[np.uint32]
+    rows: TrainingRows
     is_wanted: Callable[[], bool] = lambda: True
+
+    def fill(self, *, tiled: bool = False) -> None:
+        """Page the regulators into the block."""
+        self.block.tiled = tiled
+        self.source.gather(self.regulators, self.block)
 
     def check_going(self) -> None:
         """Raise :class:`StoppedError` if the work was asked to stop."""
@@ -176,30 +193,10 @@ class EdgeParams(Params):
         Whole(0, 2**64 - 1), "Everything random follows from it.", default=0, metavar="SEED"
     )
 
-    def weights(
-        self,
-        bench: Bench,
-        block: Block,
-        target: int,
-        regulators: NDArray[np.uint32],
-        rows: TrainingRows,
-    ) -> NDArray[np.float64]:
-        """Return the weight of the edge from each of ``regulators`` to ``target``, from 0 on.
+    def weights(self, bench: Bench) -> NDArray[np.float64]:
+        """Return the weight of the edge from each regulator of the bench to its target, from 0 on.
 
-        Several threads call it, each with its own block.
-
-        Parameters
-        ----------
-        bench : Bench
-            What targets are worked on with.
-        block : Block
-            Memory for the regulators' codes.
-        target : int
-            Its stored position; names its random numbers.
-        regulators : uint32 (n_regulators,)
-            Stored positions, ascending; the target is not among them.
-        rows : TrainingRows
-            The rows, and what the target says of them.
+        float64 (n_regulators,). Several threads call it, each with its own bench.
 
         Raises
         ------
@@ -316,8 +313,10 @@ class Trial:
 
     Attributes
     ----------
-    bench : Bench
-        What they are worked on with.
+    source : ItemSource
+        Where columns come from.
+    categorical : bool (n_features,) or None
+        Features of the store that are categories.
     blocks : list of Block
         One for each worker.
     regulators : uint32 (n_regulators,)
@@ -328,24 +327,22 @@ class Trial:
         Stored positions and values, which differ; without end.
     """
 
-    bench: Bench
+    source: ItemSource
+    categorical: NDArray[np.bool_] | None
     blocks: list[Block]
     regulators: NDArray[np.uint32]
     row_weights: NDArray[np.float64] | None
     targets: Iterator[tuple[int, NDArray[np.float64]]]
 
-    def each(self, work: Callable[..., Any], n_workers: int) -> list[Any]:
-        """Return what ``work`` says of the next targets, one on each of so many workers.
-
-        It is given what :meth:`EdgeParams.weights` is.
-        """
+    def each(self, work: Callable[[Bench], Any], n_workers: int) -> list[Any]:
+        """Return what ``work`` says of the benches of the next targets, each on its own worker."""
 
         def one(block: Block, what: tuple[int, NDArray[np.float64]]) -> Any:
             target, values = what
             rows = training_rows(values, self.row_weights)
             assert rows is not None, "targets that are tried vary"
             others = self.regulators[self.regulators != target]
-            return work(self.bench, block, target, others, rows)
+            return work(Bench(self.source, self.categorical, block, target, others, rows))
 
         some = list(islice(self.targets, n_workers))
         with ThreadPoolExecutor(n_workers, "trial") as pool:
@@ -364,10 +361,10 @@ def pace_of_trees(own: Any, trial: Trial, n_left: int, seconds: float, of: str =
         nonlocal n_tried
         tried = replace(own, trees=n_trees)
 
-        def timed(*what: Any) -> float:
+        def timed(bench: Bench) -> float:
             begun = perf_counter()
-            if len(what[3]):
-                tried.weights(*what)
+            if len(bench.regulators):
+                tried.weights(bench)
             return perf_counter() - begun
 
         n_tried += n_workers

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Params, part_at, places_of
@@ -211,6 +210,8 @@ def score_columns(
     keep_going : callable
         Asked after every block.
     """
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(1):
         for _ in range(score.n_passes):
             for first, columns in blocks():

@@ -38,7 +38,7 @@ class WeightedLine:
     """
 
     def __init__(self, weights: NDArray[np.uint32]) -> None:
-        self._weights = weights
+        self.weights = weights
         starts = np.arange(0, len(weights), _GROUP)
         self._ends = np.cumsum(np.add.reduceat(weights, starts, dtype=np.uint64))
         self.total = int(self._ends[-1])
@@ -56,17 +56,13 @@ class WeightedLine:
     def _find(self, places: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
         groups = np.searchsorted(self._ends, places, side="right")
         members = groups[:, None] * _GROUP + np.arange(_GROUP)
-        lengths = np.take(self._weights, members, mode="clip").astype(np.uint64)
-        lengths[members >= len(self._weights)] = 0
+        lengths = np.take(self.weights, members, mode="clip").astype(np.uint64)
+        lengths[members >= len(self.weights)] = 0
         ends = np.cumsum(lengths, axis=1)
         ends += (self._ends[groups] - ends[:, -1])[:, None]
         within = (ends <= places[:, None]).sum(axis=1)
         one = np.arange(len(places))
         return members[one, within], ends[one, within] - lengths[one, within]
-
-    def weights_of(self, items: NDArray[np.uint32]) -> NDArray[np.uint64]:
-        """Return the weights of some items."""
-        return self._weights[items].astype(np.uint64)
 
 
 def uniform_below(key: int, count: int, bound: int) -> NDArray[np.uint64]:
@@ -101,7 +97,8 @@ def draw_without_replacement(line: WeightedLine, key: int, count: int) -> NDArra
     number = 0
     while len(drawn) < count:
         order = np.argsort(starts)
-        removed = np.concatenate([[0], np.cumsum(line.weights_of(drawn[order]))]).astype(np.uint64)
+        lengths = line.weights[drawn[order]].astype(np.uint64)
+        removed = np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
         places = uniform_below(
             derive(key, number), count - len(drawn), line.total - int(removed[-1])
         )

@@ -16,8 +16,6 @@ from srs_ooc.samplers.draws import ITEM_NBYTES, WeightedDrawing
 from srs_ooc.samplers.srs import Leaders, SequentialRandomSubspace
 
 LEVERAGE, NORM = "leverage", "norm"
-MOST_RANK = 10_000
-MOST_POWER_PASSES = 8
 SPARED = 4
 """One in so many directions is a rank that is worth trying where all were asked for."""
 
@@ -34,7 +32,7 @@ class ScoreParams(Params):
         metavar="leverage|norm|FILE",
     )
     rank: int = option(
-        Whole(1, MOST_RANK),
+        Whole(1, 10_000),
         "Singular vectors that leverage scores sum over. At full rank they say nothing.",
         default=50,
         metavar="R",
@@ -47,7 +45,7 @@ class ScoreParams(Params):
         metavar="codes|values",
     )
     power_passes: int = option(
-        Whole(0, MOST_POWER_PASSES),
+        Whole(0, 8),
         f"Passes that make leverage scores of more than {MOST_ROWS} rows, which are approximate, "
         "more exact.",
         default=2,

@@ -251,7 +251,7 @@ class ParametricRandomSubspace(Unbounded):
         self.epoch += 1
         if objective < self.best_objective:
             self.best_objective, self.best_epoch = objective, self.epoch
-            self._keep_best()
+            self.keep_best()
         waited = self.epoch - self.best_epoch
         if self.epoch == self._descent.n_epochs or waited >= self._descent.patience:
             self._draw_anew(FINAL, self.best)
@@ -274,7 +274,8 @@ class ParametricRandomSubspace(Unbounded):
             loss += self._smoothness.value(self.beta)
         return worth, loss + self._descent.sparsity * float(self.beta.sum())
 
-    def _keep_best(self) -> None:
+    def keep_best(self) -> None:
+        """Keep the probabilities as those of the best epoch."""
         self.best[:] = self.beta
         self._bettered[:] = True
 

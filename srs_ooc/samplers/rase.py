@@ -201,16 +201,15 @@ class RandomSubspaceEnsemble(Unbounded):
         self._candidates, self._n_candidates = ground.candidates, ground.n_candidates
         self._capacity, self._key = ground.subspace_size, derive(ground.key, Purpose.JUDGED_SUBSETS)
         self._rows_key = derive(ground.key, Purpose.JUDGED_ROWS)
-        sizes = params.candidates, params.max_size, self._n_candidates, self._capacity
-        self._batch = batch_size(*sizes)
+        sizes = params.candidates, params.max_size
+        self._batch = batch_size(*sizes, self._n_candidates, self._capacity)
         self.n_batches = ceil_div(params.candidates, self._batch)
-        n_features = ground.n_items
         self._criterion = None
         if params.is_information:
             gamma = float(params.ebic_gamma)
             self._criterion = Criterion(params.criterion, gamma, self._n_candidates)
-        self.score = np.zeros(n_features)
-        self._bettered = np.ones(n_pages(n_features), np.bool_)
+        self.score = np.zeros(ground.n_items)
+        self._bettered = np.ones(n_pages(ground.n_items), np.bool_)
         self.phase, self._first, self._n_done, self._version = SEARCHING, 0, 0, 0
         self._least = np.inf
         self._kept: list[NDArray[np.uint32]] = []
@@ -449,7 +448,7 @@ class RaseParams(ScreenParams):
         """Settle the options; D follows from the rows that are not held out by share."""
         named = {"validation_share": "0"} if "validation" in given else {}
         params = super().settle(dict(given) | named, table)
-        if not params.has_folds and "folds" in given:
+        if params.criterion not in (CROSS_VALIDATION, OUT_OF_BAG) and "folds" in given:
             by = "of one split" if params.criterion == VALIDATION else "of all training rows"
             raise UsageError(
                 f"--folds: expected with --criterion cv or oob, found {params.criterion}, which is "
@@ -486,11 +485,6 @@ class RaseParams(ScreenParams):
             max_size=params.max_size or max(1, largest),
             folds=0 if params.is_information else params.folds,
         )
-
-    @property
-    def has_folds(self) -> bool:
-        """Whether subspaces are judged by folds, or by as many samples of the rows."""
-        return self.criterion in (CROSS_VALIDATION, OUT_OF_BAG)
 
     @property
     def is_information(self) -> bool:

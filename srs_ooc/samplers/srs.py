@@ -97,14 +97,9 @@ class KeptSet:
     def _reserve(self, room: int) -> None:
         """Make room for ``room`` members in all."""
         if room > len(self._features):
-            self._features = _grown(self._features, room)
-            self._entered = _grown(self._entered, room)
-
-
-def _grown(array: NDArray[np.uint32], size: int) -> NDArray[np.uint32]:
-    out = np.zeros(size, dtype=np.uint32)
-    out[: len(array)] = array
-    return out
+            more = np.zeros(room - len(self._features), np.uint32)
+            self._features = np.concatenate([self._features, more])
+            self._entered = np.concatenate([self._entered, more])
 
 
 class SequentialRandomSubspace(Unbounded):

@@ -45,15 +45,15 @@ def stored(tmp_path, kind="classes"):
 @pytest.fixture
 def grown(monkeypatch):
     """Bytes of each tree that is grown, with the rows that it was grown on."""
-    seen, grow = {}, TreeLearner._grow
+    seen, grow = {}, TreeLearner.grow_on
 
-    def noted(self, block, columns, rows, key, *, record):
+    def noted(self, block, columns, rows, key, *, record=True):
         tree = grow(self, block, columns, rows, key, record=record)
         if tree.record is not None:
-            seen[tree.record] = rows.resampled(key).order if self.bootstrap else rows.order
+            seen[tree.record] = rows.order
         return tree
 
-    monkeypatch.setattr(TreeLearner, "_grow", noted)
+    monkeypatch.setattr(TreeLearner, "grow_on", noted)
     return seen
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, RowSplit, Subspace
 from srs_ooc.learners import criteria as moments
-from srs_ooc.learners.criteria import Sets, check_criterion, deviances, judged
+from srs_ooc.learners.criteria import check_criterion, deviances, judged
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import TREE_MODEL, Target
 from srs_ooc.learners.tree_learner import Columns
@@ -22,16 +22,16 @@ RIC, EBIC = Criterion("ric"), Criterion("ebic", 0.5, 400)
 SUBSETS = [[0], [3], [0, 1], [2, 4], [1, 3, 5], [0, 2, 3, 4]]
 
 
-def sets_of(subsets):
+def sets_of(subsets, criterion):
     bounds = np.cumsum([0, *(len(own) for own in subsets)])
-    return Sets(np.concatenate(subsets).astype(np.int32), bounds)
+    return Candidates(np.concatenate(subsets).astype(np.int32), bounds, (), criterion)
 
 
 def criteria(criterion, model, x, y, n_classes, subsets=SUBSETS):
     """What the part says of columns, standardised as a learner does it."""
     x = (x - x.mean(0)) / x.std(0)
     target, rows = Target(y, n_classes), np.arange(len(y))
-    return judged(criterion, model, target, x, rows, sets_of(subsets))
+    return judged(sets_of(subsets, criterion), model, target, x, rows)
 
 
 def penalty(n_rows):
@@ -182,14 +182,14 @@ def test_what_cannot_be_computed_is_infinite(model):
     criterion = EBIC if model == "linear" else RIC
     subsets = [[1, 2], [1, 2, 3], [4], [0, 4], [0], list(range(5, 16)), list(range(16))]
     rows, target = np.arange(24), Target(y, 2)
-    found = judged(criterion, model, target, x, rows, sets_of(subsets))
+    found = judged(sets_of(subsets, criterion), model, target, x, rows)
     assert np.isfinite(found[:6]).tolist() == [True, False, False, False, True, True]
     assert np.isinf(found[6])
     few = np.concatenate([rows[y == 0], rows[y == 1][:5]])  # five of a class
-    found = judged(criterion, model, target, x[few], few, sets_of([[0, 1, 2], [0, 1, 5, 6, 7]]))
+    found = judged(sets_of([[0, 1, 2], [0, 1, 5, 6, 7]], criterion), model, target, x[few], few)
     assert np.isfinite(found).tolist() == [True, model != "qda"]
     one = rows[y == 0]
-    assert np.isinf(judged(criterion, model, target, x[one], one, sets_of([[0]])))[0]
+    assert np.isinf(judged(sets_of([[0]], criterion), model, target, x[one], one))[0]
 
 
 def test_distances_of_zero_leave_no_neighbour_criterion():
@@ -229,9 +229,8 @@ def test_a_learner_judges_candidates_by_the_rows_to_fit_on_alone():
     codes[2, ::7] = 255
     y = np.arange(60) % 2
     fitted = np.arange(0, 60, dtype=np.int32)[np.arange(60) % 5 != 0]
-    own = sets_of(SUBSETS)
     split = RowSplit(fitted, fitted[:0])
-    candidates = Candidates(own.places, own.bounds, (split,), RIC)
+    candidates = replace(sets_of(SUBSETS, RIC), splits=(split,))
     learner = EstimatorLearner(replace(TREE_MODEL, model="lda"), Target(y, 2))
     block = Block(6, 60, 1, tiled=False)
     block.codes.view(np.uint8).reshape(-1, 60)[:6] = codes
