@@ -111,22 +111,15 @@ def tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
         trees.close()
 
 
-def screen_only(
-    ledger: Ledger,
-    spec: RunSpec,
-    context: RunContext,
-    until: int,
-    trees: TreeWriter | None,
-    watch: Watch,
-) -> None:
+def screen_only(ledger: Ledger, context: RunContext, until: int, trees: TreeWriter | None) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
-    with context.resources(spec, saves=trees is not None) as resources:
+    with context.resources(saves=trees is not None) as resources:
         engine = resources.engine(ledger, trees=trees)
         sampler = engine.sampler
 
         def going() -> bool:
             by_iterations = Step("", engine.iteration, until, sampler.n_kept)
-            return watch(sampler.progress() or by_iterations)
+            return context.watch(sampler.progress() or by_iterations)
 
         engine.advance(until, going)
         if engine.is_over:
