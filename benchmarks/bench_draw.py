@@ -65,7 +65,7 @@ def engine_seconds(store: Path, run: Path, q: int, threads: int, seed: int) -> f
     spec = spec_of(ledger)
     task = Task.of_run(spec, opened, Inputs())
     try:
-        with RunContext(opened, task, CAP_NBYTES, threads).resources(spec) as resources:
+        with RunContext(spec, opened, task, CAP_NBYTES, threads).resources() as resources:
             engine = resources.engine(ledger)
             engine.advance(200)
             start, first = time.perf_counter(), engine.iteration

@@ -125,7 +125,7 @@ def iterations_needed(
     spec = settle(options, shape, opened.fingerprint, CAP_NBYTES)
     task = Task.of_run(spec, opened, inputs)
     times = np.empty(n_runs)
-    with RunContext(opened, task, CAP_NBYTES, threads=1).resources(spec) as resources:
+    with RunContext(spec, opened, task, CAP_NBYTES, threads=1).resources() as resources:
         for seed in range(n_runs):
             engine = resources.engine(TransientLedger(), seed)
             sampler = engine.sampler

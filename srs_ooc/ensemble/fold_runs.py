@@ -437,8 +437,8 @@ def small_parts(
         judging=PositiveParams(),
     )
     task = Task.of_run(small, site.store, inputs)
-    context = RunContext(site.store, task, site.memory_mb * MB, site.threads)
-    with context.resources(small, saves=saves, beside_nbytes=extra_nbytes) as parts:
+    context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)
+    with context.resources(saves=saves, beside_nbytes=extra_nbytes) as parts:
         yield parts
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import log
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,6 @@ from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
 from srs_ooc.runs.run_memory import grant_workers, plan_memory, trial_of, worker_nbytes
 from srs_ooc.runs.session import RunDraft
-from srs_ooc.runs.settling import Planned
 from srs_ooc.runs.spec import (
     LONG_READ_NBYTES,
     RunSpec,
@@ -458,12 +458,16 @@ QUICK_CELLS = 250_000
 """For the estimate that a new run keeps: a quarter of a megabyte, and no time to speak of."""
 
 
-def planned_run(subject: RunDraft) -> Planned:
-    """Return what is expected of a run about to be made.
+def planned_run(subject: RunDraft) -> dict[str, Any]:
+    """Return what is expected of a run about to be made: T as advised, why, and its speed.
 
     The speed is a quick estimate: measuring would fill the run's memory once before it starts.
     """
     iterations, reason = recommended_iterations(subject)
     quick = QUICK_SECONDS, QUICK_CELLS
     speed = speed_of(subject, memory_plan(subject), *quick, may_measure=False)
-    return Planned(iterations, speed.seconds, reason)
+    return {
+        "iterations": iterations,
+        "seconds_per_iteration": speed.seconds,
+        "reason": reason,
+    }

@@ -196,7 +196,6 @@ class BatchExecutor:
             member.batch = batch
 
     def _learn(self, reply: Reply) -> None:
-        """Choose the size of the next batches by how long this one took."""
         self._pace.learn(reply)
 
     def give_up(self, growing: _Growing) -> None:

@@ -99,6 +99,15 @@ def same(job: AnyJob) -> AnyJob:
     return job
 
 
+def threads_of(client: Any) -> dict[str, int]:
+    """Return the threads of each worker; of none where no scheduler answers."""
+    counts: dict[str, int] = {}
+    if client.status == "running":
+        with suppress(OSError, TimeoutError, CancelledError):
+            counts = client.sync(client.scheduler.ncores, callback_timeout=10)
+    return counts
+
+
 class DaskLine:
     """Sends the orders of one job as tasks of a Dask client.
 
@@ -159,13 +168,7 @@ class DaskLine:
 
     def n_threads(self) -> int:
         """Return how many threads the workers have now; 0 where no scheduler answers."""
-        if not self.is_open:
-            return 0
-        try:
-            counts = self._client.sync(self._client.scheduler.ncores, callback_timeout=10)
-        except (OSError, TimeoutError, CancelledError):
-            return 0
-        return int(sum(counts.values()))
+        return sum(threads_of(self._client).values())
 
     def look(self) -> None:
         """See whether there is still somebody to wait for.
@@ -340,10 +343,7 @@ class DaskCluster:
 
         None before they were started, and none where no scheduler answers.
         """
-        counts: Mapping[str, int] = {}
-        if self._client is not None and self.client.status == "running":
-            with suppress(OSError, TimeoutError, CancelledError):
-                counts = self.client.sync(self.client.scheduler.ncores, callback_timeout=10)
+        counts = {} if self._client is None else threads_of(self._client)
         out = [sent for line in list(self._lines) for sent in list(line.out)]
         n_parts = sum(sent.n_parts for sent in out)
         return len(counts), sum(counts.values()), len(out), n_parts

@@ -313,6 +313,8 @@ class RunContext:
 
     Attributes
     ----------
+    spec : RunSpec
+        The run's identity.
     store : Store
         Its store.
     task : Task
@@ -323,18 +325,20 @@ class RunContext:
         Workers; None for the cores of this machine.
     cluster : Cluster or None
         Workers elsewhere, on which trees are grown; what else reads columns does so here.
+    watch : callable
+        Told where the work stands; says whether to go on.
     """
 
+    spec: RunSpec
     store: Store
     task: Task
     cap_nbytes: int
     threads: int | None
     cluster: Cluster | None = None
+    watch: Callable[[Step], bool] = lambda _: True
 
     @contextmanager
-    def resources(
-        self, spec: RunSpec, *, saves: bool = False, beside_nbytes: int = 0
-    ) -> Iterator[Resources]:
+    def resources(self, *, saves: bool = False, beside_nbytes: int = 0) -> Iterator[Resources]:
         """Yield the resources of a stage of a run within the cap, and close them after.
 
         What the cap leaves goes first to more workers, then to threads that share a worker's tree
@@ -342,8 +346,6 @@ class RunContext:
 
         Parameters
         ----------
-        spec : RunSpec
-            The run's identity.
         saves : bool
             Trees are kept.
         beside_nbytes : int
@@ -359,18 +361,17 @@ class RunContext:
         UsageError
             If the model cannot be fitted, or not on a cluster.
         """
-        self.store.check_is(spec.store)
+        self.store.check_is(self.spec.store)
         if self.cluster is not None:
-            check_cluster(spec)
+            check_cluster(self.spec)
         with self.store.unchanged(), ExitStack() as stack:
-            resources = self._resources(stack, spec, saves, beside_nbytes)
+            resources = self._resources(stack, saves, beside_nbytes)
             self.store.check_unchanged()  # what is open by now stays what it is
             yield resources
 
-    def _resources(
-        self, stack: ExitStack, spec: RunSpec, saves: bool, beside_nbytes: int
-    ) -> Resources:
+    def _resources(self, stack: ExitStack, saves: bool, beside_nbytes: int) -> Resources:
         """Make the resources; ``stack`` closes them."""
+        spec = self.spec
         store, task, manifest, threads = self.store, self.task, self.store.manifest, self.threads
         beside_nbytes, elsewhere = beside_nbytes + store.reading_nbytes, None
         if self.cluster is not None:

@@ -27,7 +27,7 @@ from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources, RunContext, item_columns
 from srs_ooc.runs.run_trees import TreeWriter
-from srs_ooc.runs.screening import Watch, screen_and_close
+from srs_ooc.runs.screening import screen_and_close
 from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import Survey, bests_of_permutation_runs, survey
 from srs_ooc.samplers.elimination import Elimination
@@ -303,27 +303,25 @@ def is_concluded(ledger: Ledger) -> bool:
 
 def conclude(
     ledger: Ledger,
-    spec: RunSpec,
     context: RunContext,
     until: int,
     trees: TreeWriter | None,
-    watch: Watch,
     *,
     until_stable: bool = False,
 ) -> None:
-    """Bring a run to its verdict after ``until`` iterations, or as far as ``watch`` allows.
+    """Bring a run to its verdict after ``until`` iterations, or as far as it is allowed.
 
     ``until_stable`` ends the screen before, once its blind ranking is stable; the iterations asked
     for are then those done.
     """
     start = time.monotonic()
-    before = ledger.progress()
-    with context.resources(spec, saves=trees is not None) as resources:
+    before, spec = ledger.progress(), context.spec
+    with context.resources(saves=trees is not None) as resources:
         closed = screen_and_close(
             resources,
             ledger,
             until,
-            watch,
+            context.watch,
             "screening",
             trees=trees,
             until_stable=until_stable,
@@ -333,10 +331,10 @@ def conclude(
     state, until = closed
     permuted = None
     if spec.permutations:
-        permuted = bests_of_permutation_runs(ledger, spec, context, until, watch)
+        permuted = bests_of_permutation_runs(ledger, context, until)
         if permuted is None:
             return
-    with replace(context, cluster=None).resources(spec) as resources:
+    with replace(context, cluster=None).resources() as resources:
         key = key_of(spec.seed, Purpose.RANK_TIE, until)
         found = survey(resources, state, key, permuted)
         verdict = judge(spec, state, found)

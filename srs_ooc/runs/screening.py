@@ -13,7 +13,6 @@ from srs_ooc.runs.inputs import spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook, TransientLedger
 from srs_ooc.runs.resources import Resources, RunContext
 from srs_ooc.runs.run_trees import TreeWriter, saves_trees
-from srs_ooc.runs.spec import RunSpec
 from srs_ooc.samplers.elimination import (
     BY_SENSITIVITY,
     MIXED,
@@ -102,22 +101,15 @@ def tree_writer(ledger: Ledger) -> Iterator[TreeWriter | None]:
         trees.close()
 
 
-def screen_only(
-    ledger: Ledger,
-    spec: RunSpec,
-    context: RunContext,
-    until: int,
-    trees: TreeWriter | None,
-    watch: Watch,
-) -> None:
+def screen_only(ledger: Ledger, context: RunContext, until: int, trees: TreeWriter | None) -> None:
     """Advance a run without a final verdict to ``until`` iterations, or to its method's own end."""
-    with context.resources(spec, saves=trees is not None) as resources:
+    with context.resources(saves=trees is not None) as resources:
         engine = resources.engine(ledger, trees=trees)
         sampler = engine.sampler
 
         def going() -> bool:
             by_iterations = Step("", engine.iteration, until, sampler.n_kept)
-            return watch(sampler.progress() or by_iterations)
+            return context.watch(sampler.progress() or by_iterations)
 
         engine.advance(until, going)
         if engine.is_over:

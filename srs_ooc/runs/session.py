@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,6 @@ from srs_ooc.runs.screening import Watch, screen_only, tree_writer
 from srs_ooc.runs.settling import (
     DEFAULT_ITERATIONS,
     UNTIL_STABLE,
-    Planned,
     Request,
     check_same,
     declared,
@@ -145,8 +145,8 @@ class RunDraft:
         """
         assert self.store is not None
         task = Task.of_run(self.spec, self.store, self.inputs)
-        context = RunContext(self.store, task, self.cap_nbytes, self.threads)
-        with context.resources(self.spec) as resources:
+        context = RunContext(self.spec, self.store, task, self.cap_nbytes, self.threads)
+        with context.resources() as resources:
             yield resources
 
 
@@ -162,11 +162,12 @@ def open_or_create(
     store: Store,
     run: Path,
     request: Request,
-    plan: Callable[[RunDraft], Planned] | None = None,
+    plan: Callable[[RunDraft], dict[str, Any]] | None = None,
 ) -> Ledger:
     """Open the ledger of ``run`` for writing, creating the run if there is none.
 
-    A new run for which no iterations were asked gets as many as ``plan`` says.
+    A new run for which no iterations were asked gets as many as ``plan`` says. What that returns,
+    ``iterations`` and more, is kept with the run and no part of its identity.
 
     Raises
     ------
@@ -189,9 +190,9 @@ def open_or_create(
     asked = draft.inputs
     _check_until_stable(draft.spec, request)
     planned = None if plan is None else plan(draft)
-    default = DEFAULT_ITERATIONS if planned is None else planned.iterations
+    default = DEFAULT_ITERATIONS if planned is None else planned["iterations"]
     meta = {
-        "planned": None if planned is None else vars(planned),
+        "planned": planned,
         "spec": draft.spec.to_json(),
         PLACES: places_of(store.place, run),
         "memory_mb": draft.cap_nbytes // MB,
@@ -333,13 +334,13 @@ def work_on(ledger: Ledger, store: Store, request: Request, watch: Watch = lambd
     weighted = with_weights(ledger, spec, store, task, cap_nbytes, watch)
     if weighted is None:
         return
-    context = RunContext(store, weighted, cap_nbytes, request.threads, request.cluster)
+    context = RunContext(spec, store, weighted, cap_nbytes, request.threads, request.cluster, watch)
     with tree_writer(ledger) as trees:
         if spec.concludes:
             stable = bool(ledger.meta(UNTIL_STABLE))
-            conclude(ledger, spec, context, until, trees, watch, until_stable=stable)
+            conclude(ledger, context, until, trees, until_stable=stable)
         else:
-            screen_only(ledger, spec, context, until, trees, watch)
+            screen_only(ledger, context, until, trees)
 
 
 def _check_iterations(ledger: Ledger, request: Request) -> None:

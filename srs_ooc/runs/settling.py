@@ -15,7 +15,6 @@ from srs_ooc.base.errors import RunError, UsageError
 from srs_ooc.base.options import Option, Params, Whole, flag_given, path_given, whole_given
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
-from srs_ooc.evidence.judges import DecoyParams
 from srs_ooc.learners.criteria import check_criterion
 from srs_ooc.learners.models import SUBSPACES, ModelParams
 from srs_ooc.learners.tree_learner import TreeParams, settle_max_features
@@ -29,7 +28,6 @@ from srs_ooc.runs.spec import (
     RunSpec,
     TrainingShape,
     block_for,
-    check_judge,
     check_subspaces,
     extra_nbytes,
     largest_subspace,
@@ -89,14 +87,7 @@ def settle(
     sizes = {name: given.pop(name, None) for name in ("subspace_size", "max_features")}
     run = RunParams.settle(given, shape)
     method = method_of(run.method)
-    check_judge(run, model)
-    if model.is_tree and run.judge not in method.judges:
-        raise UsageError(
-            f"--judge: expected {' or '.join(method.judges)} with --method {run.method}, found "
-            f"{run.judge}. Leave it out, or choose another method."
-        )
-    _check_belong(options, run, method.params)
-    _check_validation(options, run, method.params)
+    _check_belong(options, run, method, model)
     learner = TreeParams.settle({**method.learner, **given}, shape)
     judging = JUDGES[run.judge].settle(given, shape)
     sampler = method.params.settle(given, shape)
@@ -120,20 +111,17 @@ def settle(
     extra = extra_nbytes(draft, shape, saves=saves_trees)
     judges = method.judges_candidates
     largest = largest_subspace(draft, shape, cap_nbytes, extra, judges_candidates=judges)
-    default = _default_size(method, sampler, judging, model, shape.n_candidates)
-    if sizes["subspace_size"] is None and largest < (least := method.least_subspace(sampler)):
+    size, max_features = sizes.values()
+    default = _default_size(draft, shape.n_candidates)
+    if size is None and largest < (least := method.least_subspace(sampler)):
         largest, default = 0, least  # the budget refuses, with the numbers of the least
-    size = _settle_subspace(sizes["subspace_size"], shape.n_candidates, largest, default)
-    sampler = _with_draw_block(sampler, given, shape, size if largest else None, cap_nbytes)
+    size = _settle_subspace(size, shape.n_candidates, largest, default)
     if largest:
+        sampler = _with_draw_block(sampler, given, shape, size, cap_nbytes)
         method.check(sampler, shape.n_rows, shape.n_candidates, size)
         check_subspaces(model, shape.n_candidates, size)
-    return replace(
-        draft,
-        run=replace(run, subspace_size=size),
-        sampler=sampler,
-        learner=learner.for_subspace(sizes["max_features"], size),
-    )
+    learner = learner.for_subspace(max_features, size)
+    return replace(draft, run=replace(run, subspace_size=size), sampler=sampler, learner=learner)
 
 
 def _known(options: Options) -> Options:
@@ -151,15 +139,17 @@ def _known(options: Options) -> Options:
     return options
 
 
-def _default_size(
-    method: Method, sampler: Params, judging: Params, model: ModelParams, n_candidates: int
-) -> int:
+def _default_size(draft: RunSpec, n_candidates: int) -> int:
     """Return q where none is given, whatever the cap."""
-    default = (method.default_subspace or _default_subspace)(sampler, n_candidates)
-    if method.default_subspace is None and isinstance(judging, DecoyParams):
-        # As large a part of the items as of one family: features must meet one another as often.
-        default = max(default, ceil(default * (1 + judging.decoys) / 2))
-    if model.model_importance == SUBSPACES and default >= n_candidates:
+    default_of = draft.method.default_subspace
+    if default_of is not None:
+        default = default_of(draft.sampler, n_candidates)
+    else:
+        default = max(ceil(n_candidates / 20), min(100, n_candidates))
+        if draft.concludes:
+            # As large a part of the items as of one family: features must meet as often.
+            default = max(default, ceil(default * (1 + draft.decoys) / 2))
+    if draft.model.model_importance == SUBSPACES and default >= n_candidates:
         return ceil(n_candidates / 2)  # some subspaces must lack a feature, to be compared with
     return default
 
@@ -176,10 +166,21 @@ def _default_judge(options: Options, method: str, saves_trees: bool) -> str:
     return "probe" if is_of_probe or keeps else "decoy"
 
 
-def _check_belong(options: Options, run: RunParams, method: type[Params]) -> None:
-    """Refuse options of a judge or a method that was not chosen."""
+def _check_belong(options: Options, run: RunParams, method: Method, model: ModelParams) -> None:
+    """Refuse a judge that does not go with the rest, and options of what was not chosen."""
+    if not model.is_tree and run.judge != "none":
+        raise UsageError(
+            f"--judge: expected none with --model {model.model}, found {run.judge}: closing stages "
+            "and probes are of trees. Leave it out: features are ranked, with standard errors."
+        )
+    if model.is_tree and run.judge not in method.judges:
+        raise UsageError(
+            f"--judge: expected {' or '.join(method.judges)} with --method {run.method}, found "
+            f"{run.judge}. Leave it out, or choose another method."
+        )
+    own = method.params.options()
     chosen = {*RunParams.options(), *ModelParams.options(), *TreeParams.options(), *INPUTS}
-    chosen |= {*method.options(), *JUDGES[run.judge].options()}
+    chosen |= {*own, *JUDGES[run.judge].options()}
     for name in options:
         if name not in chosen:
             whose, found = owner_of(name), run.judge
@@ -189,18 +190,12 @@ def _check_belong(options: Options, run: RunParams, method: type[Params]) -> Non
                 f"--{_flag(name)}: expected with {whose} only, found {whose.split()[0]} {found}. "
                 "Leave it out, or choose that."
             )
-
-
-def _check_validation(options: Options, run: RunParams, method: type[Params]) -> None:
-    """Refuse rows held out for a method that holds none out, or held out twice."""
-    if "validation" not in options:
-        return
-    if "validation_share" not in method.options():
+    if "validation" in options and "validation_share" not in own:
         raise UsageError(
             f"--validation-rows: expected a method that holds rows out, found --method "
             f"{run.method}. Leave it out, or choose another method."
         )
-    if "validation_share" in options:
+    if "validation" in options and "validation_share" in options:
         raise UsageError(
             "expected --validation-rows or --validation-share, found both. Leave one out."
         )
@@ -255,10 +250,6 @@ def _canonical(name: str, value: Any, option: Option, spec: RunSpec) -> Any:
     return option.settle(name, value)
 
 
-def _default_subspace(_: Params, n_candidates: int) -> int:
-    return max(ceil(n_candidates / 20), min(100, n_candidates))
-
-
 def _settle_subspace(asked: str | int | None, p: int, largest: int, default: int) -> int:
     if asked is None:
         return min(default, p, largest or p)
@@ -274,7 +265,7 @@ def _with_draw_block(
     sampler: Params,
     given: dict[str, Any],
     shape: TrainingShape,
-    subspace_size: int | None,
+    subspace_size: int,
     cap_nbytes: int,
 ) -> Params:
     """Return the sampler's options with the block that was given, checked, or a store's own.
@@ -282,8 +273,6 @@ def _with_draw_block(
     That depends on the sizes and the cap alone, so that a store has the same wherever it is; it is
     1 where the cap holds its codes.
     """
-    if subspace_size is None:  # the budget refuses
-        return sampler
     if given.get("draw_block") is not None:
         block = getattr(sampler, "draw_block", 1)
         Whole(1, subspace_size, " (the features of a subspace)").canonical("draw_block", block)
@@ -357,25 +346,6 @@ class Request:
     def cap_nbytes(self) -> int:
         """Cap on the whole process, in bytes, where none was given before."""
         return (DEFAULT_MEMORY_MB if self.memory_mb is None else self.memory_mb) * MB
-
-
-@dataclass(frozen=True)
-class Planned:
-    """What was expected of a run when it was made; kept with it, and no part of its identity.
-
-    Attributes
-    ----------
-    iterations : int
-        T as advised.
-    seconds_per_iteration : float
-        A quick estimate then.
-    reason : str
-        Why this T.
-    """
-
-    iterations: int
-    seconds_per_iteration: float
-    reason: str
 
 
 def fresh_run_path(store: Place) -> Path:

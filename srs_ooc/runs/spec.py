@@ -493,21 +493,6 @@ def settle_model(
     return replace(model, model_importance=importance, model_folds=folds)
 
 
-def check_judge(run: RunParams, model: ModelParams) -> None:
-    """Refuse a relevance test for models that are no trees.
-
-    Raises
-    ------
-    UsageError
-        If one was asked for.
-    """
-    if not model.is_tree and run.judge != "none":
-        raise UsageError(
-            f"--judge: expected none with --model {model.model}, found {run.judge}: closing stages "
-            "and probes are of trees. Leave it out: features are ranked, with standard errors."
-        )
-
-
 def check_subspaces(model: ModelParams, n_candidates: int, subspace_size: int) -> None:
     """Refuse subspaces that cannot differ where their losses are compared.
 

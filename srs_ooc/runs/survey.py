@@ -246,24 +246,25 @@ BESTS = "replays"
 
 
 def bests_of_permutation_runs(
-    ledger: Ledger, spec: RunSpec, context: RunContext, n_iterations: int, watch: Watch
+    ledger: Ledger, context: RunContext, n_iterations: int
 ) -> NDArray[np.float64] | None:
     """Return best score and best strength of each permutation run, float64 (n_permutations, 2).
 
     Those done already are taken up; None if stopped.
     """
+    spec = context.spec
     reached, held = np.full((spec.permutations, 2), np.nan), ledger.read_arrays(BESTS)
     if held is not None and int(held["n_iterations"]) == n_iterations:
         reached[: len(held["bests"])] = held["bests"]
     folder = ledger.run / PERMUTATIONS_FOLDER
     # Where a worker's memory does not hold a whole run, they come one after another, each with its
     # trees grown by all workers.
-    whole = context.cluster is not None and fits_workers(spec, context)
+    whole = context.cluster is not None and fits_workers(context)
     missing = [i + 1 for i in range(spec.permutations) if np.isnan(reached[i, 0])]
     if whole:
-        found = bests_from_workers(spec, context, missing, n_iterations, watch)
+        found = bests_from_workers(context, missing, n_iterations)
     else:
-        found = _one_after_another(ledger, spec, context, missing, n_iterations, watch)
+        found = _one_after_another(ledger, context, missing, n_iterations)
     for number, best in found:
         reached[number - 1] = best
         _keep(ledger, reached, n_iterations)
@@ -278,23 +279,18 @@ Best = tuple[float, float]
 
 
 def _one_after_another(
-    ledger: Ledger,
-    spec: RunSpec,
-    context: RunContext,
-    numbers: list[int],
-    n_iterations: int,
-    watch: Watch,
+    ledger: Ledger, context: RunContext, numbers: list[int], n_iterations: int
 ) -> Iterator[tuple[int, Best]]:
     """Yield the bests of permutation runs, each committed and gone on with; end if stopped."""
     for number in numbers:
         run = ledger.run / PERMUTATIONS_FOLDER / str(number)
         run.parent.mkdir(exist_ok=True)
         if not run.exists():
-            Ledger.create(run, {"spec": spec.to_json()}, {})
+            Ledger.create(run, {"spec": context.spec.to_json()}, {})
         permuted = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
         try:
-            stage = f"permutation run {number} of {spec.permutations}"
-            best = best_of(spec, context, number, n_iterations, watch, permuted, stage)
+            stage = f"permutation run {number} of {context.spec.permutations}"
+            best = best_of(context, number, n_iterations, permuted, stage)
         finally:
             permuted.close()
         if best is None:
@@ -303,36 +299,26 @@ def _one_after_another(
 
 
 def best_of(
-    spec: RunSpec,
-    context: RunContext,
-    number: int,
-    n_iterations: int,
-    watch: Watch,
-    ledger: Ledger | None,
-    stage: str,
+    context: RunContext, number: int, n_iterations: int, ledger: Ledger | None, stage: str
 ) -> Best | None:
     """Return the best score and the best strength that a permutation run reaches.
 
     Parameters
     ----------
-    spec : RunSpec
-        The identity of the run that it is compared with.
     context : RunContext
-        What that is worked on with.
+        What the run is worked on with that it is compared with; None is returned if that says no.
     number : int
         Of the permutation run, from 1.
     n_iterations : int
         Of its screen.
-    watch : callable
-        Told where it stands; None is returned if it says no.
     ledger : Ledger or None
         Where the screen and the closing stage are committed to; None to keep nothing.
     stage : str
         What its steps are called.
     """
-    with _resources(spec, context, number) as resources:
-        seed = key_of(spec.seed, Purpose.PERMUTATION, number, Purpose.TREE)
-        closed = screen_and_close(resources, ledger, n_iterations, watch, stage, seed=seed)
+    with _resources(context, number) as resources:
+        seed = key_of(context.spec.seed, Purpose.PERMUTATION, number, Purpose.TREE)
+        closed = screen_and_close(resources, ledger, n_iterations, context.watch, stage, seed=seed)
         if closed is None:
             return None
         return best_score(closed[0]), best_strength(MarginalTests(resources).of_all())
@@ -358,13 +344,13 @@ def _keep(ledger: Ledger, reached: NDArray[np.float64], n_iterations: int) -> No
 
 
 @contextmanager
-def _resources(spec: RunSpec, context: RunContext, number: int) -> Iterator[Resources]:
+def _resources(context: RunContext, number: int) -> Iterator[Resources]:
     """Yield the resources of a permutation run, with its target."""
-    key = key_of(spec.seed, Purpose.PERMUTATION, number)
+    key = key_of(context.spec.seed, Purpose.PERMUTATION, number)
     exchangeable = context.task.exchangeability()
     task = context.task.permuted(exchangeable.permutation(key))
     del exchangeable  # its memory is the closing stage's
-    with replace(context, task=task).resources(spec) as resources:
+    with replace(context, task=task).resources() as resources:
         yield resources
 
 
@@ -528,12 +514,12 @@ class PermutationDesk(Prepared[PermutationJob]):
 
     def _prepare(self, n_threads: int) -> None:
         job = self.job
-        self._spec = spec = RunSpec.from_json(job.spec)
+        spec = RunSpec.from_json(job.spec)
         store = job.store.open()
         self._slots = Slots(job.store.memory_mb, needed_nbytes(spec, store, job.inputs), n_threads)
         with store.unchanged():
             task = Task.of_run(spec, store, job.inputs)
-        self._context = RunContext(store, task, self._slots.each_nbytes, 1)
+        self._context = RunContext(spec, store, task, self._slots.each_nbytes, 1)
 
     def work(self, parts: list[Part], tell: Tell) -> Reply:
         """Return what the permutation runs of these numbers reach."""
@@ -541,9 +527,8 @@ class PermutationDesk(Prepared[PermutationJob]):
 
         def one(part: Part, cap_nbytes: int) -> Best | None:
             watch = watch_of(part.number, tell, n_iterations)
-            context = replace(self._context, cap_nbytes=cap_nbytes)
-            what = (self._spec, context, part.number, n_iterations, watch)
-            return best_of(*what, None, "")
+            context = replace(self._context, cap_nbytes=cap_nbytes, watch=watch)
+            return best_of(context, part.number, n_iterations, None, "")
 
         return done_in_turn(self._slots, parts, one)
 
@@ -557,10 +542,10 @@ def needed_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
     return PROCESS_NBYTES + given + sum(lease.n_bytes for lease in leases)
 
 
-def fits_workers(spec: RunSpec, context: RunContext) -> bool:
+def fits_workers(context: RunContext) -> bool:
     """Return whether a worker's memory holds a whole run; where it does not, that is logged."""
     assert context.cluster is not None
-    needed = needed_nbytes(spec, context.store, context.task.inputs)
+    needed = needed_nbytes(context.spec, context.store, context.task.inputs)
     fits = needed <= context.cluster.worker_memory_mb * MB
     if not fits:
         _log.warning(
@@ -572,18 +557,19 @@ def fits_workers(spec: RunSpec, context: RunContext) -> bool:
 
 
 def bests_from_workers(
-    spec: RunSpec, context: RunContext, numbers: list[int], n_iterations: int, watch: Watch
+    context: RunContext, numbers: list[int], n_iterations: int
 ) -> Iterator[tuple[int, Best]]:
-    """Yield what permutation runs reach, in any order; end if ``watch`` says no.
+    """Yield what permutation runs reach, in any order; end if told to stop.
 
     Raises
     ------
     UsageError
         If the model is no tree.
     """
+    cluster, spec = context.cluster, context.spec
     check_cluster(spec)
-    assert context.cluster is not None
-    store = WorkerStore.of(context.store, context.cluster.worker_memory_mb)
+    assert cluster is not None
+    store = WorkerStore.of(context.store, cluster.worker_memory_mb)
     job = PermutationJob(new_token(), store, spec.to_json(), context.task.inputs, n_iterations)
-    parts = [Part(number, None) for number in numbers]
-    yield from from_workers(context.cluster, job, parts, "permutation runs", n_iterations, watch)
+    parts, watch = [Part(number, None) for number in numbers], context.watch
+    yield from from_workers(cluster, job, parts, "permutation runs", n_iterations, watch)

@@ -242,8 +242,8 @@ def test_workers_too_small_for_whole_runs_are_told_of_and_grow_trees(store, clie
     spec = RunDraft.of(opened, request).spec
     task = Task.of_run(spec, opened, Inputs())
     for megabytes, fits in ((66, False), (500, True)):
-        context = RunContext(opened, task, 0, 1, DaskCluster(client, megabytes))
-        assert fits_workers(spec, context) == fits
+        context = RunContext(spec, opened, task, 0, 1, DaskCluster(client, megabytes))
+        assert fits_workers(context) == fits
     assert "--worker-memory-mb" in caplog.text
 
 

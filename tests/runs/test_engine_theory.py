@@ -31,7 +31,7 @@ def times_to_find_all(store, alpha, relevant):
     options = Options(alpha=alpha, subspace_size="12", judge="positive")
     spec = settle(options, shape_of(opened.manifest, inputs), opened.fingerprint, 1000 * MB)
     task, times = Task.of_run(spec, opened, inputs), []
-    with RunContext(opened, task, 1000 * MB, threads=1).resources(spec) as resources:
+    with RunContext(spec, opened, task, 1000 * MB, threads=1).resources() as resources:
         for seed in range(N_RUNS):
             engine = resources.engine(TransientLedger(), seed)
             sampler = engine.sampler

@@ -47,7 +47,7 @@ def test_decoys_are_tested_as_the_columns_they_stand_for(tmp_path, task):
     draft = RunDraft.of(opened, request)
     spec, inputs = draft.spec, draft.inputs
     learned = Task.of_run(spec, opened, inputs)
-    with RunContext(opened, learned, 1 << 32, 1).resources(spec) as resources:
+    with RunContext(spec, opened, learned, 1 << 32, 1).resources() as resources:
         found = MarginalTests(resources).of_all()
     first = values[stored_positions(N_FEATURES)]
     rows = Exchangeability(N_ROWS).families(key_of(SEED, Purpose.DECOYS, 0), 2)
