@@ -75,13 +75,6 @@ EXAMPLES = {
 }
 """Command lines by command."""
 
-
-def epilog(command: str) -> str | None:
-    """Return the examples of a command as click shows them, lines kept."""
-    lines = EXAMPLES.get(command, [])
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines) if lines else None
-
-
 COMMANDS = {
     "ingest": ("srs_ooc.cli.ingest", "Turn a table into a store."),
     "inspect": ("srs_ooc.cli.inspect", "Say what is in a store."),
@@ -122,7 +115,8 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(COMMANDS[cmd_name][0])
         command: click.Command = getattr(module, f"{cmd_name}_command")
-        command.epilog = epilog(cmd_name)
+        examples = (f"  {line}" for line in EXAMPLES[cmd_name])
+        command.epilog = "\n".join(["\b", "Examples:", *examples])  # as they are, line by line
         return command
 
     def resolve_command(
@@ -152,7 +146,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line; a known error is one message on stderr and exit status 2."""
     signal.signal(signal.SIGTERM, _leave)
     try:
-        _check_stdout()
+        if sys.stdout is None:  # a file that is opened later would take its number
+            _fail("standard output is closed. Send it to a file, or to /dev/null.", 2)
         status = cli.main(arguments, prog_name="srs-ooc", standalone_mode=False) or 0
         sys.stdout.flush()  # what cannot be written is an error here, not as the program ends
         sys.exit(status)
@@ -180,24 +175,13 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         _fail(f"{where}{error.strerror or error}.", 2)
 
 
-def _short(message: str) -> str:
-    """Return a message with its middle left out where it is far too long to be read."""
-    if len(message) <= MOST_CHARACTERS:
-        return message
-    half = MOST_CHARACTERS // 2
-    return f"{message[:half]} [...] {message[-half:]}"
-
-
 def _fail(message: str, status: int) -> NoReturn:
+    if len(message) > MOST_CHARACTERS:
+        half = MOST_CHARACTERS // 2
+        message = f"{message[:half]} [...] {message[-half:]}"
     with contextlib.suppress(OSError):  # closed, or its reader gone: the status says it
-        click.echo(f"srs-ooc: {visible(_short(message))}", err=True)
+        click.echo(f"srs-ooc: {visible(message)}", err=True)
     sys.exit(status)
-
-
-def _check_stdout() -> None:
-    """Refuse a closed standard output, whose number a file that is opened later would take."""
-    if sys.stdout is None:
-        _fail("standard output is closed. Send it to a file, or to /dev/null.", 2)
 
 
 def _let_go() -> None:

@@ -10,7 +10,7 @@ from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, echo_json, say, with_options
 from srs_ooc.cli.run_options import INPUT_OPTIONS, identity_options, only_store, request_of
 from srs_ooc.planning.iterations import DrawTimes, subject_asked
-from srs_ooc.planning.run_plan import DegreeTime, Plan, make_plan, plan_values
+from srs_ooc.planning.run_plan import Plan, make_plan, plan_values
 from srs_ooc.planning.speed import REQUEST_NBYTES_PER_SECOND, REQUESTS_PER_SECOND
 from srs_ooc.store.opening import open_store
 
@@ -207,15 +207,12 @@ def _alternative_lines(plan: Plan) -> list[str]:
     ]
     for other in plan.alternatives:
         mapped = "yes" if other.mapped else "no"
+        times = "".join(f"{_count(time.srs):>12}" for time in other.degrees)
         lines.append(
             f"  {other.what:<26}{other.memory_mb:>8,}{other.subspace_size:>12,}"
-            f"{other.n_workers:>9}{mapped:>8}{other.iterations:>8,}" + _degree_cells(other.degrees)
+            f"{other.n_workers:>9}{mapped:>8}{other.iterations:>8,}{times}"
         )
     return lines
-
-
-def _degree_cells(degrees: list[DegreeTime]) -> str:
-    return "".join(f"{_count(time.srs):>12}" for time in degrees)
 
 
 def _count(value: float | None) -> str:

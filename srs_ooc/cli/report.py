@@ -9,9 +9,10 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import FILE, RUN_STORE_OPTION, say
+from srs_ooc.results.curves import Source
 from srs_ooc.results.facts import facts_of
 from srs_ooc.results.figures import FIGURES
-from srs_ooc.results.page import KINDS, default_path, opened, text_of, write_figure, write_report
+from srs_ooc.results.page import KINDS, default_path, text_of, write_figure, write_report
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
 
@@ -52,7 +53,7 @@ def report_command(
     made_on = find_store(ledger, store)
     cap_nbytes = (memory_mb or int(ledger.meta("memory_mb"))) * MB
     draws = figure is not None or kind == "html"
-    source = opened(ledger, made_on, cap_nbytes, draws=draws)
+    source = Source(ledger, made_on, cap_nbytes, draws=draws)
     if target is None:
         click.echo(text_of(source, facts_of(source), kind), nl=False)
         return

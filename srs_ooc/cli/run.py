@@ -213,15 +213,13 @@ def _verdict_lines(verdict: VerdictReading) -> list[str]:
         f"significant (informative without any other feature), {verdict.n_alone_selected:,} of "
         "them selected.",
     ]
-    return lines + ([_fewest(verdict)] if spec.decoys else [])
-
-
-def _fewest(verdict: VerdictReading) -> str:
-    return (
-        f"Counting decoys cannot select fewer than {verdict.fewest} features in all where no "
-        f"marginally significant one leads: clusters of correlated decoys near the cut have up to "
-        f"{verdict.facts['largest_group']}."
-    )
+    if spec.decoys:
+        lines.append(
+            f"Counting decoys cannot select fewer than {verdict.fewest} features in all where no "
+            f"marginally significant one leads: clusters of correlated decoys near the cut have up "
+            f"to {facts['largest_group']}."
+        )
+    return lines
 
 
 def _report(ledger: Ledger, store: Store) -> None:

@@ -1,8 +1,7 @@
 """Command-line options from what the parts of a run declare, and from a TOML file."""
 
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from functools import wraps
@@ -15,7 +14,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Flag, Kind, Option, Whole
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.cli.output import FILE, with_options
-from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB, Cluster
+from srs_ooc.runs.resources import DEFAULT_WORKER_MEMORY_MB
 from srs_ooc.runs.settling import Request, declared, owner_of
 from srs_ooc.runs.spec import Options
 from srs_ooc.store.remote_cache import DEFAULT_CACHE_MB, DIR_VARIABLE, MB_VARIABLE, CacheOptions
@@ -171,26 +170,17 @@ def with_cluster(command: Any) -> Any:
         worker_memory_mb: int | None,
         **others: Any,
     ) -> Any:
-        with _cluster(dask, dask_scheduler_file, worker_memory_mb) as cluster:
+        if dask is None and dask_scheduler_file is None:
+            if worker_memory_mb is not None:
+                raise UsageError("--worker-memory-mb: expected with --dask, found alone.")
+            return command(*arguments, cluster=None, **others)
+        from srs_ooc.runs.dask_cluster import dask_cluster  # Dask is loaded only here
+
+        memory_mb = worker_memory_mb or DEFAULT_WORKER_MEMORY_MB
+        with dask_cluster(dask, dask_scheduler_file, memory_mb) as cluster:
             return command(*arguments, cluster=cluster, **others)
 
     return with_options(_OPTIONS)(wrapped)
-
-
-@contextmanager
-def _cluster(
-    address: str | None, scheduler_file: Path | None, worker_memory_mb: int | None
-) -> Iterator[Cluster | None]:
-    if address is None and scheduler_file is None:
-        if worker_memory_mb is not None:
-            raise UsageError("--worker-memory-mb: expected with --dask, found alone.")
-        yield None
-        return
-    from srs_ooc.runs.dask_cluster import dask_cluster  # Dask is loaded only here
-
-    memory_mb = worker_memory_mb or DEFAULT_WORKER_MEMORY_MB
-    with dask_cluster(address, scheduler_file, memory_mb) as cluster:
-        yield cluster
 
 
 # What is kept here of a store at a URL; and the store that is meant where none is named.

@@ -39,8 +39,17 @@ LISTED_ANYWAY = 200
 """Features that it lists, best first, where none is selected."""
 LOOKED_AT = 20_000
 """Rows that plots of features count at most, evenly spaced."""
+DRAWING_NBYTES = 60 * MB
+"""Allowance for the libraries that draw figures and make pages, and their work."""
+GATHERING_NBYTES, LINE_NBYTES = 10 * MB, 4000
+"""Allowances for what is read of the store, and for each feature: its line, plot and text."""
 _CELLS = 1 << 20
 _COLUMNS = 64
+
+
+def _spaced(n: int, most: int) -> list[int]:
+    """Return at most so many of ``n`` places, evenly spaced, the last one among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist() if n else []
 
 
 class Source:
@@ -54,15 +63,15 @@ class Source:
         The run's store.
     cap_nbytes : int, optional
         Cap on the memory of the whole process.
-    beside_nbytes : int
-        What is made of the ranking takes besides.
+    draws : bool
+        Whether figures are drawn.
 
     Raises
     ------
     RunError
         If the run was not made on this store, or is damaged.
     BudgetError
-        If the cap cannot hold the ranking.
+        If the cap cannot hold the ranking, and what the report takes besides.
 
     Attributes
     ----------
@@ -75,11 +84,13 @@ class Source:
     """
 
     def __init__(
-        self, ledger: Ledger, store: Store, cap_nbytes: int | None = None, beside_nbytes: int = 0
+        self, ledger: Ledger, store: Store, cap_nbytes: int | None = None, *, draws: bool = True
     ) -> None:
         self.ledger, self.store, self.manifest = ledger, store, store.manifest
         self.spec, self.status = spec_of(ledger), status_of(ledger)
-        self.reading = Reading(ledger, store, cap_nbytes, beside_nbytes)
+        n_listed = min(max(self.status.n_selected, LISTED_ANYWAY), LISTED)
+        beside = GATHERING_NBYTES + LINE_NBYTES * n_listed + DRAWING_NBYTES * draws
+        self.reading = Reading(ledger, store, cap_nbytes, beside)
         self.inputs = inputs_of(ledger)
 
     @cached_property
@@ -382,7 +393,7 @@ def _of_verdict(source: Source) -> Cut:
     selected = verdict.features[verdict.is_selected]
     # The places around the cut, thinned where thousands are selected.
     upto = min(len(verdict.levels), max(2 * verdict.n_selected, 100))
-    places: list[int] = np.unique(np.linspace(0, upto - 1, min(upto, SHOWN)).astype(int)).tolist()
+    places = _spaced(upto, SHOWN)
     return Cut(
         "closing importance",
         [float(f"{s:.4g}") for s in (scores / (1 << IMPORTANCE_BITS)).tolist()],
@@ -509,7 +520,7 @@ _Counts = tuple[int | None, int | None, int | None, int | None]
 def _entered(reading: Reading) -> list[tuple[int, _Counts]]:
     """Return the size of F whenever it grew, and in the end."""
     at, entered = np.unique(reading.kept.entered.astype(np.int64), return_counts=True)
-    places = np.unique(np.linspace(0, len(at) - 1, min(len(at), POINTS - 2)).astype(int))
+    places = _spaced(len(at), POINTS - 2)
     sizes = dict(zip(at[places].tolist(), np.cumsum(entered)[places].tolist(), strict=True))
     sizes = {0: 0} | sizes | {reading.n_iterations: reading.kept.n}
     return [(iterations, (size, None, None, None)) for iterations, size in sizes.items()]
@@ -525,21 +536,16 @@ def _led(ledger: Ledger, reading: Reading, key: int) -> list[tuple[int, _Counts]
     found: list[tuple[int, _Counts]] = []
     before: NDArray[np.uint32] | None = None
     for iterations, items in points.items():
-        if iterations <= reading.n_iterations:  # one that goes on may be ahead
-            stayed = None if before is None else int(np.isin(items, before).sum())
-            found.append((iterations, (*_named(items, reading), stayed)))
-            before = items
+        if iterations > reading.n_iterations:  # of a run that goes on
+            continue
+        n_selected = n_decoys = None  # only the verdict may read which items are decoys
+        if reading.verdict is not None:
+            n_selected = int(np.isin(items, reading.verdict.selected()).sum())
+            n_decoys = int(np.count_nonzero(items >= len(reading.positions)))
+        stayed = None if before is None else int(np.isin(items, before).sum())
+        found.append((iterations, (n_selected, len(items), n_decoys, stayed)))
+        before = items
     return found
-
-
-def _named(
-    items: NDArray[np.uint32], reading: Reading
-) -> tuple[int | None, int | None, int | None]:
-    """Return selected features, items and decoys of some; before the verdict only items."""
-    if reading.verdict is None:
-        return None, len(items), None
-    n_selected = int(np.isin(items, reading.verdict.selected()).sum())
-    return n_selected, len(items), int(np.count_nonzero(items >= len(reading.positions)))
 
 
 # What was found when, how often features were drawn, time and memory.
@@ -630,12 +636,9 @@ def discoveries_of(source: Source) -> Discoveries:
 def draws_of(source: Source) -> Draws:
     """Return how often the features that could be drawn were, decoys not counted."""
     n_features, drawn = source.manifest.n_features, source.reading.tally.n_drawn
-    largest = max(
-        (int(drawn[start : min(start + _PIECE, n_features)].max()) for start in _starts(source)),
-        default=0,
-    )
+    largest = int(drawn[:n_features].max(initial=0))
     times = np.zeros(largest + 1, np.int64)
-    for start in _starts(source):
+    for start in range(0, n_features, _PIECE):
         piece = drawn[start : min(start + _PIECE, n_features)]
         times += np.bincount(piece, minlength=largest + 1)
     excluded = source.inputs.excluded
@@ -646,22 +649,17 @@ def draws_of(source: Source) -> Draws:
     edges = np.arange(low, largest + 1 + width, width)
     of_selected = np.bincount(drawn[source.selected], minlength=largest + 1)
     half = int(np.searchsorted(np.cumsum(times), source.n_candidates / 2))
-    bars = [times[a:b].sum() for a, b in pairwise(edges.tolist())]
-    selected = [of_selected[a:b].sum() for a, b in pairwise(edges.tolist())]
-    never = int(times[0])
-    return Draws(
-        edges.tolist(), [int(n) for n in bars], [int(n) for n in selected], half, low, never
+    bars, selected = (
+        [int(counts[a:b].sum()) for a, b in pairwise(edges.tolist())]
+        for counts in (times, of_selected)
     )
-
-
-def _starts(source: Source) -> range:
-    return range(0, source.manifest.n_features, _PIECE)
+    return Draws(edges.tolist(), bars, selected, half, low, int(times[0]))
 
 
 def usage_of(source: Source) -> Usage:
     """Return what the ledger noted of time and memory at its commits."""
     rows = np.array(list(source.ledger.history()), np.float64).reshape(-1, 4)
-    rows = rows[_thinned(len(rows))]
+    rows = rows[_spaced(len(rows), POINTS)]
     return Usage(
         [int(i) for i in rows[:, 0]],
         [round(s, 3) for s in rows[:, 2].tolist()],
@@ -671,11 +669,6 @@ def usage_of(source: Source) -> Usage:
         source.status.seconds,
         source.status.memory_is_growth,
     )
-
-
-def _thinned(n: int) -> list[int]:
-    """Return the places of at most ``POINTS`` of ``n``, the last one among them."""
-    return np.unique(np.linspace(0, n - 1, min(n, POINTS)).astype(int)).tolist() if n else []
 
 
 # Accuracy on rows held out, where ``srs-ooc compact`` measured it.
@@ -776,7 +769,10 @@ class Correlations:
 
 def correlations_of(source: Source) -> Correlations:
     """Return the map of correlation among the first listed features."""
-    features = _mapped(source)
+    verdict = source.reading.verdict
+    features = source.listed[:MAPPED]
+    if verdict is not None and verdict.n_selected:
+        features = verdict.features[verdict.is_selected][:MAPPED]
     rows = source.rows_looked_at(MOST_ROWS)
     codes = np.zeros((len(features), len(rows)), source.manifest.code_dtype)
     for places, some in source.columns(features, rows):
@@ -795,13 +791,6 @@ def correlations_of(source: Source) -> Correlations:
         [int(c) for c in clusters],
         ALIKE,
     )
-
-
-def _mapped(source: Source) -> NDArray[np.integer[Any]]:
-    verdict = source.reading.verdict
-    if verdict is None or not verdict.n_selected:
-        return source.listed[:MAPPED]
-    return verdict.features[verdict.is_selected][:MAPPED]
 
 
 GATHERED: dict[str, Callable[[Source], Any]] = {

@@ -7,7 +7,6 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -557,18 +556,11 @@ def export_columns(
             f"{int(wanted.min())} .. {int(wanted.max())}. Check that run and store belong "
             "together."
         )
-    with _disk_errors(out):
+    try:
         if is_store_name(out):
             export_store(store, wanted, out, cap_nbytes=cap_nbytes)
         else:
             _export_file(store, wanted, out, cap_nbytes, safe=safe)
-
-
-@contextmanager
-def _disk_errors(out: Path) -> Iterator[None]:
-    """Turn errors of the disk into why ``out`` cannot be written."""
-    try:
-        yield
     except FileExistsError as error:
         raise UsageError(
             f"{out}: expected a path that is free: {error}. Choose another, or wait for it."

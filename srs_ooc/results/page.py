@@ -17,10 +17,8 @@ from typing import Any
 from srs_ooc import __version__
 from srs_ooc.base.errors import StoreError, UsageError
 from srs_ooc.base.files import published_file
-from srs_ooc.base.text import MB, visible
+from srs_ooc.base.text import visible
 from srs_ooc.results.curves import (
-    LISTED,
-    LISTED_ANYWAY,
     Discoveries,
     Ends,
     Profiles,
@@ -29,10 +27,8 @@ from srs_ooc.results.curves import (
     profiles_of,
 )
 from srs_ooc.results.facts import Facts, facts_of, json_of, markdown_of
-from srs_ooc.results.feature_record import FeatureRecord, VerdictReading
+from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.figures import FIGURES, inline_svg, missing, save_figure
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.store.store import Store
 
 PLAIN_ROWS = 200
 """Rows of the table that are there without a script, too."""
@@ -201,19 +197,16 @@ def _is_idle(discoveries: Discoveries) -> bool:
 
 
 def _columns(records: list[FeatureRecord]) -> dict[str, str]:
-    """Return the columns of which a record has a value, with their titles."""
-    return {
-        name: title
-        for name, title in _COLUMNS.items()
-        if _tells(name, [getattr(record, name) for record in records])
-    }
+    """Return the columns of which a record has a value, with their titles.
 
-
-def _tells(name: str, values: list[Any]) -> bool:
-    """Return whether a column has values, and says more than that all are selected, or none."""
-    if name == "selected":
-        return len(set(values)) > 1
-    return any(value is not None for value in values)
+    Whether features are selected is told only where some are, and some not.
+    """
+    found = {}
+    for name, title in _COLUMNS.items():
+        values = {getattr(record, name) for record in records}
+        if len(values) > 1 if name == "selected" else values - {None}:
+            found[name] = title
+    return found
 
 
 def _with_commands(text: str) -> list[tuple[bool, str]]:
@@ -267,38 +260,6 @@ def _compact(value: Any) -> Any:
 # Writing a report: the page, its texts, or one figure, under a memory cap.
 
 KINDS = ("html", "md", "json")
-DRAWING_NBYTES = 60 * MB
-"""Allowance for the libraries that draw figures and make pages, and their work."""
-GATHERING_NBYTES, LINE_NBYTES = 10 * MB, 4000
-"""Allowances for what is read of the store, and for each feature: its line, plot and text."""
-
-
-def opened(
-    ledger: Ledger, store: Store, cap_nbytes: int | None = None, *, draws: bool = True
-) -> Source:
-    """Return a run open for a report, having set aside what the report takes besides the ranking.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Open for reading.
-    store : Store
-        The run's store.
-    cap_nbytes : int, optional
-        Cap on the memory of the whole process.
-    draws : bool
-        Whether figures are drawn.
-
-    Raises
-    ------
-    BudgetError
-        If the cap cannot hold it.
-    """
-    verdict = VerdictReading.of(ledger)
-    n_selected = ledger.progress().n_kept if verdict is None else verdict.n_selected
-    n_listed = min(max(n_selected, LISTED_ANYWAY), LISTED)
-    beside = GATHERING_NBYTES + LINE_NBYTES * n_listed + (DRAWING_NBYTES if draws else 0)
-    return Source(ledger, store, cap_nbytes, beside)
 
 
 def default_path(run: Path, kind: str) -> Path:

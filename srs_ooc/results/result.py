@@ -508,10 +508,10 @@ class Result:
 
     @contextmanager
     def _source(self, cap_nbytes: int | None = None, *, draws: bool = True) -> "Iterator[Source]":
-        from srs_ooc.results.page import opened
+        from srs_ooc.results.curves import Source
 
         with self._ledger() as ledger:
-            yield opened(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
+            yield Source(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
 
 
 def _table_of(data: Any) -> Any:
