@@ -52,7 +52,7 @@ def theory_command(
 
     SCENARIO: chain (each feature is seen only beside all the ones before it), clique (each only
     beside all the others) or marginal (each by itself). Infinite samples, K = q, the paper's
-    simplified trees; see docs/theory.md.
+    simplified trees; see docs/research/theory.md.
     """
     if scenario is None and not table and plot is None:
         raise UsageError(
@@ -163,7 +163,8 @@ def row_values(row: Row) -> dict[str, Any]:
 def table_lines(found: list[Row]) -> list[str]:
     """Return Table 1 as lines; disagreements carry a mark."""
     lines = [
-        "Table 1 of the paper: mean iterations to find all relevant features (see docs/errata.md)",
+        "Table 1 of the paper: mean iterations to find all relevant features "
+        "(see docs/research/errata.md)",
         f"{'':14}{'p':>7} {'q':>5} {'r':>4}  {'RS computed':>16} {'printed':>9}   "
         f"{'SRS computed':>16} {'printed':>9}",
     ]

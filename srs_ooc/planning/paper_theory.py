@@ -1,7 +1,8 @@
 """Section 4 of the paper, computable: how many iterations, and what can be found at all.
 
 Times: :class:`Setting` with :func:`expected_time` and its neighbours; then rounds of several
-subspaces, and the paper's own table and figure. See docs/theory.md and docs/errata.md.
+subspaces, and the paper's own table and figure. See theory.md and errata.md of
+docs/research.
 """
 
 import math
