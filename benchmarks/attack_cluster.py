@@ -6,7 +6,7 @@ One scheduler and two workers run as processes of this machine. While a command 
 one of the processes is killed (SIGKILL) at a random moment and started again, several times; then
 the command is given once more and has to end as on one core, to the byte. What commands say where
 they end early has to be one message. It prints what was killed and every break, and ends with
-status 1 if there was one. ``docs/cluster-measured.md`` says what was found.
+status 1 if there was one. ``docs/research/cluster-measured.md`` says what was found.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 Claim: on madelon-like tables, SRS with the probe judge (alpha 0.5, K = q) ranks and selects the
 relevant features as well with blocks of 16 and 64 neighbours as one by one; on chains, at 16 blocks
 a subspace, a loss is at most a few hundredths. A feature is drawn as often either way; pairs inside
-a block meet far more often, others a little less (docs/theory.md, Blocks).
+a block meet far more often, others a little less (docs/research/theory.md, Blocks).
 
 Per problem and g, over tables and several runs on each: average precision of the ranking by mean
 importance, recall among its first (as many as are relevant), and F1 of what the judge selected,
@@ -13,7 +13,7 @@ the difference from the first g, its error from the differences of single tables
     python benchmarks/draw_block.py [--problems madelon chain --seeds 8 --runs 3 --first-seed 0]
 
 With ``--rounds 1 100 500`` the same for rounds of so many subspaces drawn from one F, one by one:
-what the staleness of F does, which clusters ask for (docs/cluster-measured.md).
+what the staleness of F does, which clusters ask for (docs/research/cluster-measured.md).
 """
 
 import argparse

@@ -12,7 +12,7 @@ rounds and once for each ``--rounds`` (iterations of a round for each worker):
   rounds count as having changed F; where one has not, workers go on with the next without a wait.
 
 All processes share this machine's cores: what the processor times allow holds elsewhere, too; the
-rates do not. ``research/dask_picture.py`` draws the table of docs/cluster-measured.md.
+rates do not. ``research/dask_picture.py`` draws the table of docs/research/cluster-measured.md.
 
     python benchmarks/saturate_dask.py [--folder FOLDER] [--cases 16:40 64:40]
 """

@@ -1,9 +1,9 @@
-"""The picture of docs/cluster-measured.md: how many waiting workers one process keeps busy.
+"""The picture of cluster-measured.md: how many waiting workers one process keeps busy.
 
     python benchmarks/research/dask_picture.py
 
-reads the table in docs/cluster-measured.md, which `benchmarks/saturate_dask.py` printed, and draws
-docs/images/dask_workers.svg. Dashed lines are extrapolated from the own times of the table.
+reads the table in docs/research/cluster-measured.md, which `benchmarks/saturate_dask.py` printed,
+and draws docs/images/dask_workers.svg. Dashed lines are extrapolated from the table's times.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def main() -> None:
     """Draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=Path, default=DOCS / "images" / "dask_workers.svg")
-    page = (DOCS / "cluster-measured.md").read_text(encoding="utf-8")
+    page = (DOCS / "research" / "cluster-measured.md").read_text(encoding="utf-8")
     draw(list(rows_of(page)), parser.parse_args().out)
 
 

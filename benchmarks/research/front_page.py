@@ -2,8 +2,8 @@
 
     python benchmarks/research/front_page.py
 
-reads the table of madelon in docs/selection.md, which `benchmarks/selection.py` printed, and draws
-docs/images/peers.svg.
+reads the table of madelon in docs/research/selection.md, which `benchmarks/selection.py` printed,
+and draws docs/images/peers.svg.
 """
 
 import argparse
@@ -33,7 +33,9 @@ def rows_of(page: str, problem: str) -> list[dict[str, str]]:
         rf"^### {re.escape(problem)}.*?(?=^### |\Z)", page, re.MULTILINE | re.DOTALL
     )
     if section is None:
-        raise SystemExit(f"expected a heading '### {problem}' in docs/selection.md, found none.")
+        raise SystemExit(
+            f"expected a heading '### {problem}' in docs/research/selection.md, found none."
+        )
     lines = [line for line in section[0].splitlines() if line.startswith("|")]
     head, _, *body = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
     return [dict(zip(head, cells, strict=True)) for cells in body]
@@ -74,7 +76,7 @@ def main() -> None:
     """Draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=Path, default=DOCS / "images" / "peers.svg")
-    rows = rows_of((DOCS / "selection.md").read_text(encoding="utf-8"), PROBLEM)
+    rows = rows_of((DOCS / "research" / "selection.md").read_text(encoding="utf-8"), PROBLEM)
     elsewhere = ("tier core", "knockoffs")  # no method of its own; on a smaller table
     shown = [row for row in rows if not any(name in row["method"] for name in elsewhere)]
     draw(shown, parser.parse_args().out)

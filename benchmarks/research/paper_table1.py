@@ -105,7 +105,8 @@ def _number(text: str) -> float:
 def table_lines(found: list[Row]) -> list[str]:
     """Return Table 1 as lines; disagreements carry a mark."""
     lines = [
-        "Table 1 of the paper: mean iterations to find all relevant features (see docs/errata.md)",
+        "Table 1 of the paper: mean iterations to find all relevant features "
+        "(see docs/research/errata.md)",
         f"{'':14}{'p':>7} {'q':>5} {'r':>4}  {'RS computed':>16} {'printed':>9}   "
         f"{'SRS computed':>16} {'printed':>9}",
     ]

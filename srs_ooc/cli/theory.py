@@ -39,7 +39,7 @@ def theory_command(
 
     SCENARIO: chain (each feature is seen only beside all the ones before it), clique (each only
     beside all the others) or marginal (each by itself). Infinite samples, K = q, the paper's
-    simplified trees; see docs/theory.md.
+    simplified trees; see docs/research/theory.md.
     """
     sizes = _required(n_features, subspace_size, n_relevant)
     rs, srs = (Setting.of(scenario, *sizes, a) for a in ("0", alpha))

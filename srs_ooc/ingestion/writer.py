@@ -457,13 +457,12 @@ def write_store(
     with ColumnsWriter(folder, shape, form, kinds) as work:
         _write_columns(work, columns, batch, n_threads, progress)
     _native.return_large_blocks()
-    checksums = work.checksums
     text_sums, lengths = _write_texts(folder, shape, names, row_ids)
     positions = stored_positions(shape.n_features, first_feature)
-    checksums |= write_small(folder, "positions", [positions]) | text_sums
+    checksums = work.checksums | write_small(folder, "positions", [positions]) | text_sums
     checksums |= write_coordinate(folder, "feature", "names", positions)
-    checksums |= write_coordinate(folder, "row", "row_ids")
     del positions
+    checksums |= write_coordinate(folder, "row", "row_ids")
     is_regression = target.dtype.kind == "f"
     by_row = {"target_values" if is_regression else "target": target} | dict(row_arrays or {})
     for name, array in by_row.items():

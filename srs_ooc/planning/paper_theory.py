@@ -1,7 +1,7 @@
 """Section 4 of the paper, computable: how many iterations, and what can be found at all.
 
 Times: :class:`Setting` with :func:`expected_time` and its neighbours; then rounds of several
-subspaces. See docs/theory.md and docs/errata.md.
+subspaces. See docs/research/theory.md and docs/research/errata.md.
 """
 
 import math

@@ -67,7 +67,7 @@ def advice_for(subject: RunDraft, memory: MemoryPlan, read_mb: float) -> list[Ad
             str(spec.subspace_size),
             str(spec.learner.max_features),
             "K = q: the best of all candidates is what lifts a feature out of noise, and among "
-            "many irrelevant features it masks nothing for good (docs/errata.md, 1)",
+            "many irrelevant features it masks nothing for good (docs/research/errata.md, 1)",
         ),
         Advice(
             "trees_per_subspace",
@@ -107,7 +107,7 @@ def _draw_block(subject: RunDraft, memory: MemoryPlan) -> Advice:
         planned,
         f"the store does not fit the cap: from {where} single features take about "
         f"{single:,.0f} ms an iteration, blocks of {size} about {blocks:,.0f} ms, and each feature "
-        "is drawn as often (docs/theory.md, Blocks)",
+        "is drawn as often (docs/research/theory.md, Blocks)",
     )
 
 

@@ -555,7 +555,7 @@ def _check_no_trees(model: ModelParams, given: Mapping[str, Any], *, saves_trees
 # Blocks that new features are drawn by, where a store is larger than the cap of its run.
 
 LONG_READ_NBYTES = 1 << 16
-"""Longer reads gain little, from a disk or from a server (docs/benchmarks.md, docs/remote.md)."""
+"""Longer reads gain little: docs/research/benchmarks.md (disks), docs/remote.md (servers)."""
 MOST_BLOCK = 64
 FEWEST_BLOCKS = 32
 """With fewer blocks in a subspace, features of different ones meet noticeably less often."""

@@ -190,7 +190,7 @@ class Drawing:
     C is the first q - |R| members, not in R, of a random sequence over V that the iteration's key
     fixes alone, whatever F is; R has a stream of its own. With ``draw_block`` above 1 the sequence
     goes by blocks of neighbours in stored order, so that C is read in fewer and longer pieces; each
-    feature not in R is in C with the same probability either way (docs/theory.md).
+    feature not in R is in C with the same probability either way (docs/research/theory.md).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The examples of docs/theory.md show what the program says (numbers to seven digits)."""
+"""The examples of docs/research/theory.md show what the program says (numbers to seven digits)."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from srs_ooc.planning.paper_theory import Setting, expected_time, time_quantile
 
 pytestmark = pytest.mark.documents
 
-TEXT = (Path(__file__).parents[2] / "docs" / "theory.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "research" / "theory.md").read_text()
 EXAMPLES = re.findall(r"^    \$ srs-ooc (.*)\n((?:    .+\n)+)", TEXT, re.MULTILINE)
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[+-]?\d+)?")
 

@@ -1,4 +1,4 @@
-"""Every entry of docs/errata.md that is a computation, held against enumeration or exact sums."""
+"""Every entry of docs/research/errata.md that is a computation, held against exact sums."""
 
 import math
 from fractions import Fraction

@@ -14,7 +14,7 @@ from srs_ooc.base.seeds import derive
 from srs_ooc.samplers.draws import Drawing
 
 NONE = np.zeros(0, dtype=np.uint32)
-THEORY = Path(__file__).parents[2] / "docs" / "theory.md"
+THEORY = Path(__file__).parents[2] / "docs" / "research" / "theory.md"
 
 
 @pytest.mark.parametrize(("n", "g"), [(6, 2), (7, 3), (8, 3), (9, 4), (5, 1)])

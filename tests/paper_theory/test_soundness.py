@@ -87,7 +87,7 @@ def test_nothing_irrelevant_is_ever_found_and_proposition_5_holds_for_k_1(case):
 @examples(100)
 @given(cases())
 def test_enough_irrelevant_features_beside_it_make_random_subspace_find_degrees_below_q(case):
-    """The condition of docs/errata.md: alpha = 0 and p - r >= q - 1 - deg(X), for any K."""
+    """The condition of docs/research/errata.md: alpha = 0, p - r >= q - 1 - deg(X), any K."""
     distribution, q, max_features, _ = case
     padded = distribution.extended(q - 1)
     certain = check_proposition_5(padded, q, max_features, 0).certain

@@ -36,7 +36,7 @@ def information(codes, labels, feature, given):
 
 
 def equation_2(codes, labels, feature):
-    """With the factor 1/(p - k) that the print omits (docs/errata.md), for q = p."""
+    """With the factor 1/(p - k) that the print omits (docs/research/errata.md), for q = p."""
     p = len(codes)
     others = [i for i in range(p) if i != feature]
     return sum(

@@ -1,1 +1,1 @@
-"""Definitions and propositions of the paper on small distributions (docs/theory.md)."""
+"""Definitions and propositions of the paper on small distributions (docs/research/theory.md)."""

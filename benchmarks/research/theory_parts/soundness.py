@@ -130,7 +130,7 @@ def check_proposition_5(
 ) -> Check:
     """Hold Proposition 5 (any K: strongly relevant of degree < (1 - alpha) q) against it.
 
-    It does not hold for K > 1 and r > q: see docs/errata.md and
+    It does not hold for K > 1 and r > q: see docs/research/errata.md and
     :func:`theory_parts.examples.masked_by_each_other`.
     """
     promised = _of_low_degree(
