@@ -94,7 +94,7 @@ def test_resumed_equals_uninterrupted_whatever_the_threads(store, tmp_path, judg
 def test_weights_are_kept_and_never_computed_again(store, tmp_path, monkeypatch):
     run = tmp_path / "a.run"
     before = work(store, run, Request(options(), iterations=50))
-    monkeypatch.setattr("srs_ooc.runs.item_weights.Scoring.run", None)
+    monkeypatch.setattr("srs_ooc.runs.item_weights.scores_of", None)
     after = work(store, run, Request(options(), iterations=80))
     np.testing.assert_array_equal(before["weights"], after["weights"])
 
