@@ -12,7 +12,7 @@ from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs import run_verdict
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_verdict import VERDICT, VerdictRecord
+from srs_ooc.runs.run_verdict import VerdictRecord
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -139,28 +139,3 @@ def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypat
     assert len(work(made[0], run).order) == 40 < correlation.HEAD
     importances = [line["importance"] for line in json_of("features", run, "--json")]
     assert importances[40:] == sorted(importances[40:], reverse=True)
-
-
-@pytest.mark.slow
-def test_a_record_made_before_is_read_in_its_own_order(made, tmp_path):
-    store, _, record = made
-    run = tmp_path / "t.run"
-    work(store, run)
-    ledger = Ledger(run, writable=True)
-    arrays = dict(ledger.read_arrays(VERDICT))
-    del arrays["order"]
-    is_selected = arrays.pop("is_selected")
-    tiers = is_selected.astype(np.uint8)
-    tiers[np.flatnonzero(is_selected)[:3]] = 2  # of its two tiers, both were selected
-    ledger.write_arrays(VERDICT, arrays | {"tiers": tiers})
-    before = VerdictRecord.read(ledger)
-    ledger.close()
-    assert before.is_selected.dtype == bool
-    assert before.is_selected.tolist() == record.is_selected.tolist()
-    assert len(before.order) == 0
-    listed = [line["name"] for line in json_of("features", run, "--json")]
-    ranked = [f"f{i}" for i in stored_positions(N_FEATURES)[record.features]]
-    assert listed[: len(ranked)] == ranked
-    assert sorted(listed) == sorted(f"f{i}" for i in range(N_FEATURES))
-    selected = [line["name"] for line in json_of("features", run, "--json", "--selected")]
-    assert selected == [name for name, is_in in zip(ranked, is_selected, strict=True) if is_in]
