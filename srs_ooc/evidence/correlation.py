@@ -18,7 +18,7 @@ from srs_ooc.base.seeds import derive_array
 
 MOST_ROWS = 4096
 """Rows that are looked at, at most."""
-_CELLS = 1 << 18
+_CELLS = 1 << 16
 """Codes, and correlations, that are looked at together, at most."""
 
 
@@ -103,7 +103,7 @@ class RankColumns:
     @staticmethod
     def nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
         """Return the bytes that n columns take, with what correlating them needs besides."""
-        return n * (min(n_rows, MOST_ROWS) * code_nbytes + 64) + 8 * 8 * _CELLS
+        return n * (min(n_rows, MOST_ROWS) * code_nbytes + 64) + 32 * 8 * _CELLS
 
 
 # Clusters of rank-correlated items, found blindly.
