@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from theory_parts import examples
-from theory_parts.relevance import degree, strongly_relevant_features
+import theory_examples as examples
+from theory_trees import degree, strongly_relevant_features
 from tree_reference import grow_tree
 
 from srs_ooc.base.errors import UsageError

@@ -1,8 +1,8 @@
 """Child processes of ``compare_methods.py``: what needs NumPy and scikit-learn.
 
-python -m compare_parts.arrays ingest FILE.npz STORE
-python -m compare_parts.arrays score STORE N_TRAIN N_BEST < names
-python -m compare_parts.arrays peer STORE N_TRAIN NAME
+python -m compare_arrays ingest FILE.npz STORE
+python -m compare_arrays score STORE N_TRAIN N_BEST < names
+python -m compare_arrays peer STORE N_TRAIN NAME
 """
 
 import json

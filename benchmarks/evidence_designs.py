@@ -1,11 +1,14 @@
-"""Tables of many kinds, small enough for many seeds: what is relevant, and what noise is like."""
+"""Designs of ``evidence.py``: made up and real tables, and the simple test told each design."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
 N, P = 800, 1000
 Values = NDArray[np.float64]
@@ -202,3 +205,75 @@ SYNTH: dict[str, tuple[str, ...]] = {
     "imbalance": ("imbalance", "--rows", "1000", "--features", "5000", "--relevant", "20"),
 }
 """Arguments of ``srs-ooc synth``."""
+
+
+@lru_cache(maxsize=1)
+def read(file: Path) -> tuple[Values, Labels]:
+    """Return the values (n, p) of a table, and its last column, the classes, as numbers."""
+    cells = np.loadtxt(file, str, delimiter=",", skiprows=1)
+    return cells[:, :-1].astype(np.float64), np.unique(cells[:, -1], return_inverse=True)[1]
+
+
+def permuted(rng: np.random.Generator, file: Path) -> Table:
+    """Return a table with its target permuted."""
+    values, target = read(file)
+    return Table(values, rng.permutation(target), test="kruskal")
+
+
+def real_designs() -> dict[str, Make]:
+    """Return a design for each TABLE.csv.gz in the folder SRS_OOC_DATA; none without it."""
+    folder = os.environ.get("SRS_OOC_DATA")
+    files = sorted(Path(folder).glob("*.csv.gz")) if folder else []
+    names = [file.name.removesuffix(".csv.gz") for file in files]
+    return {
+        f"{name}, target permuted": partial(permuted, file=file)
+        for name, file in zip(names, files, strict=True)
+    }
+
+
+def _fisher(column: Values, target: Labels) -> float:
+    seen = np.array([[np.sum((column > 0) & (target == c)) for c in (0, 1)]])
+    classes = np.array([np.sum(target == 0), np.sum(target == 1)])
+    return float(stats.fisher_exact(np.vstack([seen, classes - seen]))[1])
+
+
+def _rank_sum(column: Values, target: Labels) -> float:
+    known = ~np.isnan(column)
+    values, labels = column[known], target[known]
+    return float(stats.mannwhitneyu(values[labels == 1], values[labels == 0]).pvalue)
+
+
+def _kruskal(column: Values, target: Labels) -> float:
+    if np.ptp(column) == 0:
+        return 1.0
+    return float(stats.kruskal(*(column[target == c] for c in np.unique(target))).pvalue)
+
+
+def _missing(column: Values, target: Labels) -> float:
+    return _fisher(np.isnan(column).astype(np.float64), target)
+
+
+def _spread(column: Values, target: Labels) -> float:
+    return _rank_sum(np.abs(column - np.median(column)), target)
+
+
+def _paired(column: Values, _: Labels) -> float:
+    return float(stats.wilcoxon(column[1::2] - column[0::2]).pvalue)
+
+
+TESTS = {
+    "fisher": _fisher,
+    "kruskal": _kruskal,
+    "missing": _missing,
+    "paired": _paired,
+    "rank-sum": _rank_sum,
+    "spread": _spread,
+}
+"""By the name that a design gives."""
+
+
+def selected_by_test(table: Table, level: float) -> NDArray[np.intp]:
+    """Return the features whose p-values pass Benjamini and Hochberg at the level."""
+    p_values = np.array([TESTS[table.test](column, table.target) for column in table.values.T])
+    passing = stats.false_discovery_control(np.nan_to_num(p_values, nan=1.0)) <= level
+    return np.flatnonzero(passing)
