@@ -1,4 +1,4 @@
-"""Random Subspace Ensemble on one small file: sampler and trees without a store."""
+"""PRS and RaSE on one small file: samplers and models without a store."""
 
 import time
 from collections.abc import Callable
@@ -9,27 +9,156 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from prs_in_memory import Grower, Problem
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import cross_val_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from srs_ooc.base.records import Iteration, Subspace
+from srs_ooc.base.records import Iteration, RowSplit, Subspace
 from srs_ooc.base.seeds import key_of
 from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.model_learner import EstimatorLearner
-from srs_ooc.learners.models import TREE, TREE_MODEL, Target, one_thread
-from srs_ooc.learners.tree_learner import Columns, TreeLearner
+from srs_ooc.learners.models import TREE, TREE_MODEL, ModelParams, Target, one_thread
+from srs_ooc.learners.tree_learner import Columns, Learner, TreeLearner
 from srs_ooc.samplers.base import Ground, method_of
+from srs_ooc.samplers.prs import FINAL
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import judge_all_at_once
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
+
+PARTS = ("train", "valid", "test")
+MOST_CODE = 60_000
+
+
+def spaced(values: NDArray[np.float64]) -> NDArray[np.uint16]:
+    """Return 16-bit codes in proportion to values.
+
+    So thresholds midway between codes are midway between values, as in scikit-learn's trees.
+    """
+    low, high = values.min(), values.max()
+    codes: NDArray[np.float64] = np.round((values - low) * (MOST_CODE / (high - low)))
+    return codes.astype(np.uint16)
+
+
+class Problem:
+    """A file's rows: first those to train on, then those held out, then those of the test."""
+
+    def __init__(self, path: Path) -> None:
+        data = np.load(path)
+        x = np.concatenate([data[f"X_{part}"] for part in PARTS]).T
+        self.y = np.concatenate([data[f"y_{part}"] for part in PARTS])
+        self.n_train = len(data["y_train"])
+        self.n_seen = self.n_train + len(data["y_valid"])
+        self.codes = np.stack([spaced(row) for row in x])
+        self.is_regression = len(np.unique(self.y)) > 2
+        self.impurity = "variance" if self.is_regression else "gini"
+
+    def seen(self) -> Response:
+        """Return what the rows before the test say."""
+        y = self.y[: self.n_seen]
+        return Response.targets(y) if self.is_regression else Response.classes(y.astype(int), 2)
+
+    def padded(self, seen: Response) -> Response:
+        """Return the same with test rows that say nothing: they are never fitted on."""
+        n_more = len(self.y) - self.n_seen
+        labels = np.pad(seen.labels, (0, n_more))
+        channels = np.pad(seen.channels, ((0, 0), (0, n_more)))
+        return Response(labels, seen.n_classes, channels, seen.center, seen.scale)
+
+    def score(self, said: NDArray[np.floating[Any]], center: float | None) -> float:
+        """Return R2 of the mean, or the accuracy of the majority, of what each model said."""
+        truth = self.y[self.n_seen :]
+        if center is not None:
+            errors = truth - said.mean(0)[:, 0] - center
+            return float(1 - (errors**2).mean() / truth.var())
+        majority = (said.argmax(2) == 1).mean(0) > 0.5
+        return float((majority == (truth == 1)).mean())
+
+
+def prs_learner_of(problem: Problem, seen: Response, model: str) -> Learner:
+    """Return what fits trees, or scikit-learn's models with its defaults, to a problem's rows."""
+    if model == "tree":
+        p = len(problem.codes)
+        limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
+        rows = TrainingRows.of(problem.padded(seen), problem.impurity)
+        return TreeLearner(rows, limits, p)
+    params = ModelParams.settle({"model": model}, None)
+    if problem.is_regression:
+        return EstimatorLearner(params, Target(problem.y, 1), center=float(seen.center or 0))
+    return EstimatorLearner(params, Target(problem.y.astype(np.int32), 2))
+
+
+def run_prs(
+    path: Path,
+    relevant: list[int],
+    epochs: int,
+    patience: int | None,
+    model: str = "tree",
+    seed: int = 0,
+) -> dict[str, float]:
+    """Run one file with the paper's options; return what it came to."""
+    problem, begun = Problem(path), time.process_time()
+    seen, p = problem.seen(), len(problem.codes)
+    method = method_of("prs")
+    given = {"epochs": epochs, "validation": "by place"}
+    given |= {} if patience is None else {"patience": patience}
+    held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
+    ground = Ground(p, p, None, p, 1, key_of(seed, 1), Tally(p), response=seen, validation=held_out)
+    sampler: Any = method.make(method.params.settle(given, None), ground)
+    grower = Grower(problem, prs_learner_of(problem, seen, model))
+    iteration, said = 0, []
+    while not sampler.done(iteration):
+        if sampler.step():
+            continue
+        subspace = sampler.propose(iteration, 0)
+        if sampler.phase == FINAL:
+            said.append(grower.on_test_rows(subspace, iteration))
+        sampler.absorb(iteration, grower.fit(subspace, iteration))
+        iteration += 1
+    is_relevant = np.isin(np.arange(p), relevant)
+    return {
+        "score": problem.score(np.stack(said), seen.center),
+        "ap": float(average_precision_score(is_relevant, sampler.best)),
+        "sum": float(sampler.best.sum()),
+        "models": iteration,
+        "best_epoch": sampler.best_epoch,
+        "epochs": sampler.epoch,
+        "seconds": time.process_time() - begun,
+    }
+
+
+class Grower:
+    """Has models fitted on subspaces of a problem."""
+
+    def __init__(self, problem: Problem, learner: Learner) -> None:
+        n_rows = len(problem.y)
+        self._problem, self._learner = problem, learner
+        self._block = Block(len(problem.codes), n_rows, 2, tiled=False)
+        codes = self._block.codes.view(np.uint16)
+        self._columns = codes[: problem.codes.size].reshape(problem.codes.shape)
+        self._test = RowSplit(
+            np.arange(problem.n_train, dtype=np.int32),
+            np.arange(problem.n_seen, n_rows, dtype=np.int32),
+        )
+
+    def fit(self, subspace: Subspace, number: int) -> Any:
+        """Return the outcome of a subspace."""
+        features = subspace.features
+        np.take(self._problem.codes, features, axis=0, out=self._columns[: len(features)])
+        work = Iteration(number, subspace, key_of(0, 2, number))
+        return self._learner.fit(self._block, Columns(features, features), work)
+
+    def on_test_rows(self, subspace: Subspace, number: int) -> NDArray[np.float32]:
+        """Return what the same model says of the test rows."""
+        outcome = self.fit(Subspace(subspace.features, split=self._test), number)
+        said: NDArray[np.float32] = outcome.predictions[0]
+        return said
+
 
 N_COMPARED = 30
 """Subspaces that scikit-learn judges too."""
 
 
-def run_file(
+def run_rase(
     path: Path, relevant: list[int], options: dict[str, Any], model: str
 ) -> dict[str, float]:
     """Run one file with the paper's options but for some; return what it came to."""
@@ -50,7 +179,7 @@ def _run(
         sampler.absorb(iteration, judge.fit(sampler.propose(iteration, 0), iteration))
         iteration += 1
     seconds = time.process_time() - begun
-    grower = Grower(problem, learner_of(problem, seen, model, problem.padded(seen)))
+    grower = Grower(problem, rase_learner_of(problem, seen, model, problem.padded(seen)))
     said = [grower.on_test_rows(Subspace(own), t) for t, own in enumerate(sampler.best)]
     is_relevant = np.isin(np.arange(p), relevant)
     found = {
@@ -65,7 +194,7 @@ def _run(
     return found
 
 
-def learner_of(problem: Problem, seen: Response, model: str, response: Response) -> Any:
+def rase_learner_of(problem: Problem, seen: Response, model: str, response: Response) -> Any:
     """Return what fits models on the rows of ``response``, which are the first of the problem's."""
     p, n_rows = len(problem.codes), len(response.labels)
     if model == TREE:
@@ -98,7 +227,7 @@ class Judge:
         self._columns = self._block.codes.view(np.uint16)[: self._codes.size]
         self._seen = seen
         self._limits = TreeLimits(p, impurity=problem.impurity, splitter="best")
-        self._learner = learner_of(problem, seen, model, seen)
+        self._learner = rase_learner_of(problem, seen, model, seen)
 
     def n_trees(self, subspace: Subspace) -> int:
         """Judge the candidates of a subspace; return how many trees that took."""
