@@ -46,7 +46,6 @@ Fit = Callable[[Block, int, Subspace], Outcome]
 """Grows a model by its number on the columns of a subspace."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProbabilityParams(DescentParams, EdgeParams):
     """Parametric Random Subspace as in Section 3.4 of its paper; trees are whole, splits best."""
 

@@ -1,6 +1,5 @@
 """Sequential Random Subspace (Sutera et al. 2018, Algorithm 1) for every target of a network."""
 
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -35,7 +34,6 @@ REGULATOR_NBYTES = 64
 """Bytes of a regulator: what was learnt of it, and whether it is kept."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SubspaceParams(ProbeParams, EdgeParams):
     """Sequential Random Subspace under the paper's probe; trees as those of runs."""
 

@@ -179,7 +179,6 @@ class Bench:
             raise StoppedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class EdgeParams(Params):
     """How the regulators of a target are weighed; each method extends this."""
 

@@ -55,7 +55,6 @@ INPUTS = ("excluded", "rows", "validation")
 NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunParams(Params):
     """Options that every run has; ``subspace_size`` is q of the paper."""
 
