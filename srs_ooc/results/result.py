@@ -17,11 +17,6 @@ from srs_ooc.base.frames import check_kind, frame_of, frame_of_columns
 from srs_ooc.base.options import python_spelling
 from srs_ooc.base.text import MB, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
-from srs_ooc.ensemble.feature_sensitivity import (
-    Sensitivities,
-    SensitivityRecord,
-    sensitivity,
-)
 from srs_ooc.results.live import Progress, shown
 from srs_ooc.results.ranking import Comparison, Reading, compare, side_of
 from srs_ooc.results.standing import Status, remove_run, status_of
@@ -75,6 +70,8 @@ class Sensitivity:
         UsageError
             If ``kind`` is not known, or its library is not installed.
         """
+        from srs_ooc.ensemble.feature_sensitivity import SensitivityRecord
+
         check_kind(kind)
         return frame_of(kind, SensitivityRecord, islice(self.found.records(), top))
 
@@ -377,6 +374,8 @@ class Result:
         progress: Progress = None,
     ) -> Sensitivity:
         """Rank features by what altering them does; as :func:`srs_ooc.sensitivity`."""
+        from srs_ooc.ensemble.feature_sensitivity import sensitivity
+
         with (
             python_spelling(),
             growth_counted(),
