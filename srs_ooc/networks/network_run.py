@@ -7,7 +7,8 @@ penalty (Huynh-Thu and Geurts 2023, Eq. 21).
 import os
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from threading import Event
 from typing import Any, cast
 
@@ -34,9 +35,9 @@ from srs_ooc.networks.network_plan import pace_of
 from srs_ooc.networks.network_task import NetworkJob, NetworkTask, TargetDesk, task_of
 from srs_ooc.networks.prs_edges import Fit, ProbabilityParams
 from srs_ooc.networks.weighing import Bench, row_weights, target_values, training_rows
-from srs_ooc.runs.batches import LOOK_SECONDS, ThreadLine, parallel_map
+from srs_ooc.runs.batches import LOOK_SECONDS, parallel_map, threads
 from srs_ooc.runs.engine import ItemSource
-from srs_ooc.runs.jobs import Line, Part, WorkerStore, new_token
+from srs_ooc.runs.jobs import WorkerStore
 from srs_ooc.runs.resources import categorical_features, noting
 from srs_ooc.samplers.prs import GROWING, ParametricRandomSubspace
 from srs_ooc.store.manifest import CONSTANT
@@ -192,44 +193,51 @@ def work_one_by_one(task: NetworkTask, source: ItemSource, book: EdgeBook, watch
     def goes_on() -> bool:
         return watch(Step(STAGE, book.n_done, n_targets, unit="targets"))
 
-    line, n_together = _line(task, source)
-    spread = line, task.grant.n_ahead, n_together
     book.begin()
-    try:
+    with _workers(task, source) as spread:
         for weights in _in_order(task, spread, book.n_done, goes_on):
             book.add(weights)
             if book.is_due:
                 book.commit()
-    finally:
-        line.close()
     if book.n_done > book.committed.iteration:
         book.commit()
     goes_on()
 
 
-def _line(task: NetworkTask, source: ItemSource) -> tuple[Line, int]:
-    """Return the way to who weighs, and how many targets go there together."""
+Spread = Callable[[Iterator[tuple[int, Any]], Callable[[], bool]], Iterator[tuple[int, Any]]]
+"""Has targets weighed, some at once, until told to stop: ``parallel_map``, and who does them."""
+
+
+@contextmanager
+def _workers(task: NetworkTask, source: ItemSource) -> Iterator[Spread]:
+    """Yield what has targets weighed by threads here, or by workers elsewhere."""
     request, store, regulators = task.request, task.store, task.genes.regulators
     if request.cluster is None:
         n_workers = task.grant.n_workers
         desk = TargetDesk(request.params, source, store, regulators, n_workers)
-        return ThreadLine(desk.work, n_workers), 1
+        with threads(desk.work, n_workers) as send:
+            yield partial(parallel_map, send, lambda: n_workers, most_ahead=task.grant.n_ahead)
+        return
     worker_store = WorkerStore.of(store, request.cluster.worker_memory_mb)
-    identity = task.identity()
-    job = NetworkJob(new_token(), worker_store, identity, request.params, regulators, task.rows)
-    return request.cluster.line(job), TOGETHER_ELSEWHERE
+    job = NetworkJob(worker_store, task.identity(), request.params, regulators, task.rows)
+    with closing(request.cluster.line(job)) as line:
+        yield partial(
+            parallel_map,
+            line.send,
+            line.n_threads,
+            most_ahead=task.grant.n_ahead,
+            most_together=TOGETHER_ELSEWHERE,
+        )
 
 
 def _in_order(
-    task: NetworkTask, spread: tuple[Line, int, int], first: int, goes_on: Callable[[], bool]
+    task: NetworkTask, spread: Spread, first: int, goes_on: Callable[[], bool]
 ) -> Iterator[NDArray[np.float64]]:
     """Yield the weights of each target from the ``first`` on; end early where told to."""
     targets = task.genes.targets[first:]
     pairs = zip(targets.tolist(), target_values(task.store, targets, task.rows), strict=True)
-    parts = (Part(number, pair) for number, pair in enumerate(pairs, first))
     early: dict[int, NDArray[np.float64]] = {}
-    line, n_ahead, n_together = spread
-    for number, weights in parallel_map(line, parts, goes_on, n_ahead, n_together):
+    for number, weights in spread(enumerate(pairs, first), goes_on):
         early[number] = weights
         while first in early:
             yield early.pop(first)

@@ -1,11 +1,9 @@
 """A network that is asked for, settled: rows, regulators, targets, memory, and desks."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from queue import SimpleQueue
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -34,11 +32,17 @@ from srs_ooc.networks.weighing import (
     row_weights,
     training_rows,
 )
-from srs_ooc.runs.engine import ItemSource
+from srs_ooc.runs.engine import ItemSource, pool_of, taken
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest, resolve
-from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of
+from srs_ooc.runs.jobs import Batch, Job, Tell, Work
 from srs_ooc.runs.resources import categorical_features
-from srs_ooc.runs.run_memory import check_stages, grant_workers, n_cores, smallest_cap
+from srs_ooc.runs.run_memory import (
+    ORDERS_NBYTES,
+    check_stages,
+    grant_workers,
+    n_cores,
+    smallest_cap,
+)
 from srs_ooc.runs.spec import LEDGER_NBYTES
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
@@ -262,22 +266,16 @@ class TargetDesk:
         self._params, self._regulators, self._source = params, regulators, source
         self._categorical = categorical_features(store)
         self._weights = row_weights(store, source.rows)
-        self._blocks: SimpleQueue[Block] = SimpleQueue()
-        for block in blocks_of(n_blocks, params, store, len(regulators), source.rows):
-            self._blocks.put(block)
+        self._blocks = pool_of(blocks_of(n_blocks, params, store, len(regulators), source.rows))
 
-    def work(self, parts: list[Part], tell: Tell) -> Reply:
+    def work(self, batch: Batch, tell: Tell) -> Batch:
         """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""
-        block = self._blocks.get()
-        try:
-            begun = perf_counter()
-            outcomes = []
-            for part in parts:
-                target, values = part.what
-                outcomes.append(self._weigh(block, target, values, partial(tell, part.number, 0)))
-            return Reply(outcomes, perf_counter() - begun)
-        finally:
-            self._blocks.put(block)
+        with taken(self._blocks) as block:
+
+            def one(number: int, pair: tuple[int, NDArray[np.float64]]) -> NDArray[np.float64]:
+                return self._weigh(block, *pair, partial(tell, number, 0))
+
+            return batch.done(one)
 
     def _weigh(
         self, block: Block, target: int, values: NDArray[np.float64], wanted: Callable[[], bool]
@@ -311,17 +309,11 @@ def blocks_of(
 
 
 @dataclass(frozen=True)
-class NetworkJob:
-    """What a worker needs to weigh the regulators of any target, besides the store.
+class NetworkJob(Job):
+    """What a worker needs to weigh the regulators of any target; its identity is the network's.
 
     Attributes
     ----------
-    token : str
-        Unlike that of any other job.
-    store : WorkerStore
-        As of :class:`srs_ooc.runs.resources.Job`.
-    identity : dict
-        Of the network, as JSON.
     params : EdgeParams
         How regulators are weighed.
     regulators : uint32 (n_regulators,)
@@ -330,58 +322,31 @@ class NetworkJob:
         Rows trained on; None for all.
     """
 
-    token: str
-    store: WorkerStore
-    identity: dict[str, Any]
     params: EdgeParams
     regulators: NDArray[np.uint32]
     rows: NDArray[np.int32] | None
     label = "network"
-    tells = False
 
-    @property
-    def run(self) -> str:
-        """Jobs of one network take each other's place in a worker."""
-        return digest_of(self.identity)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        return self.regulators.nbytes + (0 if self.rows is None else self.rows.nbytes)
-
-    def desk(self, n_threads: int) -> "NetworkDesk":
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
         """Prepare for it in a worker."""
-        return NetworkDesk(self, n_threads)
-
-
-class NetworkDesk(Prepared[NetworkJob]):
-    """Weighs regulators in a worker; parameters and errors as of the base class."""
-
-    def _prepare(self, n_threads: int) -> None:
-        job, params = self.job, self.job.params
-        self._store = store = job.store.open()
-        n_rows = store.n_rows if job.rows is None else len(job.rows)
-        table = EdgeTable(store.manifest, n_rows, len(job.regulators), 1)
-        n_blocks, mapped = desk_grant(store, table, params, job.store.memory_mb, n_threads)
+        store, params = self.store.open(), self.params
+        n_rows = store.n_rows if self.rows is None else len(self.rows)
+        table = EdgeTable(store.manifest, n_rows, len(self.regulators), 1)
+        n_blocks, mapped = desk_grant(store, table, params, self.store.memory_mb, n_threads)
         with store.unchanged():
             values = None
             if n_kept_values(params, store.manifest):
-                values = self._stack.enter_context(store.value_tables())
-            columns = self._stack.enter_context(store.columns(mapped=mapped))
-        source = ItemSource(columns, job.rows, values=values)
-        self._desk = TargetDesk(params, source, store, job.regulators, n_blocks)
+                values = stack.enter_context(store.value_tables())
+            columns = stack.enter_context(store.columns(mapped=mapped))
+        source = ItemSource(columns, self.rows, values=values)
+        desk = TargetDesk(params, source, store, self.regulators, n_blocks)
 
-    def work(self, parts: list[Part], tell: Tell) -> Reply:
-        """Weigh the regulators of some targets.
+        def work(batch: Batch, tell: Tell) -> Batch:
+            done = desk.work(batch, tell)
+            store.check_unchanged()  # else nothing is returned
+            return done
 
-        Raises
-        ------
-        StoreError
-            If the store cannot be read, or was replaced: nothing is returned then.
-        """
-        reply = self._desk.work(parts, tell)
-        self._store.check_unchanged()
-        return reply
+        return work
 
 
 # A network that is asked for, settled: which rows, regulators and targets, under which grant.
@@ -474,7 +439,7 @@ def task_of(store: Store, request: NetworkRequest) -> NetworkTask:
         store.n_features if regulators is None else regulators.n_found,
         store.n_features if targets is None else targets.n_found,
     )
-    orders = None if request.cluster is None else request.cluster.orders_nbytes
+    orders = None if request.cluster is None else ORDERS_NBYTES
     working = work_leases(table, params, orders)
     if store.reading_nbytes:
         working.insert(0, Lease("requests under way", store.reading_nbytes))
