@@ -25,14 +25,14 @@ from srs_ooc.ensemble.compaction import N_FOLDS, N_REPEATS, SmallSet, small_set
 from srs_ooc.ensemble.compaction import compact as compacted
 from srs_ooc.ensemble.feature_sensitivity import AUTO, REPEATS
 from srs_ooc.ensemble.fold_runs import Site
-from srs_ooc.networks.network_options import (
+from srs_ooc.networks.network_plan import PLANNED_OUT, plan_of_network
+from srs_ooc.networks.network_run import work_on_network
+from srs_ooc.networks.network_task import (
     Network,
     NetworkRequest,
     network_options,
     settle_network,
 )
-from srs_ooc.networks.network_plan import PLANNED_OUT, make_network_plan, network_plan_values
-from srs_ooc.networks.network_run import work_on_network
 from srs_ooc.planning.iterations import subject_asked
 from srs_ooc.planning.paper_theory import SCENARIOS, Setting, compare
 from srs_ooc.planning.run_plan import make_plan, plan_values
@@ -547,7 +547,7 @@ def plan_network(
             memory_mb=memory_mb,
             threads=threads,
         )
-        return network_plan_values(make_network_plan(store_of(store), request))
+        return plan_of_network(store_of(store), request)
 
 
 def _name_files(scratch: Path, **given: NamesOrFile) -> dict[str, Any]:
