@@ -1,6 +1,5 @@
 """GENIE3 (Huynh-Thu, Irrthum, Wehenkel and Geurts 2010): edges are importances in forests."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ FOREST, EXTRA = "forest", "extra-trees"
 ALL = "all"
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForestParams(EdgeParams):
     """How forests are grown; GENIE3's by default."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import ceil, sqrt
 from threading import Event
@@ -53,7 +53,6 @@ Fit = Callable[[Block, int, Subspace], Outcome]
 Learning = TypeVar("Learning", bound=ParametricRandomSubspace)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProbabilityParams(DescentParams, EdgeParams):
     """Parametric Random Subspace as in Section 3.4 of its paper; trees are whole, splits best."""
 

@@ -1,6 +1,5 @@
 """Sequential Random Subspace (Sutera et al. 2018, Algorithm 1) for every target of a network."""
 
-from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -29,7 +28,6 @@ USUAL_SHARE, LEAST_SIZE = 0.05, 10
 """q by default: the runs' share of the regulators, and so many where there are as many."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SubspaceParams(ProbeParams, EdgeParams):
     """Sequential Random Subspace under the paper's probe; trees as those of runs."""
 

@@ -7,7 +7,7 @@ that takes, and measure what it will last.
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
@@ -162,7 +162,6 @@ class Bench:
             raise StoppedError
 
 
-@dataclass(frozen=True, kw_only=True)
 class EdgeParams(Params):
     """How the regulators of a target are weighed; each method extends this."""
 

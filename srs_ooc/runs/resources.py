@@ -56,7 +56,6 @@ from srs_ooc.runs.jobs import (
 )
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.run_memory import (
-    grant_threads,
     grant_workers,
     plan_memory,
     shape_of,
@@ -382,18 +381,16 @@ class RunContext:
         kinds = spec.learner.thresholds, spec.model.model
         shape = shape_of(manifest, task.inputs, task.class_weight, *kinds)
         budget = plan_memory(spec, shape, self.cap_nbytes, saves=saves, beside_nbytes=beside_nbytes)
-        n_workers = grant_workers(budget, worker_nbytes(spec, shape, saves=saves), threads)
-        n_threads = grant_threads(budget, spec, shape, n_workers, threads)
-        mapped = budget.fits(manifest.codes_nbytes)
+        budget.spend(spec, shape, threads, manifest.codes_nbytes, saves=saves)
         response = training_response(task)
-        learner = learner_of(spec, store, task, response, n_threads, records=saves)
+        learner = learner_of(spec, store, task, response, budget.n_threads, records=saves)
         if not spec.model.is_tree:
             load(spec.model, is_regression=response.is_regression)
             stack.enter_context(one_thread())
         values = stack.enter_context(store.value_tables()) if shape.n_values else None
-        blocks = blocks_of(n_workers, spec, shape, tiled=learner.tiled)
+        blocks = blocks_of(budget.n_workers, spec, shape, tiled=learner.tiled)
         families, candidates = decoy_families(spec, task), task.candidates(spec.decoys)
-        columns = stack.enter_context(store.columns(mapped=mapped))
+        columns = stack.enter_context(store.columns(mapped=budget.mapped))
         ahead = stack.enter_context(ReadAhead(columns))
         source = ItemSource(columns, task.rows, families, values)
         executor: Executor

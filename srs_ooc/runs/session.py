@@ -42,7 +42,14 @@ from srs_ooc.runs.settling import (
     declared,
     settle,
 )
-from srs_ooc.runs.spec import LEDGER_NBYTES, Options, RunSpec, TrainingShape, notes_of
+from srs_ooc.runs.spec import (
+    LEDGER_NBYTES,
+    Options,
+    RunSpec,
+    TrainingShape,
+    largest_subspace,
+    notes_of,
+)
 from srs_ooc.runs.task import Task, check_cluster, check_table, folds_of, training_response
 from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
@@ -112,6 +119,11 @@ class RunDraft:
     def notes(self) -> tuple[str, ...]:
         """What the method has to say of such a run before it starts."""
         return notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
+
+    @property
+    def largest_subspace(self) -> int:
+        """The largest q the cap holds (with one worker)."""
+        return largest_subspace(self.spec, self.shape, self.cap_nbytes)
 
     @property
     def codes_nbytes(self) -> int:
