@@ -16,7 +16,7 @@ from typing import BinaryIO
 import numpy as np
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import sync_folder
+from srs_ooc.base.files import crc_of, sync_folder
 from srs_ooc.base.records import Outcome, Saved, State
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.samplers.base import Ensemble
@@ -39,7 +39,7 @@ HEAD = struct.Struct("<II")
 
 
 def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
-    """Check every record of a file of trees up to byte ``nbytes``, in pieces of 256 kB.
+    """Check every record of a file of trees up to byte ``nbytes``, in pieces of 1 MB.
 
     Return how many there are.
 
@@ -56,7 +56,8 @@ def check_trees(path: Path, nbytes: int, n_trees: int | None) -> int:
             while place < nbytes:
                 length, expected = HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))
                 place += HEAD.size + length
-                if not length or place > nbytes or _crc_of(file, length, number) != expected:
+                crc, _ = crc_of(file, number & 0xFFFFFFFF, length)
+                if not length or place > nbytes or crc != expected:
                     raise damaged(path, number)
                 number += 1
     except OSError as error:
@@ -77,13 +78,6 @@ def count_trees(file: BinaryIO, nbytes: int) -> int:
         place += HEAD.size + HEAD.unpack(file.read(HEAD.size).ljust(HEAD.size, b"\0"))[0]
         number += 1
     return number
-
-
-def _crc_of(file: BinaryIO, length: int, number: int) -> int:
-    crc = number & 0xFFFFFFFF
-    while length and (piece := file.read(min(length, BATCH_NBYTES))):
-        crc, length = zlib.crc32(piece, crc), length - len(piece)
-    return crc
 
 
 def damaged(path: Path, number: int) -> RunError:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import RunError
-from srs_ooc.base.files import published_file
+from srs_ooc.base.files import crc_of, published_file
 from srs_ooc.runs.run_trees import BATCH_NBYTES, TreeReader
 from srs_ooc.store.store import Store
 from srs_ooc.trees.saved import ALL_CODES, PROBE_SPLIT, How, Trees, add_shares
@@ -34,7 +34,6 @@ _CRC = struct.Struct("<I")
 CODE_BITS = 16
 _MERGE_ITEMS = 1 << 18
 _NAME_NBYTES = 300
-_PIECE_NBYTES = 1 << 20
 SPLIT_NBYTES = 6
 """Bytes a split takes at least in the file of trees, its share of leaves included."""
 _WORK_NBYTES = 24 << 20
@@ -111,14 +110,12 @@ def check_splits(file: Path) -> int:
     try:
         with file.open("rb") as stream:
             magic, expected = stream.read(len(SPLITS_MAGIC)), stream.read(_CRC.size)
-            crc, nbytes = 0, len(magic) + len(expected)
-            while piece := stream.read(_PIECE_NBYTES):
-                crc, nbytes = zlib.crc32(piece, crc), nbytes + len(piece)
+            crc, n_read = crc_of(stream)
     except OSError as error:
         raise _damaged(file, error.strerror or str(error)) from error
     if magic != SPLITS_MAGIC or expected != _CRC.pack(crc):
         raise _damaged(file, "other bytes")
-    return nbytes
+    return len(magic) + len(expected) + n_read
 
 
 def _damaged(file: Path, found: str) -> RunError:

@@ -19,11 +19,11 @@ from srs_ooc.runs.batches import parallel_map
 from srs_ooc.runs.dask_cluster import DaskCluster, DaskLine
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import PREPARED, Batch, WorkerStore
+from srs_ooc.runs.permutation_runs import PermutationJob, fits_workers
 from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.survey import PermutationJob, fits_workers
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 

@@ -12,7 +12,7 @@ from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.results.ranking import Reading
 from srs_ooc.runs import run_verdict
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_verdict import VerdictRecord
+from srs_ooc.runs.run_verdict import read_verdict
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
@@ -44,7 +44,7 @@ def work(store, run, watch=lambda _: True, *, threads=1, **given):
     ledger = open_or_create(Store.open(store), run, request)
     try:
         work_on(ledger, Store.open(store), request, watch)
-        return VerdictRecord.read(ledger)
+        return read_verdict(ledger)
     finally:
         ledger.close()
 
@@ -58,7 +58,7 @@ def made(tmp_path_factory):
 
 @pytest.mark.slow
 def test_selected_features_are_listed_before_any_other(made):
-    _, run, record = made
+    _, run, (record, order) = made
     listed = json_of("features", run, "--json")
     is_selected = [line["selected"] for line in listed]
     n = int(np.count_nonzero(record.is_selected))
@@ -66,7 +66,7 @@ def test_selected_features_are_listed_before_any_other(made):
     assert is_selected == [True] * n + [False] * (N_FEATURES - n)
     assert [line["rank"] for line in listed] == list(range(1, N_FEATURES + 1))
     assert len({line["name"] for line in listed}) == N_FEATURES
-    sources = stored_positions(N_FEATURES)[record.order]
+    sources = stored_positions(N_FEATURES)[order]
     assert [line["name"] for line in listed[: len(sources)]] == [f"f{i}" for i in sources]
 
 
@@ -86,32 +86,32 @@ def test_a_near_copy_comes_after_all_that_is_relevant(made):
 @pytest.mark.parametrize("permutations", [0, 4])
 def test_the_order_does_not_depend_on_threads_or_stops(made, tmp_path, permutations):
     store = made[0]
-    whole = work(store, tmp_path / "whole.run", permutations=permutations)
-    assert len(whole.order) == N_FEATURES
+    _, whole = work(store, tmp_path / "whole.run", permutations=permutations)
+    assert len(whole) == N_FEATURES
     for stop in itertools.count(1):
         countdown = itertools.count(-151 * stop)
-        record = work(
+        verdict = work(
             store,
             tmp_path / "stopped.run",
             lambda _, countdown=countdown: next(countdown) != 0,
             threads=1 + stop % 3,
             permutations=permutations,
         )
-        if record is not None:
+        if verdict is not None:
             break
     assert stop > 2
-    assert record.order.tolist() == whole.order.tolist()
+    assert verdict[1].tolist() == whole.tolist()
 
 
 @pytest.mark.slow
 def test_every_selected_feature_is_in_the_order(made, tmp_path, monkeypatch):
     """However few are ordered by worth, and however few a small set is chosen from."""
-    store, _, whole = made
+    store, _, (whole, _) = made
     monkeypatch.setattr(run_verdict, "HEAD", 5)
     monkeypatch.setattr(run_verdict, "MOST", 7)
-    record = work(store, tmp_path / "t.run")
+    record, order = work(store, tmp_path / "t.run")
     selected = record.features[record.is_selected]
-    assert sorted(record.order.tolist()) == sorted(selected.tolist())
+    assert sorted(order.tolist()) == sorted(selected.tolist())
     assert sorted(selected.tolist()) == sorted(whole.features[whole.is_selected].tolist())
     ledger = Ledger(tmp_path / "t.run", writable=False)
     reading = Reading(ledger, Store.open(store))
@@ -127,7 +127,7 @@ def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
     request = Request(options, tmp_path / "out", iterations=60, memory_mb=4000)
     ledger = open_or_create(Store.open(store), tmp_path / "t.run", request)
     work_on(ledger, Store.open(store), request)
-    shown = stored_positions(N_FEATURES)[VerdictRecord.read(ledger).order]
+    shown = stored_positions(N_FEATURES)[read_verdict(ledger)[1]]
     ledger.close()
     assert sorted(shown.tolist()) == sorted(set(range(N_FEATURES)) - {0, 7})
 
@@ -136,6 +136,6 @@ def test_what_is_left_out_is_not_in_the_order(made, tmp_path):
 def test_features_beyond_the_head_follow_by_importance(made, tmp_path, monkeypatch):
     monkeypatch.setattr(run_verdict, "HEAD", 40)
     run = tmp_path / "t.run"
-    assert len(work(made[0], run).order) == 40 < correlation.HEAD
+    assert len(work(made[0], run)[1]) == 40 < correlation.HEAD
     importances = [line["importance"] for line in json_of("features", run, "--json")]
     assert importances[40:] == sorted(importances[40:], reverse=True)

@@ -13,11 +13,10 @@ from srs_ooc.evidence.rank_tests import RankTarget, strongest_contrasts
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import MarginalTests, RunContext
-from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT
+from srs_ooc.runs.run_verdict import CONCLUSION, VERDICT, _strongest
 from srs_ooc.runs.session import RunDraft, open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.survey import _strongest
 from srs_ooc.runs.task import Task
 from srs_ooc.store.store import Store
 
@@ -120,7 +119,7 @@ def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
     values, labels = shifted(25)
     store = make_store(tmp_path / "t.zarr", values, labels)
     every, _ = conclude(store, tmp_path / "every.run", decoys=1)
-    monkeypatch.setattr("srs_ooc.runs.survey.OUTSTANDING", 7)
+    monkeypatch.setattr("srs_ooc.runs.run_verdict.OUTSTANDING", 7)
     some, facts = conclude(store, tmp_path / "some.run", decoys=1)
     assert facts["n_outstanding"] == 7
     n = np.count_nonzero(some["is_outstanding"])
@@ -129,7 +128,7 @@ def test_no_more_stand_first_than_there_is_memory_for(tmp_path, monkeypatch):
 
 
 def test_the_strongest_of_many_equal_ones_are_any(monkeypatch):
-    monkeypatch.setattr("srs_ooc.runs.survey.OUTSTANDING", 40)
+    monkeypatch.setattr("srs_ooc.runs.run_verdict.OUTSTANDING", 40)
     found_alone = np.full(200_000, 0.3, np.float32)
     found_alone[:150_000:2] = np.nan
     found_alone[[70_001, 180_000]] = 9

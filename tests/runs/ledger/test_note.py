@@ -26,10 +26,10 @@ from srs_ooc.runs.ledger import (
     read_note,
     write_note,
 )
+from srs_ooc.runs.permutation_runs import BESTS
 from srs_ooc.runs.session import open_or_create, work_on
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.survey import BESTS
 from srs_ooc.samplers.srs import KeptSet
 from srs_ooc.store.store import Store
 
