@@ -27,7 +27,7 @@ from srs_ooc.store.store import Store
 
 if TYPE_CHECKING:
     from srs_ooc.ensemble.feature_sensitivity import Sensitivities
-    from srs_ooc.results.curves import Source
+    from srs_ooc.results.report import Report
 
 # How sensitive a run's trees are to each feature, as people and programs read it.
 
@@ -232,11 +232,11 @@ class Result:
             return frame_of(kind, reading.record_type, islice(reading.records(among), top))
 
     def history(self, kind: str = "pandas") -> Any:
-        """Return the course of the run, a row a :class:`srs_ooc.results.curves.Point`.
+        """Return the course of the run, a row a :class:`srs_ooc.results.report.Point`.
 
         ``kind`` and errors are those of :meth:`features`.
         """
-        from srs_ooc.results.curves import Point, history_of
+        from srs_ooc.results.report import Point, history_of
 
         with self._ledger() as ledger:
             return frame_of(kind, Point, history_of(ledger, self.reading))
@@ -432,8 +432,8 @@ class Result:
         if kind not in KINDS:
             raise UsageError(f"kind: expected one of {', '.join(KINDS)}, found {kind!r}.")
         out = default_path(self.run, kind) if path is None else Path(path)
-        with self._source(memory_mb * MB, draws=kind == "html") as source:
-            write_report(source, out, kind)
+        with self._report(memory_mb * MB, draws=kind == "html") as report:
+            write_report(report, out, kind)
         return out
 
     def plot_cut(self, ax: Any = None) -> Any:
@@ -476,34 +476,33 @@ class Result:
         UsageError
             If there is no such feature.
         """
-        from srs_ooc.results.curves import profiles_of
         from srs_ooc.results.figures import draw_feature
+        from srs_ooc.results.report import profiles_of
 
-        with self._source() as source:
+        with self._report() as report:
             ax = _new_axes() if ax is None else ax
-            place = int(source.store.names.find([name])[0])
+            place = int(report.store.names.find([name])[0])
             if place < 0:
                 raise UsageError(f"name: expected the name of a feature, found {name!r}.")
-            stored = np.flatnonzero(source.reading.positions == place)[:1]
-            draw_feature(ax, name, profiles_of(source, stored))
+            stored = np.flatnonzero(report.reading.positions == place)[:1]
+            draw_feature(ax, name, profiles_of(report, stored))
         return ax
 
     def _plot(self, figure: str, ax: Any) -> Any:
-        from srs_ooc.results.curves import GATHERED
         from srs_ooc.results.figures import FIGURES
 
-        draw, fact, _ = FIGURES[figure]
-        with self._source() as source:
+        draw, _ = FIGURES[figure]
+        with self._report() as report:
             ax = _new_axes() if ax is None else ax
-            draw(ax, GATHERED[fact](source))
+            draw(ax, report)
         return ax
 
     @contextmanager
-    def _source(self, cap_nbytes: int | None = None, *, draws: bool = True) -> "Iterator[Source]":
-        from srs_ooc.results.curves import Source
+    def _report(self, cap_nbytes: int | None = None, *, draws: bool = True) -> "Iterator[Report]":
+        from srs_ooc.results.report import Report
 
         with self._ledger() as ledger:
-            yield Source(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
+            yield Report(ledger, find_store(ledger, self._given), cap_nbytes, draws=draws)
 
 
 def _table_of(data: Any) -> Any:
