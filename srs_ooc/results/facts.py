@@ -252,7 +252,9 @@ def commands_of(report: Report) -> list[str]:
     """Return what to paste into a shell to repeat a run."""
     store, run = quote(str(report.store.place)), quote(str(report.ledger.run.absolute()))
     again = quote(f"{report.ledger.run.name.removesuffix('.run')}-again.run")
-    given = f"--iterations {report.reading.n_iterations} --memory-mb {report.status.memory_mb}"
+    given = " ".join(
+        [f"--iterations {report.reading.n_iterations}", f"--memory-mb {report.status.memory_mb}"]
+    )
     return [
         f"srs-ooc run {store} --out {again} {given} {_options(report)[0]}",
         f"srs-ooc features {run} --selected --csv",
@@ -264,11 +266,9 @@ def notes_of(report: Report) -> list[str]:
     name = report.manifest.source.get("name")
     table = f"the table {name}" if name else "a table in memory"
     found = ", ".join(f"{name}: {value}" for name, value in report.manifest.inferred.items())
-    first = f"The store was made of {table}" + (f" ({found})." if found else ".") + " A store "
-    return [
-        first + "made of the same table with the same options has the same fingerprint.",
-        *_options(report)[1],
-    ]
+    same = " A store made of the same table with the same options has the same fingerprint."
+    made = f"The store was made of {table}" + (f" ({found})." if found else ".")
+    return [made + same, *_options(report)[1]]
 
 
 def fingerprints_of(report: Report) -> dict[str, str]:
