@@ -20,7 +20,7 @@ from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
 from srs_ooc.evidence.judges import ProbeParams
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.feature_record import FeatureRecord, PartReader
-from srs_ooc.results.ranking import Reading
+from srs_ooc.results.ranking import Ranking, report_nbytes
 from srs_ooc.results.standing import status_of
 from srs_ooc.runs.inputs import inputs_of, spec_of
 from srs_ooc.runs.ledger import Ledger, StageBook
@@ -37,10 +37,6 @@ LISTED_ANYWAY = 200
 """Features that it lists, best first, where none is selected."""
 LOOKED_AT = 20_000
 """Rows that plots of features count at most, evenly spaced."""
-DRAWING_NBYTES = 60 * MB
-"""Allowance for the libraries that draw figures and make pages, and their work."""
-GATHERING_NBYTES, LINE_NBYTES = 10 * MB, 4000
-"""Allowances for what is read of the store, and for each feature: its line, plot and text."""
 _CELLS = 1 << 20
 _COLUMNS = 64
 
@@ -73,7 +69,7 @@ class Report:
 
     Attributes
     ----------
-    reading : Reading
+    reading : Ranking
         The ranking.
     status : Status
         Where the run stands.
@@ -87,8 +83,8 @@ class Report:
         self.ledger, self.store, self.manifest = ledger, store, store.manifest
         self.spec, self.status = spec_of(ledger), status_of(ledger)
         n_listed = min(max(self.status.n_selected, LISTED_ANYWAY), LISTED)
-        beside = GATHERING_NBYTES + LINE_NBYTES * n_listed + DRAWING_NBYTES * draws
-        self.reading = Reading(ledger, store, cap_nbytes, beside)
+        beside = report_nbytes(n_listed, draws=draws)
+        self.reading = Ranking(ledger, store, cap_nbytes, beside)
         self.inputs = inputs_of(ledger)
 
     @property
@@ -515,14 +511,14 @@ class Point:
     unchanged: int | None
 
 
-def history_of(ledger: Ledger, reading: Reading) -> list[Point]:
+def history_of(ledger: Ledger, reading: Ranking) -> list[Point]:
     """Return the course of a run up to the iterations that ``reading`` knows.
 
     Parameters
     ----------
     ledger : Ledger
         Open for reading.
-    reading : Reading
+    reading : Ranking
         Of the same run.
 
     Returns
@@ -559,7 +555,7 @@ def history_of(ledger: Ledger, reading: Reading) -> list[Point]:
     return points
 
 
-def _entered(reading: Reading) -> dict[int, int]:
+def _entered(reading: Ranking) -> dict[int, int]:
     """Return the size of F whenever it grew, and in the end, by iterations."""
     at, entered = np.unique(reading.kept.entered.astype(np.int64), return_counts=True)
     places = _spaced(len(at), POINTS - 2)
@@ -567,7 +563,7 @@ def _entered(reading: Reading) -> dict[int, int]:
     return {0: 0} | sizes | {reading.n_iterations: reading.kept.n}
 
 
-def _led(ledger: Ledger, reading: Reading, key: int) -> dict[int, NDArray[np.uint32]]:
+def _led(ledger: Ledger, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32]]:
     """Return the items that led, by iterations: at the points that were kept and in the end."""
     led: dict[int, NDArray[np.uint32]] = {}
     if (kept := ledger.read_arrays(RankingHistory.name)) is not None:

@@ -17,7 +17,7 @@ from srs_ooc.base.options import python_spelling
 from srs_ooc.base.text import MB, counted, visible
 from srs_ooc.base.urls import Place, Url, place_of
 from srs_ooc.results.live import Progress, shown
-from srs_ooc.results.ranking import Comparison, Reading, compare, side_of
+from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.inputs import find_store
 from srs_ooc.runs.ledger import Ledger
@@ -157,7 +157,7 @@ class Result:
     def __init__(self, run: str | Path, store: str | Place | None = None) -> None:
         self.run = Path(run).absolute()  # wherever the program goes meanwhile
         self._given = None if store is None else place_of(store)
-        self._read: tuple[int, Reading] | None = None
+        self._read: tuple[int, Ranking] | None = None
         self.status  # noqa: B018 (there is a run, and it can be read)
 
     @contextmanager
@@ -170,12 +170,12 @@ class Result:
             yield ledger
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> Ranking:
         """What the run's ledger says, as of its last commit."""
         with self._ledger() as ledger:
             number = ledger.commits_counted()
             if self._read is None or self._read[0] != number:
-                self._read = number, Reading(ledger, find_store(ledger, self._given))
+                self._read = number, Ranking(ledger, find_store(ledger, self._given))
             return self._read[1]
 
     @property
@@ -308,7 +308,7 @@ class Result:
     def compare(self, other: "Result") -> Comparison:
         """Compare this run with another one: selections, ranks and options, features by name."""
         with self._ledger() as first, other._ledger() as second:
-            return compare(side_of(first, self._given), side_of(second, other._given))
+            return compare((first, second), (self._given, other._given))
 
     def remove(self) -> None:
         """Remove the run with all it has learnt; its store stays.
