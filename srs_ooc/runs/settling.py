@@ -40,7 +40,6 @@ from srs_ooc.runs.spec import (
     TrainingShape,
     block_for,
     check_subspaces,
-    extra_nbytes,
     largest_subspace,
     settle_model,
 )
@@ -119,9 +118,7 @@ def settle(
         validation=options.get("validation", NOT_GIVEN["validation"]),
         model=model,
     )
-    extra = extra_nbytes(draft, shape, saves=saves_trees)
-    judges = method.judges_candidates
-    largest = largest_subspace(draft, shape, cap_nbytes, extra, judges_candidates=judges)
+    largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     size, max_features = sizes.values()
     default = _default_size(draft, shape.n_candidates)
     if size is None and largest < (least := method.least_subspace(sampler)):

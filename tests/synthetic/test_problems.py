@@ -5,10 +5,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import theory_examples as examples
 from hypothesis import given
 from hypothesis import strategies as st
-from theory_parts import examples
-from theory_parts.relevance import degree, strongly_relevant_features
+from theory_trees import degree, strongly_relevant_features
 from tree_reference import grow_tree
 
 from srs_ooc.base.errors import UsageError
