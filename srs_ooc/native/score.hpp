@@ -200,10 +200,10 @@ struct NodeStats {
 
     int64_t slot_size() const { return job.n_classes * width; }
 
-    void carve(Carver &carver) {
-        present_stats = carver.take<int64_t>(slot_size());
-        present_counts = carver.take<int64_t>(job.n_classes);
-        present = carver.take<int32_t>(job.n_classes);
+    void carve(Arena &arena) {
+        present_stats = arena.take<int64_t>(slot_size());
+        present_counts = arena.take<int64_t>(job.n_classes);
+        present = arena.take<int32_t>(job.n_classes);
     }
 
     // `stats`: [n_classes][width]; what is returned holds until the next call.

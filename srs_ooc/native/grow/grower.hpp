@@ -12,11 +12,11 @@ template <typename Code> struct RowPartition {
     int64_t *left_stats; // [n_classes][width] rows of each class that go left, and the sums of their channels
     int32_t *right, *right_numbers[MAX_CHANNELS]; // [n_root_rows] rows that go right, and their channels
 
-    void carve(Carver &carver) {
+    void carve(Arena &arena) {
         const GrowJob &job = tree.job;
-        left_stats = carver.take<int64_t>(job.n_classes * tree.width);
-        right = carver.take<int32_t>(job.n_root_rows);
-        for (int64_t c = 0; c < job.n_channels; ++c) right_numbers[c] = carver.take<int32_t>(job.n_root_rows);
+        left_stats = arena.take<int64_t>(job.n_classes * tree.width);
+        right = arena.take<int32_t>(job.n_root_rows);
+        for (int64_t c = 0; c < job.n_channels; ++c) right_numbers[c] = arena.take<int32_t>(job.n_root_rows);
     }
 
     // Part the rows as a split says; how many go left.
@@ -81,10 +81,10 @@ struct SubtreeTasks {
     int64_t *stats;          // [MOST][slot_size]
     int64_t n = 0, next = 0;
 
-    void carve(Carver &carver) {
+    void carve(Arena &arena) {
         const int64_t most = job.n_threads > 1 ? MOST : 0;
-        nodes = carver.take<Node>(most);
-        stats = carver.take<int64_t>(most * slot_size);
+        nodes = arena.take<Node>(most);
+        stats = arena.take<int64_t>(most * slot_size);
     }
 
     // Leave the subtree below a node, if it is one to be left.
@@ -180,20 +180,20 @@ template <typename Code> struct Grower : TreeData<Code> {
 
   private:
     size_t carve_shared(char *base) {
-        Carver carver{base};
-        Data::carve_shared(carver);
-        tasks.carve(carver);
-        return carver.used;
+        Arena arena{base};
+        Data::carve_shared(arena);
+        tasks.carve(arena);
+        return arena.used;
     }
 
     size_t carve_own(char *base) {
-        Carver carver{base};
-        importance = carver.take<int64_t>(job.n_threads > 1 ? job.n_columns : 0);
-        stack_stats = carver.take<int64_t>(stats.slot_size() * (STACK + 1));
-        stats.carve(carver);
-        partition.carve(carver);
-        Data::carve_own(carver);
-        return carver.used;
+        Arena arena{base};
+        importance = arena.take<int64_t>(job.n_threads > 1 ? job.n_columns : 0);
+        stack_stats = arena.take<int64_t>(stats.slot_size() * (STACK + 1));
+        stats.carve(arena);
+        partition.carve(arena);
+        Data::carve_own(arena);
+        return arena.used;
     }
 
     // ---- threads -------------------------------------------------------------------------------

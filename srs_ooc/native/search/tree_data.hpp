@@ -117,37 +117,37 @@ template <typename Code> struct TreeData {
     // ---- memory --------------------------------------------------------------------------------
 
     // What all threads share.
-    void carve_shared(Carver &carver) {
+    void carve_shared(Arena &arena) {
         const int64_t cells = job.best && sizeof(Code) == 1 ? 256 * TILE * job.n_classes : 0;
         for (int i = 0; i < job.n_threads; ++i) {
             TileScratch<Code> &own = scratches[i];
-            own.counts = carver.take<int32_t>(job.n_classes * TILE);
-            own.sums = carver.take<int64_t>(job.n_classes * job.n_channels * TILE);
-            own.left = carver.take<int64_t>(job.n_classes * width);
-            own.view = carver.take<Code>(255 * TILE);
-            own.cell_counts = carver.take<int32_t>(cells);
-            own.cell_sums = carver.take<int64_t>(cells * job.n_channels);
+            own.counts = arena.take<int32_t>(job.n_classes * TILE);
+            own.sums = arena.take<int64_t>(job.n_classes * job.n_channels * TILE);
+            own.left = arena.take<int64_t>(job.n_classes * width);
+            own.view = arena.take<Code>(255 * TILE);
+            own.cell_counts = arena.take<int32_t>(cells);
+            own.cell_sums = arena.take<int64_t>(cells * job.n_channels);
         }
-        rows = carver.take<int32_t>(job.n_root_rows);
-        for (int64_t c = 0; c < job.n_channels; ++c) numbers[c] = carver.take<int32_t>(job.n_root_rows);
-        feature_hashes = carver.take<uint32_t>(padded());
-        categorical = carver.take<uint8_t>(padded() + padded() / TILE);
-        real = carver.take<uint8_t>(padded());
+        rows = arena.take<int32_t>(job.n_root_rows);
+        for (int64_t c = 0; c < job.n_channels; ++c) numbers[c] = arena.take<int32_t>(job.n_root_rows);
+        feature_hashes = arena.take<uint32_t>(padded());
+        categorical = arena.take<uint8_t>(padded() + padded() / TILE);
+        real = arena.take<uint8_t>(padded());
     }
 
     // What each thread has of its own.
-    void carve_own(Carver &carver) {
+    void carve_own(Arena &arena) {
         const int64_t sorted = job.best ? job.n_root_rows : 0;
-        lows = carver.take<Code>(padded());
-        highs = carver.take<Code>(padded());
-        chosen = carver.take<uint8_t>(padded());
-        places[0] = carver.take<int32_t>(sorted);
-        places[1] = carver.take<int32_t>(sorted);
-        segment_of = carver.take<int32_t>(sorted);
-        column_codes = carver.take<Code>(job.n_root_rows);
-        node_lines = carver.take<Code>(NODE_LINES * TILE);
-        draw.order = carver.take<int32_t>(job.n_columns);
-        draw.drawn = carver.take<int32_t>(job.n_columns);
+        lows = arena.take<Code>(padded());
+        highs = arena.take<Code>(padded());
+        chosen = arena.take<uint8_t>(padded());
+        places[0] = arena.take<int32_t>(sorted);
+        places[1] = arena.take<int32_t>(sorted);
+        segment_of = arena.take<int32_t>(sorted);
+        column_codes = arena.take<Code>(job.n_root_rows);
+        node_lines = arena.take<Code>(NODE_LINES * TILE);
+        draw.order = arena.take<int32_t>(job.n_columns);
+        draw.drawn = arena.take<int32_t>(job.n_columns);
         draw.columns = job.order;
         draw.n_columns = job.n_columns;
     }

@@ -79,7 +79,7 @@ template <typename Exchange> SRS_INLINE void merge_exchange(int64_t n, const Exc
 }
 
 // Hands out consecutive aligned pieces of scratch memory; of none, the pieces are null and their size is counted.
-struct Carver {
+struct Arena {
     char *base;
     size_t used = 0;
     template <typename T> T *take(int64_t n) {
