@@ -114,7 +114,7 @@ struct SubsetJob : PresortedJob {
     const uint16_t *predicted; // rows to predict, one split after another
     const int64_t *predicted_bounds; // [n_splits + 1]
     const uint64_t *tree_keys; // [n_splits]
-    int64_t n_splits, most_fitted, most_predicted;
+    int64_t n_splits, max_fitted, max_predicted;
     double *losses;            // result: [n_subsets] squared errors or wrong rows in all; infinite where given up
     int64_t n_trees = 0;       // result: that were grown
 };

@@ -19,7 +19,7 @@ namespace {
 template <typename Job>
 Job make_job(const Vector<const uint8_t> &codes, int code_nbytes, bool tiled, int64_t n_rows, const Vector<const uint32_t> &features,
              const Vector<const int32_t> &labels, const Vector<const int32_t> &targets, int64_t n_classes, int64_t max_depth,
-             int64_t min_samples_leaf, int64_t most_fitted) {
+             int64_t min_samples_leaf, int64_t max_fitted) {
     Job job{};
     job.codes = codes.data();
     job.code_nbytes = code_nbytes;
@@ -30,7 +30,7 @@ Job make_job(const Vector<const uint8_t> &codes, int code_nbytes, bool tiled, in
     job.targets = targets.size() ? targets.data() : nullptr;
     job.n_classes = n_classes;
     job.max_depth = max_depth;
-    job.min_samples_leaf = std::clamp<int64_t>(min_samples_leaf, 1, most_fitted + 1);
+    job.min_samples_leaf = std::clamp<int64_t>(min_samples_leaf, 1, max_fitted + 1);
     const int64_t n_labels = static_cast<int64_t>(labels.size()), n_targets = static_cast<int64_t>(targets.size());
     if (n_rows < 1 || n_rows > srs::MAX_PRESORTED_ROWS || job.n_columns < 1 || (code_nbytes != 1 && code_nbytes != 2) ||
         static_cast<int64_t>(codes.size()) < srs::columns_with_padding(job.n_columns, tiled) * n_rows * code_nbytes)
@@ -81,9 +81,9 @@ int64_t judge_subsets(Vector<const uint8_t> codes, int code_nbytes, int64_t n_ro
         throw std::invalid_argument("expected a loss for each subset, and rows and a key for each split");
     nb::gil_scoped_release released;
     const std::vector<int64_t> n_fitted = count_fitted(times);
-    const int64_t most_fitted = n_splits ? *std::max_element(n_fitted.begin(), n_fitted.end()) : 0;
+    const int64_t max_fitted = n_splits ? *std::max_element(n_fitted.begin(), n_fitted.end()) : 0;
     auto job = make_job<srs::SubsetJob>(codes, code_nbytes, false, n_rows, features, labels, targets, n_classes, max_depth,
-                                        min_samples_leaf, most_fitted);
+                                        min_samples_leaf, max_fitted);
     srs::check_below(places, job.n_columns, "no such column");
     srs::check_below(predicted, n_rows, "no such row");
     job.places = places.data();
@@ -96,8 +96,8 @@ int64_t judge_subsets(Vector<const uint8_t> codes, int code_nbytes, int64_t n_ro
     job.predicted_bounds = predicted_bounds.data();
     job.tree_keys = tree_keys.data();
     job.n_splits = n_splits;
-    job.most_fitted = most_fitted;
-    job.most_predicted = widest(predicted_bounds);
+    job.max_fitted = max_fitted;
+    job.max_predicted = widest(predicted_bounds);
     job.losses = losses.data();
     const srs::Scratch scratch = srs::take_scratch(isa.subset_scratch_nbytes(job));
     job.scratch = scratch.get();

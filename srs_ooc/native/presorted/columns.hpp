@@ -153,24 +153,24 @@ template <typename Code> struct PresortedColumns : Members {
     int64_t n_rows;
     RowSet row_set;
     // Scratch.
-    int64_t most_fitted;
-    uint16_t *orders; // [most members][most_fitted] rows of each column by code
-    uint16_t *spare;  // [n_rows + most_fitted]
+    int64_t max_fitted;
+    uint16_t *orders; // [most members][max_fitted] rows of each column by code
+    uint16_t *spare;  // [n_rows + max_fitted]
 
     explicit PresortedColumns(const PresortedJob &job) : codes(static_cast<const Code *>(job.codes)), n_rows(job.n_rows) {
         features = job.features;
     }
 
-    void carve(Arena &arena, int64_t most_members, int64_t most_rows) {
-        most_fitted = most_rows;
-        orders = arena.take<uint16_t>(most_members * most_fitted + n_rows);
-        spare = arena.take<uint16_t>(n_rows + most_fitted + 2 * SPARE);
+    void carve(Arena &arena, int64_t max_members, int64_t max_rows) {
+        max_fitted = max_rows;
+        orders = arena.take<uint16_t>(max_members * max_fitted + n_rows);
+        spare = arena.take<uint16_t>(n_rows + max_fitted + 2 * SPARE);
         row_set.use(arena.take<uint8_t>(n_rows), n_rows);
     }
 
     SRS_INLINE const Code *column(int64_t member) const { return codes + places[member] * n_rows; }
     SRS_INLINE uint16_t *order_of(int64_t member, const Node &node) const {
-        return orders + member * most_fitted + node.start;
+        return orders + member * max_fitted + node.start;
     }
 
     bool is_complete(int64_t n_columns) const {
@@ -209,7 +209,7 @@ template <typename Code> struct PresortedColumns : Members {
     void take_orders(const uint16_t *sorted, const uint16_t *times, int64_t n_fitted) {
         row_set.set(times, n_rows);
         for (int64_t m = 0; m < n_members; ++m) {
-            uint16_t *to = orders + m * most_fitted;
+            uint16_t *to = orders + m * max_fitted;
             const int64_t n_distinct = row_set.part(sorted + places[m] * n_rows, n_rows, to, spare);
             for (int64_t i = n_distinct, at = n_fitted; i < at;) { // the last ones first: they go further back
                 const uint16_t row = to[--i];

@@ -8,7 +8,7 @@
 namespace srs::SRS_ISA {
 namespace {
 
-struct FewRowsLanes : Registers {
+struct FewRowsLanes : Simd {
     static constexpr int64_t MAX_ROWS = 16; // rows: they fit a register
     static constexpr int32_t MAX_NUMBER = 1 << 26; // number whose sum over so many rows fits 32 bits
 
@@ -147,13 +147,13 @@ struct FewRowsLanes : Registers {
 struct FewRows {
     FewRowsLanes lanes;
     bool is_taken;  // whether nodes of few rows are searched so
-    uint16_t *rows; // [most_fitted] of nodes of few rows, where their rows lie in every column
+    uint16_t *rows; // [max_fitted] of nodes of few rows, where their rows lie in every column
 
-    void carve(Arena &arena, int64_t n_rows, int64_t most_members, int64_t most_fitted) {
-        const int64_t most_lanes = whole(most_members);
-        rows = arena.take<uint16_t>(most_fitted);
-        lanes.hashes = arena.take<uint32_t>(most_lanes);
-        lanes.lines = arena.take<uint16_t>(n_rows * most_lanes);
+    void carve(Arena &arena, int64_t n_rows, int64_t max_members, int64_t max_fitted) {
+        const int64_t max_lanes = whole(max_members);
+        rows = arena.take<uint16_t>(max_fitted);
+        lanes.hashes = arena.take<uint32_t>(max_lanes);
+        lanes.lines = arena.take<uint16_t>(n_rows * max_lanes);
     }
 
     // Lay the codes of the columns out row by row.

@@ -9,7 +9,7 @@ namespace {
 
 // The best place to split the rows of a node that lie in the order of a column, by their numbers: targets, or two classes
 // as 0 and 1.
-struct NumberScores : Registers {
+struct NumberScores : Simd {
     static constexpr float NEARLY = 1.0f - 0x1p-20f; // of a score: more than what rough scores are off by
     static constexpr float NEXT_TO = 1.0f - 0x1p-21f;
     const int32_t *numbers; // [n_rows]

@@ -15,14 +15,14 @@ template <typename Code> struct SubsetTree : PresortedTree<Code, SubsetTree<Code
     const uint16_t *rows; // to predict
     double loss, most;    // so far; that is of interest
     // Scratch.
-    double *errors;   // [most_predicted]
+    double *errors;   // [max_predicted]
     uint16_t *sorted; // [n_columns][n_rows] rows by ascending code
 
     explicit SubsetTree(SubsetJob &job) : Tree(job), job(job) {}
 
     void carve(Arena &arena) {
-        this->carve_tree(arena, job.largest, job.most_fitted, job.most_predicted);
-        errors = arena.take<double>(job.most_predicted);
+        this->carve_tree(arena, job.largest, job.max_fitted, job.max_predicted);
+        errors = arena.take<double>(job.max_predicted);
         sorted = arena.take<uint16_t>(job.n_columns * job.n_rows);
     }
 

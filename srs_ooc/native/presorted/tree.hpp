@@ -24,10 +24,10 @@ template <typename Code> struct PresortedSplits {
         of_classes.labels = job.labels;
     }
 
-    void carve(Arena &arena, int64_t most_members, int64_t most_fitted) {
-        const int64_t n = job.n_rows + most_fitted + 2 * SPARE;
-        columns.carve(arena, most_members, most_fitted);
-        few.carve(arena, job.n_rows, most_members, most_fitted);
+    void carve(Arena &arena, int64_t max_members, int64_t max_fitted) {
+        const int64_t n = job.n_rows + max_fitted + 2 * SPARE;
+        columns.carve(arena, max_members, max_fitted);
+        few.carve(arena, job.n_rows, max_members, max_fitted);
         scored.wide_sums = arena.take<double>(n);
         scored.expected = arena.take<double>(n);
         scored.sums = of_classes.counts = arena.take<int32_t>(n);
@@ -115,14 +115,14 @@ template <typename Code, typename Own> struct PresortedTree {
     PresortedSplits<Code> splits;
     // Scratch.
     HeldRows held;
-    Node *stack; // [most_fitted + 1]: each row of a tree is in one node that waits
+    Node *stack; // [max_fitted + 1]: each row of a tree is in one node that waits
 
     explicit PresortedTree(const PresortedJob &job) : splits(job) {}
 
-    void carve_tree(Arena &arena, int64_t most_members, int64_t most_fitted, int64_t most_held) {
-        splits.carve(arena, most_members, most_fitted);
-        held.carve(arena, most_held);
-        stack = arena.take<Node>(most_fitted + 1);
+    void carve_tree(Arena &arena, int64_t max_members, int64_t max_fitted, int64_t max_held) {
+        splits.carve(arena, max_members, max_fitted);
+        held.carve(arena, max_held);
+        stack = arena.take<Node>(max_fitted + 1);
     }
 
     // Grow on the rows that the columns have in order; false if it ended before all nodes were split.

@@ -18,7 +18,8 @@ template <typename Code> struct SortedTree : PresortedTree<Code, SortedTree<Code
     int32_t *places; // [n_columns]
     Code *copies;    // [n_columns][n_rows] of a tiled block
 
-    explicit SortedTree(SortedJob &job) : Tree(job), job(job), criterion{job.targets ? VARIANCE : GINI, nullptr, job.root_scale} {}
+    explicit SortedTree(SortedJob &job)
+        : Tree(job), job(job), criterion{job.targets ? VARIANCE : GINI, nullptr, job.root_scale} {}
 
     size_t carve(char *base) {
         Arena arena{base};
@@ -59,7 +60,7 @@ template <typename Code> struct SortedTree : PresortedTree<Code, SortedTree<Code
             splits.of_classes.count(order, split.n_left, part);
         }
         const int64_t *all = splits.numbers ? whole : splits.of_classes.totals, width = job.targets ? 2 : 1;
-        const Facts f{node.n, 0, job.n_classes, width, nullptr, all, all, 0, node.n, job.targets ? node.total : 0};
+        const NodeStats f{node.n, 0, job.n_classes, width, nullptr, all, all, 0, node.n, job.targets ? node.total : 0};
         job.importance[split.member] += criterion.importance(f, part, split.n_left);
     }
 
