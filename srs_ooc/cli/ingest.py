@@ -11,12 +11,18 @@ import click
 import numpy as np
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.base.text import describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import STORE, say
 from srs_ooc.cli.progress import byte_progress, progress_option
 from srs_ooc.ingestion.csv import TextForm
-from srs_ooc.ingestion.ingest import made_first_at, make_at, remarks_of
+from srs_ooc.ingestion.ingest import (
+    forecast,
+    ingest_table,
+    made_first_at,
+    make_at,
+    remarks_of,
+)
 from srs_ooc.ingestion.ingest_options import (
     WORDS,
     ByteProgress,
@@ -26,24 +32,10 @@ from srs_ooc.ingestion.ingest_options import (
     SideColumns,
     pair_of,
 )
-from srs_ooc.ingestion.pipeline import Forecast, forecast, ingest_table
 from srs_ooc.store.manifest import NO_TARGET, Manifest, describe_counts
 from srs_ooc.store.store import Store
 
 # What `ingest` prints: what an ingest would take, and what was found out about a table.
-
-
-def report_forecast(found: Forecast, cap: int) -> None:
-    """Say what an ingest would take of disk and memory, ``cap`` being the bytes allowed."""
-    about = "" if found.rows_are_known else "about "
-    say(f"columns: {found.n_columns}")
-    say(f"rows: {about}{found.n_rows}")
-    say(f"scratch disk: {about}{describe_nbytes(found.scratch_nbytes)}, given back")
-    say(f"store: at most {about}{describe_nbytes(found.store_nbytes)}")
-    words = "enough" if found.fits else "NOT enough"
-    say(f"free disk: {describe_nbytes(found.free_nbytes)}, {words}")
-    words = "enough" if found.fits_memory else "NOT enough"
-    say(f"memory: --memory-mb {found.least_mb} or more; {cap // MB} is {words}")
 
 
 CLASSES_SHOWN = 8
@@ -160,7 +152,7 @@ def make_store(
         if has_workers:
             from srs_ooc.runs.dask_cluster import dask_cluster  # loads Dask
 
-            megabytes = options.memory_nbytes // MB
+            megabytes = int(options.memory_mb)
             cluster = dask_cluster(dask["dask"], dask["dask_scheduler_file"], megabytes)
             workers = on_workers(stack.enter_context(cluster).client, megabytes)
         return ingest_pieces(list(tables), store, options, progress, workers=workers)
@@ -336,8 +328,8 @@ def ingest_command(
     _check_files(tables)
     if dry_run:
         check_single(tables, "--dry-run")
-        found = forecast(tables[0], made_first_at(store), options, side)
-        report_forecast(found, options.memory_nbytes)
+        for line in list(forecast(tables[0], made_first_at(store), options, side)):
+            say(line)
         return
     with byte_progress(shows) as progress:
         workers = {"dask": dask, "dask_scheduler_file": dask_scheduler_file}
@@ -370,7 +362,7 @@ def _options_of(
         ignore=tuple(name for text in ignore for name in (_names(text) if text else ("",))),
         kinds=ForcedKinds(tuple(map(pair_of, kinds)), kinds_file),
         strata=_names(strata),
-        memory_nbytes=memory_mb * MB,
+        memory_mb=memory_mb,
         keep_values=not no_values,
         text=TextForm(**marks, missing=missing or None, header=not no_header),
         samples=samples,

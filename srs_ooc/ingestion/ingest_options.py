@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO
@@ -10,6 +10,7 @@ from typing import Any, Protocol, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.options import path_given, unexpected
 from srs_ooc.base.seeds import Purpose, derive_array, key_of
@@ -24,6 +25,7 @@ from srs_ooc.ingestion.csv import (
     TextForm,
 )
 from srs_ooc.ingestion.formats import hash_text
+from srs_ooc.ingestion.ingest_memory import IngestMemory, StoreForm
 from srs_ooc.ingestion.scratch import TextSpool
 from srs_ooc.store.manifest import (
     BOOLEAN,
@@ -31,8 +33,6 @@ from srs_ooc.store.manifest import (
     INTEGER,
     KINDS,
     ROW_COLUMNS,
-    Shape,
-    max_codes,
 )
 
 # Kinds of feature that the user forces.
@@ -44,10 +44,8 @@ ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
 """What the cells of features of these forced kinds may hold, besides missing values."""
 
 _PAIRS_AT_A_TIME = 1 << 13
-_NAME_NBYTES = 540
-"""Memory of a name and its kind that are held, and once more by the reader of the table."""
-MOST_LINE_NBYTES = MB
-"""A line of a file of kinds is no longer."""
+LONGEST_LINE = MB
+"""A line of a file of kinds has no more bytes."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +94,10 @@ class ForcedKinds:
                     )
         return out
 
-    def by_name_nbytes(self) -> int:
-        """Return the memory of :meth:`by_name`, found by reading the file once."""
-        return sum(4 * len(name) + _NAME_NBYTES for pairs in self._blocks() for name in pairs)
+    def names(self) -> Iterator[bytes]:
+        """Yield the names, the file being read once."""
+        for pairs in self._blocks():
+            yield from pairs
 
     def by_name(self) -> dict[bytes, int]:
         """Return the kind forced of each name, held in memory."""
@@ -182,11 +181,11 @@ def _pairs_of(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _bounded(stream: TextIO, file: Path) -> Iterator[str]:
-    while line := stream.readline(MOST_LINE_NBYTES + 1):
-        if len(line) > MOST_LINE_NBYTES:
+    while line := stream.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
             raise InputError(
                 f"{file}: expected a name and a kind a line, found a line of more than "
-                f"{describe_nbytes(MOST_LINE_NBYTES)}. Give a CSV file."
+                f"{describe_nbytes(LONGEST_LINE)}. Give a CSV file."
             )
         yield line
 
@@ -300,36 +299,6 @@ class TableFacts:
     source: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class StoreForm:
-    """How a store keeps a table.
-
-    Attributes
-    ----------
-    code_dtype : {'uint8', 'uint16'}
-        Dtype of ``codes``.
-    values_dtype : {'float32', 'float64'} or None
-        Dtype of ``values``; None keeps each code's lowest and highest value instead.
-    """
-
-    code_dtype: str = "uint8"
-    values_dtype: str | None = "float64"
-
-    @property
-    def code_nbytes(self) -> int:
-        """Bytes of a code."""
-        return int(np.dtype(self.code_dtype).itemsize)
-
-    @property
-    def missing_code(self) -> Any:
-        """The code of a missing value, as a scalar of the dtype of codes."""
-        return np.dtype(self.code_dtype).type(np.iinfo(self.code_dtype).max)
-
-    def n_ranges(self, shape: Shape) -> int:
-        """Columns of ``code_lows`` and ``code_highs``; 0 where values are kept."""
-        return 0 if self.values_dtype else min(max_codes(self.code_dtype), shape.n_rows)
-
-
 def stored_positions(n_features: int, first: int = 0) -> NDArray[np.uint32]:
     """Return the source position of each stored feature: a fixed keyed permutation.
 
@@ -390,8 +359,8 @@ class IngestOptions:
         Column of row ids; rows are numbered from 1 if None.
     ignore : sequence of str
         Columns to leave out.
-    memory_nbytes : int
-        Cap on the resident memory of the whole process.
+    memory_mb : float
+        Cap on the resident memory of the whole process, in MB of 10**6 bytes.
     code_dtype : {'uint8', 'uint16'}
         Dtype of the codes.
     keep_values : bool
@@ -416,7 +385,7 @@ class IngestOptions:
     groups: str | None = None
     row_ids: str | None = None
     ignore: Sequence[str] = ()
-    memory_nbytes: int = 512 * MB
+    memory_mb: float = 512
     code_dtype: str = "uint8"
     keep_values: bool = True
     text: TextForm = field(default_factory=TextForm)
@@ -428,6 +397,25 @@ class IngestOptions:
     def form(self, values_dtype: str = "float64") -> StoreForm:
         """Return how the store keeps values of a dtype."""
         return StoreForm(self.code_dtype, values_dtype if self.keep_values else None)
+
+    def memory(
+        self,
+        n_columns: int,
+        n_rows: int,
+        held: tuple[Lease, ...] = (),
+        opening: tuple[Lease, ...] = (),
+    ) -> IngestMemory:
+        """Return what the ingest of a table of so many columns and rows takes."""
+        drops = self.missing_target == "drop" and not self.no_target
+        cap, n_columns, n_rows = int(self.memory_mb * MB), max(1, n_columns), max(1, n_rows)
+        return IngestMemory(cap, n_columns, n_rows, self.form(), drops, held, opening)
+
+    def identity(self) -> str:
+        """Return what decides what a table becomes, in the words that folders of pieces hold."""
+        said = vars(replace(self, overwrite=False)) | {"memory_mb": 0}
+        names = {name: name for name in said} | {"memory_mb": "memory_nbytes"}
+        words = (f"{names[one.name]}={said[one.name]!r}" for one in fields(self))
+        return f"IngestOptions({', '.join(words)})"
 
     def columns(self) -> list[tuple[str, str]]:
         """Return (what it is, name) of each column that is named for a role of the rows."""

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from srs_ooc.base.budget import Lease, resident_nbytes
 from srs_ooc.base.errors import InputError
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
@@ -34,25 +33,23 @@ from srs_ooc.ingestion.csv import (
 )
 from srs_ooc.ingestion.formats import Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import (
-    beside_nbytes,
     check_items,
     item_blocks,
+    memory_of,
     spool_items,
-    text_of,
     texts_given,
 )
 from srs_ooc.ingestion.ingest_memory import (
     COLUMN_NBYTES,
     LOOK_NBYTES,
-    PICKED_ROWS,
     PIECE_NBYTES,
     IngestMemory,
-    Needs,
     check_disk,
+    decoding_leases,
     disk_of,
-    piece_features,
-    share_memory,
+    lines_lease,
     table_nbytes,
+    texts_nbytes,
 )
 from srs_ooc.ingestion.ingest_options import (
     FREE,
@@ -63,18 +60,15 @@ from srs_ooc.ingestion.ingest_options import (
     StoredColumns,
     cells_of,
 )
-from srs_ooc.ingestion.rows import KeptRows, RowColumns, Wording, shown, wording_of
+from srs_ooc.ingestion.rows import KeptRows, RowColumns, shown
 from srs_ooc.ingestion.scratch import (
     Panels,
-    PanelSpool,
     ScratchArray,
     TextSpool,
     anonymous_array,
-    joined,
-    open_panels,
     texts_of,
 )
-from srs_ooc.ingestion.sources import N_DECODERS, PieceReader, SourceFile
+from srs_ooc.ingestion.sources import PieceReader, SourceFile
 from srs_ooc.ingestion.writer import FeatureKinds
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import CATEGORICAL, Shape, look_at, put_rows
@@ -113,14 +107,14 @@ class Workplace:
             yield work
 
 
-Features = tuple[StoredColumns, bool, FeatureKinds | None, int]
+Features = tuple[StoredColumns, bool, FeatureKinds, int]
 """The features of a table once they are read.
 
-All rows of them; whether float32 holds every value; what is known of their kinds, if anything is;
-and the memory that is held until they are written, in bytes."""
+All rows of them; whether float32 holds every value; what is known of their kinds; and the memory
+that is held until they are written, in bytes."""
 
 
-# The features of a table in stored order: read, rows left out, numbers taken for texts.
+# The features of a table in stored order.
 
 
 class TableColumns:
@@ -214,86 +208,6 @@ class TableColumns:
         )
 
 
-class KeptColumns:
-    """The kept rows of columns.
-
-    Parameters
-    ----------
-    columns : StoredColumns
-        All rows.
-    kept : KeptRows
-        Which of them to keep.
-    """
-
-    def __init__(self, columns: StoredColumns, kept: KeptRows) -> None:
-        self._columns, self._kept = columns, kept
-        self.n_rows, self.n_features = kept.n_rows, columns.n_features
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows))
-        step = piece_features(self._kept.n_source_rows)
-        for first in range(start, stop, step):
-            values = self._columns.read(first, min(first + step, stop))
-            for line, whole in zip(out[first - start :], values, strict=False):
-                self._pick(whole, line)
-        return out
-
-    def _pick(self, whole: NDArray[np.float64], line: NDArray[np.float64]) -> None:
-        """Fill a line with the kept ones of all rows, some at a time."""
-        filled = 0
-        for begin in range(0, len(whole), PICKED_ROWS):
-            picked = self._kept.of(begin, whole[begin : begin + PICKED_ROWS])
-            line[filled : filled + len(picked)] = picked
-            filled += len(picked)
-
-
-def kept_columns(columns: StoredColumns, kept: KeptRows) -> StoredColumns:
-    """Return the kept rows of columns; the columns themselves if that is all."""
-    return columns if kept.mask is None else KeptColumns(columns, kept)
-
-
-class NumbersAsTexts:
-    """Columns of which some hold numbers that are categories.
-
-    Parameters
-    ----------
-    columns : StoredColumns
-        Numbers.
-    which : bool (n_features,)
-        The stored features whose numbers are to be taken for texts.
-    kinds : FeatureKinds
-        Whose pool numbers the texts.
-    """
-
-    def __init__(
-        self, columns: StoredColumns, which: NDArray[np.bool_], kinds: FeatureKinds
-    ) -> None:
-        self._columns, self._which, self._kinds = columns, which, kinds
-        self.n_rows, self.n_features = columns.n_rows, columns.n_features
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        values = self._columns.read(start, stop)
-        for i in np.flatnonzero(self._which[start:stop]).tolist():
-            distinct, place = np.unique(values[i], return_inverse=True)
-            is_there = ~np.isnan(distinct)
-            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
-            numbers = np.full(len(distinct), np.nan)
-            found = self._kinds.pool.code(*joined([text.encode() for text in texts]))
-            if len(found) < len(texts):
-                beyond = float(distinct[is_there][len(found)])
-                row = int((values[i] == beyond).argmax())
-                raise InputError(
-                    f"{self._kinds.locate(start + i, row)[0]}: expected categories whose texts fit "
-                    f"into the memory that is left for them, found more ({text_of(beyond)!r}). "
-                    "Force fewer columns to be categorical, or raise --memory-mb."
-                )
-            numbers[is_there] = found
-            values[i] = numbers[place]
-        return values
-
-
 def _tell(progress: ByteProgress | None, n_cells: int, n_all: int) -> None:
     if progress:
         progress("reading", 8 * n_cells, 8 * n_all)
@@ -316,7 +230,6 @@ class TextReading:
 
     def __init__(self, source: SourceFile, options: IngestOptions, work: Workplace) -> None:
         self.source, self.options, self.side = source, options, SideColumns()
-        self.wording = wording_of(options.text, self._where)
         self._work = work
         self._lines = ScratchArray(work.scratch / "lines", np.int64)
 
@@ -331,52 +244,45 @@ class TextReading:
             if self.options.row_ids is None:
                 self.options = replace(self.options, row_ids=ROW_NAMES)
         if text.separator is None:
-            inferred["separator"] = name_of(self._stream.dialect.separator)
+            inferred["separator"] = name_of(self._stream.separator)
         return inferred
 
-    def _where(self, row: int) -> str:
+    def where(self, row: int) -> str:
+        """Return where a row stands, for messages."""
         return f"{self.source}, line {self._lines[row : row + 1][0]}"
 
     def _check_columns(self, n_columns: int) -> None:
         """Refuse a cap before a look at the first row of a table with very many columns."""
         if COLUMN_NBYTES * n_columns > LOOK_NBYTES:
-            self._needs(n_columns).check(self.options.memory_nbytes, self.source)
+            self._memory(n_columns).check(self.source)
 
     def _check_decoder(self) -> None:
         """Refuse a cap that cannot hold decompression, before much is decompressed."""
         if PieceReader(self.source).decoder_nbytes > LOOK_NBYTES:
-            self._needs(1).check(self.options.memory_nbytes, self.source)
+            self._memory(1).check(self.source)
 
-    def _needs(self, n_columns: int, n_rows: int = 1) -> Needs:
-        nbytes = N_DECODERS * PieceReader(self.source).decoder_nbytes
-        held = (Lease(f"decompressing {self.source}", nbytes),) if nbytes else ()
-        return Needs.of(self.options, n_columns, n_rows, held)
+    def _memory(self, n_columns: int, n_rows: int = 1) -> IngestMemory:
+        held = decoding_leases(self.source, PieceReader(self.source).decoder_nbytes)
+        return self.options.memory(n_columns, n_rows, held)
 
-    def needs(self, roles: Roles) -> Needs:
+    def memory(self, roles: Roles) -> IngestMemory:
         """Return what a bound on the rows takes, or their number where the bound is too high."""
         bound = rows_at_most(self.source, roles.n_columns)
-        needs = self._needs(roles.n_columns, bound or 1)
-        if bound and (needs.fits(self.options.memory_nbytes) or not needs.depends_on_rows):
-            return needs
+        memory = self._memory(roles.n_columns, bound or 1)
+        if bound and (memory.fits or not memory.depends_on_rows):
+            return memory
         n_rows, has_missing = count_rows(
-            self.source,
-            self.options.text,
-            roles.n_columns,
-            target=roles.target,
-            is_missing=self.wording.is_missing,
+            self.source, self.options.text, roles.n_columns, target=roles.target
         )
-        return needs.with_rows(n_rows, drops_rows=needs.drops_rows and has_missing)
+        return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
-    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
-        """Share out what the cap leaves."""
-        form = self.options.form()
+    def share(self, roles: Roles, memory: IngestMemory) -> IngestMemory:
+        """Check the disk, and share out what the cap leaves."""
         n_rows, text_nbytes = estimate(self.source, self.options.text, roles.n_columns)
         guessed = Shape(n_rows, roles.n_features)
-        disk = disk_of(guessed, form, by_rows=True, text_nbytes=text_nbytes)
+        disk = disk_of(guessed, memory.form, by_rows=True, text_nbytes=text_nbytes)
         check_disk(self._work.folder, *disk)
-        resident = max(needs.held_nbytes, resident_nbytes())
-        shape = Shape(needs.n_rows, roles.n_features)
-        return share_memory(self.options.memory_nbytes, resident, roles.n_columns, shape, form)
+        return memory.shared(Shape(memory.n_rows, roles.n_features))
 
     def read_rows(
         self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns
@@ -385,12 +291,11 @@ class TextReading:
         stream = self._stream
         reader = TableReader(
             roles.slots(),
-            stream.dialect,
-            place=stream.place,
+            stream,
             kinds=cells_of(forced),
             max_category_nbytes=memory.category_nbytes,
         )
-        spool = PanelSpool(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
+        spool = Panels(self._work.scratch / "panels", roles.n_features, memory.panel_rows)
         self._work.stack.enter_context(spool)
         reader.set_panel(spool.panel)
 
@@ -427,19 +332,17 @@ class TextReading:
         return take
 
     def features(self, kept: KeptRows) -> Features:
-        """Return the panels; nothing is said of kinds where nothing is known of them."""
-        if not self.options.kinds and not self._is_text.any():
-            return self._panels, self._fits_float32, None, 0
+        """Return the panels."""
         pool = TextCoder(self._category_nbytes)
         pool.code(*self._categories)
         kinds = FeatureKinds(self._forced, self._is_text, pool, self._locate, kept)
-        return self._panels, self._fits_float32, kinds, kinds.held_nbytes()
+        return self._panels, self._fits_float32, kinds, texts_nbytes(kinds)
 
     def _locate(self, feature: int, row: int) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
         column = int(self._roles.stored_columns()[feature])
         text = cell_text(self.source, self.options.text, self._roles.n_columns, column, row)
-        return f"{self._where(row)}: column {self._header.describe(column)}", text
+        return f"{self.where(row)}: column {self._header.describe(column)}", text
 
     def origin(self) -> dict[str, Any]:
         """Return where the table came from."""
@@ -468,10 +371,10 @@ class TableReading:
         What is asked, what stands beside the table, and where to work.
     origin : dict
         Where it came from, for the manifest.
-    needs : Needs
-        What all of the ingest takes of memory.
-    wording : Wording, optional
-        How row columns are read; as items, by row, if not given.
+    memory : IngestMemory, optional
+        What all of the ingest takes, where the table does not say.
+    where : callable, optional
+        Returns where a row stands, for messages.
     locate : callable, optional
         Returns where the cell of a column and row stands.
     """
@@ -484,19 +387,20 @@ class TableReading:
         side: SideColumns,
         work: Workplace,
         origin: dict[str, Any],
-        needs: Needs,
-        wording: Wording | None = None,
+        memory: IngestMemory | None = None,
+        where: Callable[[int], str] | None = None,
         locate: Callable[[int, int], str] | None = None,
     ) -> None:
         self._table, self.source, self._work = table, source, work
-        self.options, self.side, self._origin, self._needs = options, side, origin, needs
-        self.wording = wording or Wording(lambda row: f"{source}, row {row + 1}")
+        self.options, self.side, self._origin = options, side, origin
+        self._memory = memory or memory_of(table, options)
+        self.where = where or (lambda row: f"{source}, row {row + 1}")
         self._locate = locate or self._in_row
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
         self._header, n_columns = header, self._table.shape[1]
-        self._needs.check(self.options.memory_nbytes, self.source)
+        self._memory.check(self.source)
         given = self._table.names if self.side.names is None else self.side.names
         texts: Iterator[str] = (f"f{i}" for i in range(n_columns))
         if given is not None:
@@ -508,17 +412,16 @@ class TableReading:
             header.append(texts_of(block))
         return {"names": "f0, f1, ..."} if given is None else {}
 
-    def needs(self, roles: Roles) -> Needs:
+    def memory(self, roles: Roles) -> IngestMemory:
         """Return what the table takes, whatever its columns are for."""
-        return self._needs
+        return self._memory
 
-    def share_memory(self, roles: Roles, needs: Needs) -> IngestMemory:
-        """Share memory out for the rows there are."""
-        shape, form = Shape(self._table.shape[0], roles.n_features), self.options.form()
-        by_rows = self._table.by_rows
-        check_disk(self._work.folder, *disk_of(shape, form, by_rows=by_rows))
-        resident = max(needs.held_nbytes, resident_nbytes() + beside_nbytes(self._table))
-        return share_memory(self.options.memory_nbytes, resident, roles.n_columns, shape, form)
+    def share(self, roles: Roles, memory: IngestMemory) -> IngestMemory:
+        """Check the disk, and share memory out for the rows there are."""
+        table, shape = self._table, Shape(self._table.shape[0], roles.n_features)
+        check_disk(self._work.folder, *disk_of(shape, memory.form, by_rows=table.by_rows))
+        lines = lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
+        return memory.shared(shape, lines.n_bytes)
 
     def read_rows(
         self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns
@@ -558,24 +461,21 @@ class TableReading:
             holds_texts = texts[self._columns]
         kinds = self._kinds(holds_texts, kept)
         grows = 0 if table.pool else memory.category_nbytes - kinds.pool.cost
-        held = kinds.held_nbytes() + grows if kinds.is_text.any() else 0
+        held = texts_nbytes(kinds) + grows if kinds.is_text.any() else 0
         columns = TableColumns(table, self.source, self._header, self._columns, kinds)
         source: StoredColumns = columns
         if table.by_rows:
             shape = Shape(columns.n_rows, columns.n_features)
-            holds = memory.has_room(shape, self.options.form(), held)
-            panel_rows = 0 if holds else memory.panel_rows
+            holds = memory.has_room(shape, held)
             held += table_nbytes(shape) if holds else 0
-            path = self._work.scratch / "panels"
-            panels = open_panels(path, columns.n_features, columns.n_rows, panel_rows)
+            path = None if holds else self._work.scratch / "panels"
+            n_rows = shape.n_rows if holds else min(memory.panel_rows, shape.n_rows)
+            panels = Panels(path, columns.n_features, n_rows)
             self._work.stack.push(panels)
             columns.spool(panels, self._work.tell)
             source = panels
         else:
             columns.check(self._work.tell)
-        are_numbers = kinds.is_text & ~holds_texts
-        if are_numbers.any():
-            source = NumbersAsTexts(source, are_numbers, kinds)
         return source, columns.fits_float32, kinds, held
 
     def _kinds(self, holds_texts: NDArray[np.bool_], kept: KeptRows) -> FeatureKinds:
@@ -588,6 +488,7 @@ class TableReading:
             pool,
             lambda feature, row: (self._locate(int(columns[feature]), row), None),
             kept,
+            (forced == CATEGORICAL) & ~holds_texts,
         )
 
     def _refuse_texts(self, columns: NDArray[np.intp], pool: TextCoder) -> None:

@@ -14,18 +14,13 @@ from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
-from srs_ooc.ingestion.ingest_memory import (
-    CATEGORY_WORK_NBYTES,
-    fit_batch,
-    smallest_batch,
-)
+from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, smallest_batch
 from srs_ooc.ingestion.ingest_options import (
     ACCEPTED,
     FREE,
     ORDER_KEY,
     ByteProgress,
     StoredColumns,
-    StoreForm,
     TableFacts,
     first_misfit,
     stored_positions,
@@ -83,6 +78,8 @@ class FeatureKinds:
         (file, line, column), and its text, or None where the source holds no texts.
     kept : KeptRows
         Which rows of the source are rows of the store.
+    from_numbers : bool (n_features,), optional
+        Those of ``is_text`` that the source holds as numbers, not as texts.
     """
 
     forced: NDArray[np.uint8]
@@ -90,6 +87,7 @@ class FeatureKinds:
     pool: TextCoder
     locate: Callable[[int, int], tuple[str, str | None]]
     kept: KeptRows
+    from_numbers: NDArray[np.bool_] | None = None
 
     def cell(self, feature: int, row: int, value: float) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
@@ -98,9 +96,26 @@ class FeatureKinds:
             text = self.pool.texts()[int(value)].decode("utf-8", "replace")
         return where, shown((text if text is not None else text_of(value) or "").encode())
 
-    def held_nbytes(self) -> int:
-        """Return the memory that the texts take to the end, and the work on them."""
-        return self.pool.cost + CATEGORY_WORK_NBYTES if self.is_text.any() else 0
+    def number_texts(self, start: int, values: NDArray[np.float64]) -> None:
+        """Replace numbers that are categories by the numbers of their texts, in place."""
+        if self.from_numbers is None:
+            return
+        for i in np.flatnonzero(self.from_numbers[start : start + len(values)]).tolist():
+            distinct, place = np.unique(values[i], return_inverse=True)
+            is_there = ~np.isnan(distinct)
+            texts = [text_of(value) or "" for value in distinct[is_there].tolist()]
+            numbers = np.full(len(distinct), np.nan)
+            found = self.pool.code(*joined([text.encode() for text in texts]))
+            if len(found) < len(texts):
+                beyond = float(distinct[is_there][len(found)])
+                row = self.kept.source_row(int((values[i] == beyond).argmax()))
+                raise InputError(
+                    f"{self.locate(start + i, row)[0]}: expected categories whose texts fit into "
+                    f"the memory that is left for them, found more ({text_of(beyond)!r}). Force "
+                    "fewer columns to be categorical, or raise --memory-mb."
+                )
+            numbers[is_there] = found
+            values[i] = numbers[place]
 
 
 class CategoryCoder:
@@ -130,6 +145,7 @@ class CategoryCoder:
 
     def code(self, start: int, values: NDArray[np.float64]) -> None:
         """Replace numbers of texts by codes in the features (m, n_rows) from ``start`` on."""
+        self._kinds.number_texts(start, values)
         rows = np.flatnonzero(self._kinds.is_text[start : start + len(values)])
         step = max(1, _PIECE_CELLS // values.shape[1])
         for first in range(0, len(rows), step):
@@ -258,7 +274,6 @@ class ColumnsWriter:
         self, folder: Path, shape: Shape, form: StoreForm, kinds: FeatureKinds | None
     ) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
-        self.column_nbytes = shape.n_rows * form.code_nbytes
         self.step = smallest_batch(shape, form)
         self.checksums: dict[str, int] = {}
         self.n_missing = np.empty(shape.n_features, np.uint32)
@@ -291,7 +306,11 @@ class ColumnsWriter:
 
     def share(self, start: int, stop: int, columns: StoredColumns) -> Share:
         """Read and code the features ``start .. stop - 1`` and write their values."""
-        values: NDArray[Any] = columns.read(start, stop)
+        values: NDArray[Any] = (
+            columns.read(start, stop)
+            if self._given is None
+            else self._given.kept.read(columns, start, stop)
+        )
         if self._categories is not None:
             self._categories.code(start, values)
         if self._form.values_dtype == "float32":
@@ -346,14 +365,6 @@ class ColumnsWriter:
         counts = np.bincount(self._kinds, minlength=len(NAMES)).tolist()
         return dict(zip(NAMES, counts, strict=True))
 
-    def _write_categories(self, coder: CategoryCoder) -> None:
-        firsts = np.zeros(len(self._kinds) + 1, np.int64)
-        np.cumsum(np.where(self._kinds == CATEGORICAL, self._n_codes, 0), out=firsts[1:])
-        self.lengths["categories_bytes"] = coder.nbytes
-        self.lengths["categories_offsets"] = int(firsts[-1]) + 1
-        self.checksums |= coder.checksums
-        self.checksums |= write_small(self._folder, "categories_first", [firsts])
-
     def __enter__(self) -> Self:
         return self
 
@@ -367,7 +378,11 @@ class ColumnsWriter:
         self.checksums |= self._codes.checksums
         if self._categories is not None:
             self._categories.close()
-            self._write_categories(self._categories)
+            self.lengths["categories_bytes"] = self._categories.nbytes
+            self.checksums |= self._categories.checksums
+            sums, n_categories = write_categories_first(self._folder, self._kinds, self._n_codes)
+            self.lengths["categories_offsets"] = n_categories + 1
+            self.checksums |= sums
         arrays: dict[str, NDArray[Any]] = {
             "n_missing": self.n_missing,
             "n_codes": self._n_codes,
@@ -390,6 +405,15 @@ def _as_float32(values: NDArray[Any]) -> NDArray[np.float32]:
                 "not. Write the store with float64 values."
             )
     return narrow
+
+
+def write_categories_first(
+    folder: Path, kinds: NDArray[Any], n_codes: NDArray[Any]
+) -> tuple[dict[str, int], int]:
+    """Write where the categories of each feature begin; return checksums, and how many they are."""
+    firsts = np.zeros(len(kinds) + 1, np.int64)
+    np.cumsum(np.where(kinds == CATEGORICAL, n_codes, 0), out=firsts[1:])
+    return write_small(folder, "categories_first", [firsts]), int(firsts[-1])
 
 
 RowArray = ScratchArray | NDArray[Any]
@@ -451,13 +475,16 @@ def write_store(
         are not as many as the features and rows, or a feature is not of the kind that is forced.
     """
     form = form or StoreForm()
-    shape = Shape(columns.n_rows, columns.n_features)
+    n_rows = columns.n_rows if kinds is None else kinds.kept.n_rows
+    shape = Shape(n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
     _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with ColumnsWriter(folder, shape, form, kinds) as work:
-        _write_columns(work, columns, batch, n_threads, progress)
+        size = shape.n_rows * form.code_nbytes
+        _write_columns(work, columns, batch, n_threads, progress, size)
     _native.return_large_blocks()
-    text_sums, lengths = _write_texts(folder, shape, names, row_ids)
+    ids = text_blocks(map(str, range(1, n_rows + 1))) if row_ids is None else row_ids
+    text_sums = write_names(folder, shape, names, ids, work.lengths)
     positions = stored_positions(shape.n_features, first_feature)
     checksums = work.checksums | write_small(folder, "positions", [positions]) | text_sums
     checksums |= write_coordinate(folder, "feature", "names", positions)
@@ -490,15 +517,18 @@ def write_store(
         lengths={},
         values_chunk=work.floats_chunk,
     )
-    manifest = _with_lengths(manifest, shape, lengths | work.lengths)
-    write_metadata(folder, manifest)
+    manifest = describe(folder, manifest, work.lengths)
     work.sync()
     return manifest
 
 
-def _with_lengths(manifest: Manifest, shape: Shape, lengths: Mapping[str, int]) -> Manifest:
+def describe(folder: Path, manifest: Manifest, lengths: Mapping[str, int]) -> Manifest:
+    """Write the metadata of a store whose files are all there; return the manifest with lengths."""
+    shape = Shape(manifest.n_rows, manifest.n_features)
     every = {name: lengths.get(name) or shape.length_of(name) for name in manifest.small_arrays}
-    return replace(manifest, lengths=every)
+    manifest = replace(manifest, lengths=every)
+    write_metadata(folder, manifest)
+    return manifest
 
 
 def _write_columns(
@@ -507,10 +537,12 @@ def _write_columns(
     batch: int,
     n_threads: int,
     progress: ByteProgress | None,
+    size: int,
 ) -> None:
     """Write all columns: each thread reads, codes and compresses its own share of a batch.
 
-    What is written in order is written here, as the shares come.
+    What is written in order is written here, as the shares come. A column has ``size`` bytes of
+    codes.
     """
     n_features, waiting = columns.n_features, deque[Future[Share]]()
     n_threads = min(n_threads, batch // work.step) if work.any_order else 1
@@ -523,25 +555,29 @@ def _write_columns(
                 done = waiting.popleft().result()
                 work.take(done)
                 if progress:
-                    n_done = done[1] * work.column_nbytes
-                    progress("writing", n_done, n_features * work.column_nbytes)
+                    progress("writing", done[1] * size, n_features * size)
 
 
-def _write_texts(
-    folder: Path, shape: Shape, names: TextBlocks, row_ids: TextBlocks | None
-) -> tuple[dict[str, int], dict[str, int]]:
-    ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
+def write_names(
+    folder: Path, shape: Shape, names: TextBlocks, row_ids: TextBlocks, lengths: dict[str, int]
+) -> dict[str, int]:
+    """Write names and row ids, and note their lengths; return checksums.
+
+    Raises
+    ------
+    InputError
+        If they are not as many as the features and rows.
+    """
     checksums: dict[str, int] = {}
-    nbytes: dict[str, int] = {}
     for name, blocks, expected in (
         ("names", names, shape.n_features),
-        ("row_ids", ids, shape.n_rows),
+        ("row_ids", row_ids, shape.n_rows),
     ):
-        sums, n_texts, nbytes[f"{name}_bytes"] = write_texts(folder, name, blocks)
+        sums, n_texts, lengths[f"{name}_bytes"] = write_texts(folder, name, blocks)
         checksums |= sums
         if n_texts != expected:
             raise InputError(f"expected {expected} {name}, found {n_texts}. Give one for each.")
-    return checksums, nbytes
+    return checksums
 
 
 def _class_counts(target: RowArray, n_classes: int) -> tuple[int, ...]:

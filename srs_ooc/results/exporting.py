@@ -26,13 +26,14 @@ from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
     CATEGORY_WORK_NBYTES,
     SLACK_NBYTES,
+    StoreForm,
     batch_nbytes,
     check_disk,
     disk_of,
     fit_batch,
     smallest_batch,
 )
-from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
+from srs_ooc.ingestion.ingest_options import TableFacts, stored_positions
 from srs_ooc.ingestion.rows import KeptRows
 from srs_ooc.ingestion.scratch import joined, text_blocks
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
