@@ -649,7 +649,10 @@ def ingest(
     )
     side = _side_columns(names, columns | {"strata": None if by_name else strata})
     place = place_given(store, "store")
-    make = _maker(table, options, side, client, progress)
+
+    def make(path: Path) -> Manifest:
+        return make_store(table, path, options, side, progress, client)
+
     manifest = make_at(place, make, overwrite=overwrite, progress=progress)
     if isinstance(place, Path):
         for remark in remarks_of(Store.open(place)):
@@ -667,18 +670,22 @@ def _side_columns(names: Any, given: Mapping[str, Any]) -> SideColumns:
     return SideColumns(Path(names) if isinstance(names, str) else names, columns)
 
 
-def _maker(
+def make_store(
     table: Any,
+    path: Path,
     options: IngestOptions,
     side: SideColumns,
-    client: Any,
     progress: ByteProgress | None,
-) -> Callable[[Path], Manifest]:
-    """Return what makes the store of a table, or of its pieces, at a path."""
+    client: Any = None,
+) -> Manifest:
+    """Make the store of a table, or of its pieces, at a path; ``client``: by its Dask workers.
+
+    Errors as of :func:`ingest_table`, and of the pieces.
+    """
     tables = pieces_given(table, client, has_values=bool(side))
     if tables is None:
-        return lambda path: ingest_table(table, path, options, progress, side=side)
+        return ingest_table(table, path, options, progress, side=side)
     from srs_ooc.ingestion.shards import ingest_pieces, on_workers  # of pieces alone
 
     workers = client and on_workers(client, int(options.memory_mb))
-    return lambda path: ingest_pieces(tables, path, options, progress, workers=workers)
+    return ingest_pieces(tables, path, options, progress, workers=workers)
