@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, UsageError
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
     IGNORED,
@@ -36,16 +37,6 @@ from srs_ooc.ingestion.csv import (
 from srs_ooc.ingestion.formats import TO_UTF8, NumbersTable, TextCoder
 from srs_ooc.ingestion.formats.files import read_lines
 from srs_ooc.ingestion.formats.in_memory import item_blocks
-from srs_ooc.ingestion.ingest_memory import (
-    CATEGORY_NBYTES,
-    SAMPLES_PANEL_NBYTES,
-    IngestMemory,
-    check_disk,
-    feature_rows_leases,
-    lines_lease,
-    names_nbytes,
-    samples_lease,
-)
 from srs_ooc.ingestion.ingest_options import (
     FREE,
     ByteProgress,
@@ -120,7 +111,7 @@ class FeatureRows(NumbersTable):
             row_kinds=row_cells_of(kinds or {}),
         )
         self._lines = ScratchArray(scratch / "lines", np.int64)
-        n_lines = max(1, SAMPLES_PANEL_NBYTES // (8 * n_samples))
+        n_lines = max(1, ingest_memory.SAMPLES_PANEL_NBYTES // (8 * n_samples))
         panel = anonymous_array((n_samples, n_lines))
         reader.set_panel(panel)
         is_text: list[NDArray[np.bool_]] = []
@@ -384,7 +375,7 @@ def asked_of(samples: SampleTable, options: IngestOptions) -> list[tuple[str, st
 
 def feature_memory(
     source: SourceFile, header: TextSpool, samples: SampleTable, options: IngestOptions
-) -> IngestMemory:
+) -> ingest_memory.IngestMemory:
     """Return what a bound on the features takes, or their number where the bound is too high.
 
     Raises
@@ -395,13 +386,13 @@ def feature_memory(
     n_samples, labels = len(header) - 1, SourceFile.file(samples.path)
     asked = asked_of(samples, options)
     known = _samples(labels, options.text, samples.id_name, asked)
-    held = [samples_lease(known, n_samples, header.nbytes)]
+    held = [ingest_memory.samples_lease(known, n_samples, header.nbytes)]
     if options.kinds:
-        held.append(Lease("kinds by name", names_nbytes(options.kinds.names())))
-    reading = feature_rows_leases(n_samples, PieceReader(source).decoder_nbytes)
-    lines = lines_lease((n_samples, 1))
+        held.append(Lease("kinds by name", ingest_memory.names_nbytes(options.kinds.names())))
+    reading = ingest_memory.feature_rows_leases(n_samples, PieceReader(source).decoder_nbytes)
+    lines = ingest_memory.lines_lease((n_samples, 1))
 
-    def memory(n_features: int) -> IngestMemory:
+    def memory(n_features: int) -> ingest_memory.IngestMemory:
         n_columns = max(n_features, _FEW_FEATURES) + len(samples.covariates)
         return options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
 
@@ -460,8 +451,8 @@ def open_feature_rows(
         )
     kinds = options.kinds.by_name()
     n_rows = estimate(source, options.text, len(header))[0]
-    check_disk(work.folder, 8 * len(ids) * n_rows, 0)
-    category_nbytes = min(CATEGORY_NBYTES, memory.spare_nbytes // 2)
+    ingest_memory.check_disk(work.folder, 8 * len(ids) * n_rows, 0)
+    category_nbytes = min(ingest_memory.CATEGORY_NBYTES, memory.spare_nbytes // 2)
     kept = np.array([sample in known for sample in ids])
     features = FeatureRows(
         stream, header, kept, work.scratch, names, work.tell, category_nbytes, kinds

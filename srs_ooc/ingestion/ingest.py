@@ -32,15 +32,9 @@ from srs_ooc.base.options import (
 )
 from srs_ooc.base.text import MB, describe_nbytes
 from srs_ooc.base.urls import Place
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
-from srs_ooc.ingestion.ingest_memory import (
-    IngestMemory,
-    check_replaceable,
-    disk_errors,
-    disk_of,
-    load_libraries,
-)
 from srs_ooc.ingestion.ingest_options import (
     ByteProgress,
     ForcedKinds,
@@ -184,11 +178,14 @@ def ingest_table(
     BudgetError
         If the memory cap cannot hold the work.
     """
-    load_libraries()
+    ingest_memory.load_libraries()
     options = options or IngestOptions()
     if options.overwrite:
-        check_replaceable(store)
-    with disk_errors(store), published_folder(store, replaces=options.overwrite) as folder:
+        ingest_memory.check_replaceable(store)
+    with (
+        ingest_memory.disk_errors(store),
+        published_folder(store, replaces=options.overwrite) as folder,
+    ):
         with Workplace.at(folder, progress) as work:
             reading = open_reading(table, options, side or SideColumns(), work)
             manifest = _ingest(reading, work)
@@ -271,7 +268,7 @@ def forecast(
         raise UsageError("--dry-run: expected a file, found standard input. Save it first.")
     from srs_ooc.ingestion.formats.files import is_other, open_file
 
-    load_libraries()
+    ingest_memory.load_libraries()
     has_target = not options.no_target and "target" not in (side or SideColumns()).columns
     unpacked, by_rows, text_nbytes = 0, True, None
     with tempfile.TemporaryDirectory() as folder, Workplace.at(Path(folder)) as work:
@@ -287,7 +284,9 @@ def forecast(
     shape = Shape(max(1, n_rows), max(1, n_columns))
     if options.samples:
         shape = Shape(max(1, n_columns - 1), max(1, n_rows))
-    scratch, stored = disk_of(shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes)
+    scratch, stored = ingest_memory.disk_of(
+        shape, memory.form, by_rows=by_rows, text_nbytes=text_nbytes
+    )
     scratch, free = scratch + unpacked, shutil.disk_usage(store.parent).free
     yield f"columns: {n_columns}"
     yield f"rows: {about}{n_rows}"
@@ -302,7 +301,7 @@ def forecast(
 
 def _look_at_text(
     table: Path, options: IngestOptions, work: Workplace, *, has_target: bool
-) -> tuple[int, int, int, IngestMemory]:
+) -> tuple[int, int, int, ingest_memory.IngestMemory]:
     """Return columns, rows and bytes of a text table, about, and what its ingest takes."""
     source = SourceFile.file(table)
     header = work.stack.enter_context(TextSpool(work.scratch, "header"))

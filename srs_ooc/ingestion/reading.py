@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import (
     CATEGORIES,
     ROW_NAMES,
@@ -38,18 +39,6 @@ from srs_ooc.ingestion.formats.in_memory import (
     memory_of,
     spool_items,
     texts_given,
-)
-from srs_ooc.ingestion.ingest_memory import (
-    COLUMN_NBYTES,
-    LOOK_NBYTES,
-    PIECE_NBYTES,
-    IngestMemory,
-    check_disk,
-    decoding_leases,
-    disk_of,
-    lines_lease,
-    table_nbytes,
-    texts_nbytes,
 )
 from srs_ooc.ingestion.ingest_options import (
     FREE,
@@ -215,7 +204,7 @@ def _tell(progress: ByteProgress | None, n_cells: int, n_all: int) -> None:
 
 def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
     """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
-    step = max(1, PIECE_NBYTES // (8 * n_items))
+    step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
     for begin in range(0, n_lines, multiple or n_lines):
         end = min(begin + (multiple or n_lines), n_lines)
         for start in range(begin, end, step):
@@ -253,19 +242,19 @@ class TextReading:
 
     def _check_columns(self, n_columns: int) -> None:
         """Refuse a cap before a look at the first row of a table with very many columns."""
-        if COLUMN_NBYTES * n_columns > LOOK_NBYTES:
+        if ingest_memory.COLUMN_NBYTES * n_columns > ingest_memory.LOOK_NBYTES:
             self._memory(n_columns).check(self.source)
 
     def _check_decoder(self) -> None:
         """Refuse a cap that cannot hold decompression, before much is decompressed."""
-        if PieceReader(self.source).decoder_nbytes > LOOK_NBYTES:
+        if PieceReader(self.source).decoder_nbytes > ingest_memory.LOOK_NBYTES:
             self._memory(1).check(self.source)
 
-    def _memory(self, n_columns: int, n_rows: int = 1) -> IngestMemory:
-        held = decoding_leases(self.source, PieceReader(self.source).decoder_nbytes)
+    def _memory(self, n_columns: int, n_rows: int = 1) -> ingest_memory.IngestMemory:
+        held = ingest_memory.decoding_leases(self.source, PieceReader(self.source).decoder_nbytes)
         return self.options.memory(n_columns, n_rows, held)
 
-    def memory(self, roles: Roles) -> IngestMemory:
+    def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what a bound on the rows takes, or their number where the bound is too high."""
         bound = rows_at_most(self.source, roles.n_columns)
         memory = self._memory(roles.n_columns, bound or 1)
@@ -276,16 +265,20 @@ class TextReading:
         )
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
-    def share(self, roles: Roles, memory: IngestMemory) -> IngestMemory:
+    def share(self, roles: Roles, memory: ingest_memory.IngestMemory) -> ingest_memory.IngestMemory:
         """Check the disk, and share out what the cap leaves."""
         n_rows, text_nbytes = estimate(self.source, self.options.text, roles.n_columns)
         guessed = Shape(n_rows, roles.n_features)
-        disk = disk_of(guessed, memory.form, by_rows=True, text_nbytes=text_nbytes)
-        check_disk(self._work.folder, *disk)
+        disk = ingest_memory.disk_of(guessed, memory.form, by_rows=True, text_nbytes=text_nbytes)
+        ingest_memory.check_disk(self._work.folder, *disk)
         return memory.shared(Shape(memory.n_rows, roles.n_features))
 
     def read_rows(
-        self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns
+        self,
+        roles: Roles,
+        forced: NDArray[np.uint8],
+        memory: ingest_memory.IngestMemory,
+        rows: RowColumns,
     ) -> None:
         """Read all rows: features into panels on disk, row columns as texts."""
         stream = self._stream
@@ -336,7 +329,7 @@ class TextReading:
         pool = TextCoder(self._category_nbytes)
         pool.code(*self._categories)
         kinds = FeatureKinds(self._forced, self._is_text, pool, self._locate, kept)
-        return self._panels, self._fits_float32, kinds, texts_nbytes(kinds)
+        return self._panels, self._fits_float32, kinds, ingest_memory.texts_nbytes(kinds)
 
     def _locate(self, feature: int, row: int) -> tuple[str, str]:
         """Return where the cell of a stored feature and row stands, and its text."""
@@ -387,7 +380,7 @@ class TableReading:
         side: SideColumns,
         work: Workplace,
         origin: dict[str, Any],
-        memory: IngestMemory | None = None,
+        memory: ingest_memory.IngestMemory | None = None,
         where: Callable[[int], str] | None = None,
         locate: Callable[[int, int], str] | None = None,
     ) -> None:
@@ -412,19 +405,25 @@ class TableReading:
             header.append(texts_of(block))
         return {"names": "f0, f1, ..."} if given is None else {}
 
-    def memory(self, roles: Roles) -> IngestMemory:
+    def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
         """Return what the table takes, whatever its columns are for."""
         return self._memory
 
-    def share(self, roles: Roles, memory: IngestMemory) -> IngestMemory:
+    def share(self, roles: Roles, memory: ingest_memory.IngestMemory) -> ingest_memory.IngestMemory:
         """Check the disk, and share memory out for the rows there are."""
         table, shape = self._table, Shape(self._table.shape[0], roles.n_features)
-        check_disk(self._work.folder, *disk_of(shape, memory.form, by_rows=table.by_rows))
-        lines = lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
+        ingest_memory.check_disk(
+            self._work.folder, *ingest_memory.disk_of(shape, memory.form, by_rows=table.by_rows)
+        )
+        lines = ingest_memory.lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
         return memory.shared(shape, lines.n_bytes)
 
     def read_rows(
-        self, roles: Roles, forced: NDArray[np.uint8], memory: IngestMemory, rows: RowColumns
+        self,
+        roles: Roles,
+        forced: NDArray[np.uint8],
+        memory: ingest_memory.IngestMemory,
+        rows: RowColumns,
     ) -> None:
         """Read the row columns, of the table and beside it, as texts."""
         self._memory, self._columns = memory, roles.stored_columns()
@@ -461,13 +460,13 @@ class TableReading:
             holds_texts = texts[self._columns]
         kinds = self._kinds(holds_texts, kept)
         grows = 0 if table.pool else memory.category_nbytes - kinds.pool.cost
-        held = texts_nbytes(kinds) + grows if kinds.is_text.any() else 0
+        held = ingest_memory.texts_nbytes(kinds) + grows if kinds.is_text.any() else 0
         columns = TableColumns(table, self.source, self._header, self._columns, kinds)
         source: StoredColumns = columns
         if table.by_rows:
             shape = Shape(columns.n_rows, columns.n_features)
             holds = memory.has_room(shape, held)
-            held += table_nbytes(shape) if holds else 0
+            held += ingest_memory.table_nbytes(shape) if holds else 0
             path = None if holds else self._work.scratch / "panels"
             n_rows = shape.n_rows if holds else min(memory.panel_rows, shape.n_rows)
             panels = Panels(path, columns.n_features, n_rows)

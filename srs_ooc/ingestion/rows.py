@@ -14,14 +14,9 @@ from numpy.typing import NDArray
 
 from srs_ooc.base.errors import InputError
 from srs_ooc.base.text import counted, describe_nbytes
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts
-from srs_ooc.ingestion.ingest_memory import (
-    CODES_NBYTES,
-    LABELS_NBYTES,
-    PICKED_ROWS,
-    piece_features,
-)
 from srs_ooc.ingestion.ingest_options import (
     IngestOptions,
     StoredColumns,
@@ -75,13 +70,13 @@ class KeptRows:
         if self.mask is None:
             return columns.read(start, stop)
         out = anonymous_array((stop - start, self.n_rows))
-        step = piece_features(self.n_source_rows)
+        step = ingest_memory.piece_features(self.n_source_rows)
         for first in range(start, stop, step):
             values = columns.read(first, min(first + step, stop))
             for line, whole in zip(out[first - start :], values, strict=False):
                 filled = 0
-                for begin in range(0, len(whole), PICKED_ROWS):  # some at a time
-                    picked = self.of(begin, whole[begin : begin + PICKED_ROWS])
+                for begin in range(0, len(whole), ingest_memory.PICKED_ROWS):  # some at a time
+                    picked = self.of(begin, whole[begin : begin + ingest_memory.PICKED_ROWS])
                     line[filled : filled + len(picked)] = picked
                     filled += len(picked)
         return out
@@ -334,7 +329,7 @@ class RowColumns:
 
     def _labels(self, codes: ScratchArray, task: str) -> list[bytes]:
         """Return the distinct texts; none if they are too many for classes. Code each row's."""
-        coder, start = TextCoder(LABELS_NBYTES), 0
+        coder, start = TextCoder(ingest_memory.LABELS_NBYTES), 0
         for blob, ends in self._column.blocks():
             numbers = coder.code(blob, ends)
             codes.append(numbers)
@@ -346,7 +341,7 @@ class RowColumns:
                 raise self._error(
                     start + row,
                     f"a target of at most {MAX_CLASSES} classes, their labels of at most "
-                    f"{describe_nbytes(LABELS_NBYTES // 4)} in all",
+                    f"{describe_nbytes(ingest_memory.LABELS_NBYTES // 4)} in all",
                     f"more ({shown(list(split_texts(blob, ends))[row])} is one)",
                     "Name a column of class labels with --target, or say --task regression.",
                 )
@@ -481,7 +476,7 @@ class RowColumns:
 
     def _codes(self, what: str, place: int, column: TextSpool) -> tuple[ScratchArray, int]:
         """Return the numbers of the texts of kept rows, by first appearance; how many differ."""
-        coder, option = TextCoder(CODES_NBYTES), f"--{what}"
+        coder, option = TextCoder(ingest_memory.CODES_NBYTES), f"--{what}"
         codes = ScratchArray(self._scratch / f"{what}-{place}.codes", np.int32)
         mask = self.kept.mask
         for start, texts in column.numbered_blocks():

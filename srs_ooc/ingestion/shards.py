@@ -24,15 +24,9 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.files import published_folder, try_lock
 from srs_ooc.base.text import MB
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.formats import split_texts
 from srs_ooc.ingestion.ingest import ingest_table, open_reading
-from srs_ooc.ingestion.ingest_memory import (
-    check_replaceable,
-    disk_errors,
-    load_libraries,
-    merged_features,
-    release,
-)
 from srs_ooc.ingestion.ingest_options import (
     ByteProgress,
     ForcedKinds,
@@ -96,7 +90,7 @@ class Merging:
         n_items = next(iter(self._arrays.values()))
         step = FloatsWriter(folder, "", Shape(n_items, shape.n_features), self._dtype).chunk[0]
         column = one.n_rows * 2 * one.code_nbytes + len(self._arrays) * n_items * 8
-        self._batch = merged_features(shape, column, step, cap_nbytes)
+        self._batch = ingest_memory.merged_features(shape, column, step, cap_nbytes)
         self._positions = stored_positions(shape.n_features)
         self._ends = np.cumsum([store.n_features for store in stores])
 
@@ -365,7 +359,7 @@ def do_piece(table: Path, store: Path, options: IngestOptions) -> None:
     InputError, StoreError, BudgetError
         As of :func:`srs_ooc.ingestion.ingest.ingest_table`.
     """
-    release()
+    ingest_memory.release()
     with growth_counted():  # a worker holds what is none of an ingest's
         do_here(table, store, options)
 
@@ -374,7 +368,7 @@ def do_here(table: Path, store: Path, options: IngestOptions) -> None:
     """Code a piece in this process, unless it is there; errors as of :func:`do_piece`."""
     if not store.exists():
         ingest_table(table, store, options)
-        release()
+        ingest_memory.release()
 
 
 def ingest_pieces(
@@ -413,12 +407,12 @@ def ingest_pieces(
     UsageError
         If options are given that pieces cannot have.
     """
-    load_libraries()
+    ingest_memory.load_libraries()
     tell = progress or (lambda stage, done, total: None)
     _check_options(options)
     if options.overwrite:
-        check_replaceable(store)
-    with disk_errors(store), _work_folder(store, tables, options) as folder:
+        ingest_memory.check_replaceable(store)
+    with ingest_memory.disk_errors(store), _work_folder(store, tables, options) as folder:
         pieces = list(_pieces(tables, options, folder))
         each = starmap(do_here, pieces) if workers is None else workers(do_piece, pieces)
         sizes = [table.stat().st_size for table in tables]

@@ -15,12 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from srs_ooc.base.errors import InputError, UsageError
-from srs_ooc.ingestion.ingest_memory import (
-    READ_NBYTES,
-    START_NBYTES,
-    ZSTD_NBYTES,
-    decoder_nbytes,
-)
+from srs_ooc.ingestion import ingest_memory
 
 # Compressed bytes to text in bounded pieces: gzip, xz, bzip2 and zstd, known by magic bytes.
 #
@@ -138,11 +133,11 @@ def decoder_of(start: bytes) -> tuple[str, int, Callable[[], Decoder]] | None:
     kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
     if kind is None:
         return None
-    nbytes = decoder_nbytes(kind, start)
+    nbytes = ingest_memory.decoder_nbytes(kind, start)
     if kind == "xz":
         return kind, nbytes, lambda: lzma.LZMADecompressor(memlimit=nbytes)
     if kind == "zst":
-        return kind, nbytes, _zstd(nbytes - ZSTD_NBYTES)
+        return kind, nbytes, _zstd(nbytes - ingest_memory.ZSTD_NBYTES)
     return kind, nbytes, _Gzip if kind == "gz" else bz2.BZ2Decompressor
 
 
@@ -151,7 +146,7 @@ def decoded(
     pieces: Iterator[bytes],
     note_unused: Callable[[int], None] = lambda n_unused: None,
 ) -> Iterator[bytes]:
-    """Yield the text of compressed pieces, in pieces of at most :data:`READ_NBYTES`.
+    """Yield the text of compressed pieces, in pieces of at most :data:`ingest_memory.READ_NBYTES`.
 
     Parameters
     ----------
@@ -177,7 +172,7 @@ def decoded(
                 if not data:
                     break
                 decoder = new_decoder()
-            text = decoder.decompress(data, READ_NBYTES)
+            text = decoder.decompress(data, ingest_memory.READ_NBYTES)
             data = decoder.unused_data if decoder.eof else b""
             note_unused(len(data))
             if text:
@@ -252,7 +247,7 @@ def settle_source(path: Path, scratch: Path) -> SourceFile:
         return SourceFile.file(path)
     copy = scratch / "standard-input"
     with copy.open("wb") as file:
-        while data := sys.stdin.buffer.read(READ_NBYTES):
+        while data := sys.stdin.buffer.read(ingest_memory.READ_NBYTES):
             file.write(data)
     return SourceFile(copy, "standard input", "-")
 
@@ -315,7 +310,7 @@ class PieceReader:
         try:
             self.nbytes = source.path.stat().st_size
             with source.path.open("rb") as file:
-                start = file.read(START_NBYTES)
+                start = file.read(ingest_memory.START_NBYTES)
         except FileNotFoundError:
             raise InputError(f"{source}: no such file. Check the path.") from None
         except IsADirectoryError:
@@ -338,7 +333,7 @@ class PieceReader:
             self.suffix, self.decoder_nbytes = f".{self._decoder[0]}", self._decoder[1]
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the text in pieces of at most :data:`READ_NBYTES`."""
+        """Yield the text in pieces of at most :data:`ingest_memory.READ_NBYTES`."""
         for text in self._raw() if self._decoder is None else self._decoded(*self._decoder):
             self.n_text += len(text)
             yield text
@@ -346,7 +341,7 @@ class PieceReader:
     def _raw(self) -> Iterator[bytes]:
         try:
             with self.source.path.open("rb", buffering=0) as file:
-                while data := file.read(READ_NBYTES):
+                while data := file.read(ingest_memory.READ_NBYTES):
                     self.n_read += len(data)
                     self.n_used = self.n_read
                     self.crc32 = zlib.crc32(data, self.crc32)

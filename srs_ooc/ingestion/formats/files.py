@@ -20,6 +20,7 @@ from srs_ooc.base.budget import Lease
 from srs_ooc.base.errors import InputError, StoreError, UsageError
 from srs_ooc.base.options import part_at, places_of
 from srs_ooc.base.text import MB, describe_nbytes
+from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import parse_decimal
 from srs_ooc.ingestion.formats import NumbersTable, Table, TextCoder
 from srs_ooc.ingestion.formats.in_memory import (
@@ -34,16 +35,6 @@ from srs_ooc.ingestion.formats.in_memory import (
     item_blocks,
     read_column,
     read_header,
-)
-from srs_ooc.ingestion.ingest_memory import (
-    LOOK_NBYTES,
-    PIECE_NBYTES,
-    WORK_NBYTES,
-    IngestMemory,
-    arrow_leases,
-    lines_lease,
-    sparse_leases,
-    svmlight_leases,
 )
 from srs_ooc.ingestion.ingest_options import IngestOptions
 from srs_ooc.ingestion.sources import PieceReader, SourceFile
@@ -108,7 +99,7 @@ class NpyTable(NumbersTable):
         if line_nbytes > _LONG:
             yield from self._single_cells(position, line_nbytes)
             return
-        step = max(1, PIECE_NBYTES // line_nbytes)
+        step = max(1, ingest_memory.PIECE_NBYTES // line_nbytes)
         for start in range(0, n_rows, step):
             rows = np.arange(start, min(start + step, n_rows))
             yield self._lines(n_columns, rows)[:, position].tolist()
@@ -241,8 +232,8 @@ def _main_key(keys: list[str], what: str) -> str:
 def _open_sparse(
     path: Path, what: str, nbytes: int, shape: tuple[int, int], options: IngestOptions
 ) -> Table:
-    held, opening = sparse_leases(nbytes, max(shape))
-    lines = lines_lease(shape, WORK_NBYTES[SparseTable.format])
+    held, opening = ingest_memory.sparse_leases(nbytes, max(shape))
+    lines = ingest_memory.lines_lease(shape, ingest_memory.WORK_NBYTES[SparseTable.format])
     options.memory(shape[1], shape[0], (*held, lines), opening).check(what)
     import scipy.sparse
 
@@ -380,9 +371,11 @@ class SvmlightTable(SparseTable):
             self._holds, self.labels = False, []
             self._indices, self._values, self._ends = array("q"), array("d"), array("q")
 
-    def _memory(self, shape: tuple[int, int]) -> IngestMemory:
-        self.held, self.opening = svmlight_leases(self._n_cells, self._n_rows, shape[1])
-        held = (*self.held, lines_lease(shape, self.work_nbytes))
+    def _memory(self, shape: tuple[int, int]) -> ingest_memory.IngestMemory:
+        self.held, self.opening = ingest_memory.svmlight_leases(
+            self._n_cells, self._n_rows, shape[1]
+        )
+        held = (*self.held, ingest_memory.lines_lease(shape, self.work_nbytes))
         return self._options.memory(shape[1], shape[0], held, self.opening)
 
 
@@ -540,14 +533,14 @@ class ArrowFile(NumbersTable):
 
     def _held(self, n_columns: int) -> tuple[Lease, ...]:
         footer = length_of_footer(self._path) if self.format == "parquet" else None
-        return arrow_leases(self._what, n_columns, self._path.stat().st_size, footer)
+        return ingest_memory.arrow_leases(self._what, n_columns, self._path.stat().st_size, footer)
 
     def _check_footer(self, options: IngestOptions) -> None:
         """Refuse a cap before a large footer of Parquet is decoded."""
-        if self.format != "parquet" or self._held(0)[1].n_bytes <= LOOK_NBYTES:
+        if self.format != "parquet" or self._held(0)[1].n_bytes <= ingest_memory.LOOK_NBYTES:
             return
         if size := size_of(self._path):
-            held = (*self._held(size[1]), lines_lease(size, self.work_nbytes))
+            held = (*self._held(size[1]), ingest_memory.lines_lease(size, self.work_nbytes))
             options.memory(size[1], size[0], held).check(self._what)
 
     def _open(self) -> None:
