@@ -664,12 +664,7 @@ def rows_at_most(source: SourceFile, n_columns: int) -> int | None:
 
 
 def count_rows(
-    source: SourceFile,
-    form: TextForm,
-    n_columns: int,
-    *,
-    target: int | None = None,
-    is_missing: Callable[[bytes], bool] = lambda text: False,
+    source: SourceFile, form: TextForm, n_columns: int, target: int | None = None
 ) -> tuple[int, bool]:
     """Count the rows of a file by reading it; return whether one has no ``target``, too.
 
@@ -682,7 +677,7 @@ def count_rows(
     stream, reader = _skim(source, form, n_columns, target)
     for _ in fed(stream, reader):
         texts = reader.take_texts(TARGET) if target is not None else ()
-        has_missing = has_missing or any(map(is_missing, texts))
+        has_missing = has_missing or any(map(form.is_missing, texts))
     raise_fault(stream, reader, str)
     return reader.n_rows, has_missing
 

@@ -210,13 +210,11 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     if has_target and options.target is None:
         inferred["target"] = "last column"
     roles = choose_roles(reading.source, header, options, has_target=has_target)
-    memory = reading.memory(roles)
-    memory.check(reading.source)
-    memory = reading.share(roles, memory)
+    memory = reading.share(roles)
     check_distinct(reading.source, header, "column names", "Rename them.")
     forced = options.kinds.settle(reading.source, header)
     check_kinds(header, roles, forced)
-    reading.read_rows(roles, forced, memory, rows)
+    reading.read_rows(roles, forced, rows)
     reading.check_unchanged()
     rows.settle(reading.source, reading.where, options)
     facts, kept = rows.facts, rows.kept

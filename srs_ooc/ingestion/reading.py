@@ -103,105 +103,6 @@ All rows of them; whether float32 holds every value; what is known of their kind
 that is held until they are written, in bytes."""
 
 
-# The features of a table in stored order.
-
-
-class TableColumns:
-    """The features of a table in stored order: a ``StoredColumns`` where it is read by columns."""
-
-    def __init__(
-        self,
-        table: Table,
-        what: object,
-        header: TextSpool,
-        columns: NDArray[np.intp],
-        kinds: FeatureKinds,
-    ) -> None:
-        self._table, self._what, self._header, self._columns = table, what, header, columns
-        self._pool = kinds.pool
-        self.n_rows, self.n_features = table.shape[0], len(columns)
-        self.fits_float32 = True
-
-    def read(self, start: int, stop: int) -> NDArray[np.float64]:
-        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
-        out = anonymous_array((stop - start, self.n_rows))
-        for first, last in _pieces(stop - start, self.n_rows):
-            positions = self._columns[start + first : start + last]
-            out[first:last] = self._table.read(positions, self._pool)
-            self._look(out[first:last], positions)
-        return out
-
-    def check(self, progress: ByteProgress | None) -> None:
-        """Find out whether float32 would do: from the dtypes, or by reading until it would not.
-
-        Texts are numbered on the way, so that all of them are known before any is coded.
-        """
-        has_texts = self._table.text_columns is not None and self._table.text_columns.any()
-        if self._table.narrow and not has_texts:
-            return
-        in_order = np.sort(self._columns)
-        for first, last in _pieces(self.n_features, self.n_rows):
-            positions = in_order[first:last]
-            self._look(self._table.read(positions, self._pool), positions)
-            if not self.fits_float32 and not has_texts:
-                return
-            _tell(progress, last * self.n_rows, self.n_features * self.n_rows)
-
-    def spool(self, spool: Panels, progress: ByteProgress | None) -> None:
-        """Read all rows, in panels that turn them into columns."""
-        _native.reuse_blocks()  # of each piece of rows
-        panel_rows, filled = spool.panel.shape[1], 0
-        columns = self._columns.astype(np.int64)
-        pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
-        for first, last, rows in self._rows_ahead(pieces):
-            infinite, narrow = put_rows(rows, columns, spool.panel, filled)
-            if infinite >= 0:
-                row, column = divmod(infinite, rows.shape[1])
-                self._refuse(first + row, column, rows[row, column])
-            self.fits_float32 &= narrow
-            filled += len(rows)
-            if filled == panel_rows or last == self.n_rows:
-                spool.flush(filled)
-                filled = 0
-            _tell(progress, last * self.n_features, self.n_rows * self.n_features)
-        spool.seal()
-
-    def _rows_ahead(
-        self, pieces: Iterator[tuple[int, int]]
-    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
-        """Yield pieces of rows; the next is read while one is worked on."""
-
-        def read(first: int, last: int) -> tuple[int, int, NDArray[np.float64]]:
-            return first, last, self._table.read(np.arange(first, last), self._pool)
-
-        with ThreadPoolExecutor(1) as reader:
-            coming = reader.submit(read, *next(pieces))
-            for piece in pieces:
-                here, coming = coming.result(), reader.submit(read, *piece)
-                yield here
-            yield coming.result()
-
-    def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
-        """Look at columns, each a row of ``values``."""
-        infinite, narrow = look_at(values)
-        if infinite >= 0:
-            at, row = divmod(infinite, values.shape[1])
-            self._refuse(row, int(columns[at]), values[at, row])
-        if not narrow:
-            self.fits_float32 = False
-
-    def _refuse(self, row: int, column: int, found: float) -> NoReturn:
-        raise InputError(
-            f"{self._what}, row {row + 1}, column {self._header.describe(column)}: expected a "
-            f"finite number (or a missing value), found {found}. Mend the cell, or make it missing."
-        )
-
-
-def _tell(progress: ByteProgress | None, n_cells: int, n_all: int) -> None:
-    if progress:
-        progress("reading", 8 * n_cells, 8 * n_all)
-
-
 def _pieces(n_lines: int, n_items: int, multiple: int = 0) -> Iterator[tuple[int, int]]:
     """Yield ranges of lines of about 2 MB; none crosses a ``multiple``."""
     step = max(1, ingest_memory.PIECE_NBYTES // (8 * n_items))
@@ -261,26 +162,28 @@ class TextReading:
         if bound and (memory.fits or not memory.depends_on_rows):
             return memory
         n_rows, has_missing = count_rows(
-            self.source, self.options.text, roles.n_columns, target=roles.target
+            self.source, self.options.text, roles.n_columns, roles.target
         )
         return memory.with_rows(n_rows, drops_rows=memory.drops_rows and has_missing)
 
-    def share(self, roles: Roles, memory: ingest_memory.IngestMemory) -> ingest_memory.IngestMemory:
-        """Check the disk, and share out what the cap leaves."""
+    def share(self, roles: Roles) -> ingest_memory.IngestMemory:
+        """Check memory and disk, and share out what the cap leaves."""
+        memory = self.memory(roles)
+        memory.check(self.source)
         n_rows, text_nbytes = estimate(self.source, self.options.text, roles.n_columns)
-        guessed = Shape(n_rows, roles.n_features)
-        disk = ingest_memory.disk_of(guessed, memory.form, by_rows=True, text_nbytes=text_nbytes)
-        ingest_memory.check_disk(self._work.folder, *disk)
-        return memory.shared(Shape(memory.n_rows, roles.n_features))
+        ingest_memory.check_disk_of(
+            self._work.folder,
+            Shape(n_rows, roles.n_features),
+            memory.form,
+            by_rows=True,
+            text_nbytes=text_nbytes,
+        )
+        self._shared = memory.shared(Shape(memory.n_rows, roles.n_features))
+        return self._shared
 
-    def read_rows(
-        self,
-        roles: Roles,
-        forced: NDArray[np.uint8],
-        memory: ingest_memory.IngestMemory,
-        rows: RowColumns,
-    ) -> None:
+    def read_rows(self, roles: Roles, forced: NDArray[np.uint8], rows: RowColumns) -> None:
         """Read all rows: features into panels on disk, row columns as texts."""
+        memory = self._shared
         stream = self._stream
         reader = TableReader(
             roles.slots(),
@@ -305,7 +208,7 @@ class TextReading:
         self._panels, self._fits_float32 = spool, reader.fits_float32
         self._roles, self._forced = roles, forced[columns]
         self._is_text = ((cells == TEXTS) | (cells == CATEGORIES))[columns]
-        self._categories, self._category_nbytes = reader.categories(), memory.category_nbytes
+        self._categories = reader.categories()
 
     def _row_taker(self, roles: Roles, rows: RowColumns) -> Callable[[TableReader], None]:
         """Return what takes the texts of the rows read from a reader."""
@@ -326,7 +229,7 @@ class TextReading:
 
     def features(self, kept: KeptRows) -> Features:
         """Return the panels."""
-        pool = TextCoder(self._category_nbytes)
+        pool = TextCoder(self._shared.category_nbytes)
         pool.code(*self._categories)
         kinds = FeatureKinds(self._forced, self._is_text, pool, self._locate, kept)
         return self._panels, self._fits_float32, kinds, ingest_memory.texts_nbytes(kinds)
@@ -389,6 +292,7 @@ class TableReading:
         self._memory = memory or memory_of(table, options)
         self.where = where or (lambda row: f"{source}, row {row + 1}")
         self._locate = locate or self._in_row
+        self._fits_float32 = True
 
     def read_names(self, header: TextSpool) -> dict[str, Any]:
         """Append the names of the columns: those given, the table's own, or f0, f1, ..."""
@@ -405,44 +309,37 @@ class TableReading:
             header.append(texts_of(block))
         return {"names": "f0, f1, ..."} if given is None else {}
 
-    def memory(self, roles: Roles) -> ingest_memory.IngestMemory:
-        """Return what the table takes, whatever its columns are for."""
-        return self._memory
-
-    def share(self, roles: Roles, memory: ingest_memory.IngestMemory) -> ingest_memory.IngestMemory:
-        """Check the disk, and share memory out for the rows there are."""
-        table, shape = self._table, Shape(self._table.shape[0], roles.n_features)
-        ingest_memory.check_disk(
-            self._work.folder, *ingest_memory.disk_of(shape, memory.form, by_rows=table.by_rows)
+    def share(self, roles: Roles) -> ingest_memory.IngestMemory:
+        """Check memory and disk, and share out what the cap leaves for the rows there are."""
+        table, self._columns = self._table, roles.stored_columns()
+        self.n_rows, self.n_features = table.shape[0], roles.n_features
+        shape = Shape(self.n_rows, self.n_features)
+        self._memory.check(self.source)
+        ingest_memory.check_disk_of(
+            self._work.folder, shape, self._memory.form, by_rows=table.by_rows
         )
         lines = ingest_memory.lines_lease(table.shape, table.work_nbytes, by_rows=table.by_rows)
-        return memory.shared(shape, lines.n_bytes)
+        self._memory = self._memory.shared(shape, lines.n_bytes)
+        return self._memory
 
-    def read_rows(
-        self,
-        roles: Roles,
-        forced: NDArray[np.uint8],
-        memory: ingest_memory.IngestMemory,
-        rows: RowColumns,
-    ) -> None:
+    def read_rows(self, roles: Roles, forced: NDArray[np.uint8], rows: RowColumns) -> None:
         """Read the row columns, of the table and beside it, as texts."""
-        self._memory, self._columns = memory, roles.stored_columns()
         self._forced = forced[self._columns]
         for what, column, _ in roles.texts():
             name, where = self._header.get(column).decode(), partial(self._in_row, column)
             spool_items(rows.open(what, name), self._table.items(column), where)
         if self.options.no_target:
-            rows.number_rows(self._table.shape[0])
+            rows.number_rows(self.n_rows)
         for what, columns in self.side.columns.items():
             for name, given in columns:
                 spool = rows.open(what, name)
                 label = str(given) if isinstance(given, Path) else name
                 check_items(given, label)
                 spool_items(spool, item_blocks(given), partial(_item, label))
-                if len(spool) != (n_rows := self._table.shape[0]):
+                if len(spool) != self.n_rows:
                     raise InputError(
-                        f"{label}: expected {n_rows} items, one for each row, found {len(spool)}. "
-                        "Give as many as rows."
+                        f"{label}: expected {self.n_rows} items, one for each row, found "
+                        f"{len(spool)}. Give as many as rows."
                     )
 
     def _in_row(self, column: int, row: int) -> str:
@@ -453,29 +350,99 @@ class TableReading:
 
         By panels on disk, or all in memory where there is room.
         """
-        table, memory = self._table, self._memory
-        texts = table.text_columns
-        holds_texts = np.zeros(len(self._columns), np.bool_)
-        if texts is not None:
-            holds_texts = texts[self._columns]
+        table, memory, texts = self._table, self._memory, self._table.text_columns
+        holds_texts = np.zeros(self.n_features, np.bool_) if texts is None else texts[self._columns]
         kinds = self._kinds(holds_texts, kept)
+        self._pool = kinds.pool
         grows = 0 if table.pool else memory.category_nbytes - kinds.pool.cost
         held = ingest_memory.texts_nbytes(kinds) + grows if kinds.is_text.any() else 0
-        columns = TableColumns(table, self.source, self._header, self._columns, kinds)
-        source: StoredColumns = columns
-        if table.by_rows:
-            shape = Shape(columns.n_rows, columns.n_features)
-            holds = memory.has_room(shape, held)
-            held += ingest_memory.table_nbytes(shape) if holds else 0
-            path = None if holds else self._work.scratch / "panels"
-            n_rows = shape.n_rows if holds else min(memory.panel_rows, shape.n_rows)
-            panels = Panels(path, columns.n_features, n_rows)
-            self._work.stack.push(panels)
-            columns.spool(panels, self._work.tell)
-            source = panels
-        else:
-            columns.check(self._work.tell)
-        return source, columns.fits_float32, kinds, held
+        if not table.by_rows:
+            self._check()
+            return self, self._fits_float32, kinds, held
+        shape = Shape(self.n_rows, self.n_features)
+        holds = memory.has_room(shape, held)
+        held += ingest_memory.table_nbytes(shape) if holds else 0
+        path = None if holds else self._work.scratch / "panels"
+        n_rows = shape.n_rows if holds else min(memory.panel_rows, shape.n_rows)
+        panels = self._work.stack.enter_context(Panels(path, self.n_features, n_rows))
+        self._spool(panels)
+        return panels, self._fits_float32, kinds, held
+
+    def read(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Return the values (stop - start, n_rows) of stored features ``start .. stop - 1``."""
+        out = anonymous_array((stop - start, self.n_rows))
+        for first, last in _pieces(stop - start, self.n_rows):
+            positions = self._columns[start + first : start + last]
+            out[first:last] = self._table.read(positions, self._pool)
+            self._look(out[first:last], positions)
+        return out
+
+    def _check(self) -> None:
+        """Find out whether float32 would do: from the dtypes, or by reading until it would not.
+
+        Texts are numbered on the way, so that all of them are known before any is coded.
+        """
+        has_texts = self._table.text_columns is not None and self._table.text_columns.any()
+        if self._table.narrow and not has_texts:
+            return
+        in_order = np.sort(self._columns)
+        for first, last in _pieces(self.n_features, self.n_rows):
+            positions = in_order[first:last]
+            self._look(self._table.read(positions, self._pool), positions)
+            if not self._fits_float32 and not has_texts:
+                return
+            self._tell(last * self.n_rows)
+
+    def _spool(self, spool: Panels) -> None:
+        """Read all rows, in panels that turn them into columns."""
+        _native.reuse_blocks()  # of each piece of rows
+        panel_rows, filled = spool.panel.shape[1], 0
+        columns = self._columns.astype(np.int64)
+        pieces = _pieces(self.n_rows, self._table.shape[1], panel_rows)
+        for first, last, rows in self._rows_ahead(pieces):
+            infinite, narrow = put_rows(rows, columns, spool.panel, filled)
+            if infinite >= 0:
+                row, column = divmod(infinite, rows.shape[1])
+                self._refuse(first + row, column, rows[row, column])
+            self._fits_float32 &= narrow
+            filled += len(rows)
+            if filled == panel_rows or last == self.n_rows:
+                spool.flush(filled)
+                filled = 0
+            self._tell(last * self.n_features)
+        spool.seal()
+
+    def _rows_ahead(
+        self, pieces: Iterator[tuple[int, int]]
+    ) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+        """Yield pieces of rows; the next is read while one is worked on."""
+
+        def read(first: int, last: int) -> tuple[int, int, NDArray[np.float64]]:
+            return first, last, self._table.read(np.arange(first, last), self._pool)
+
+        with ThreadPoolExecutor(1) as reader:
+            coming = reader.submit(read, *next(pieces))
+            for piece in pieces:
+                here, coming = coming.result(), reader.submit(read, *piece)
+                yield here
+            yield coming.result()
+
+    def _look(self, values: NDArray[np.float64], columns: NDArray[np.intp]) -> None:
+        """Look at columns, each a row of ``values``."""
+        infinite, narrow = look_at(values)
+        if infinite >= 0:
+            at, row = divmod(infinite, values.shape[1])
+            self._refuse(row, int(columns[at]), values[at, row])
+        self._fits_float32 &= narrow
+
+    def _refuse(self, row: int, column: int, found: float) -> NoReturn:
+        raise InputError(
+            f"{self.source}, row {row + 1}, column {self._header.describe(column)}: expected a "
+            f"finite number (or a missing value), found {found}. Mend the cell, or make it missing."
+        )
+
+    def _tell(self, n_cells: int) -> None:
+        self._work.tell("reading", 8 * n_cells, 8 * self.n_rows * self.n_features)
 
     def _kinds(self, holds_texts: NDArray[np.bool_], kept: KeptRows) -> FeatureKinds:
         columns, forced = self._columns, self._forced

@@ -118,6 +118,13 @@ class FeatureKinds:
             values[i] = numbers[place]
 
 
+def all_numbers(columns: StoredColumns) -> FeatureKinds:
+    """Return kinds of which nothing is said: all features are numbers, all rows kept."""
+    forced = np.full(columns.n_features, FREE, np.uint8)
+    no_texts, kept = np.zeros(len(forced), np.bool_), KeptRows(columns.n_rows)
+    return FeatureKinds(forced, no_texts, TextCoder(0), lambda feature, row: ("", None), kept)
+
+
 class CategoryCoder:
     """Turns numbers of texts into codes, and writes ``categories_bytes``, ``categories_offsets``.
 
@@ -270,9 +277,7 @@ Share = tuple[int, int, NDArray[Any], CodeFacts]
 class ColumnsWriter:
     """Codes features and writes all that is kept of them."""
 
-    def __init__(
-        self, folder: Path, shape: Shape, form: StoreForm, kinds: FeatureKinds | None
-    ) -> None:
+    def __init__(self, folder: Path, shape: Shape, form: StoreForm, kinds: FeatureKinds) -> None:
         self.chunk_features = codes_chunk_features(shape, form.code_nbytes)
         self.step = smallest_batch(shape, form)
         self.checksums: dict[str, int] = {}
@@ -282,7 +287,7 @@ class ColumnsWriter:
         self._kinds = np.empty(shape.n_features, np.uint8)
         self._given = kinds
         self._categories: CategoryCoder | None = None
-        if kinds is not None and kinds.is_text.any():
+        if kinds.is_text.any():
             self._categories = CategoryCoder(folder, kinds, form.code_dtype)
         self.lengths: dict[str, int] = {}
         self._folder, self._form = folder, form
@@ -306,11 +311,7 @@ class ColumnsWriter:
 
     def share(self, start: int, stop: int, columns: StoredColumns) -> Share:
         """Read and code the features ``start .. stop - 1`` and write their values."""
-        values: NDArray[Any] = (
-            columns.read(start, stop)
-            if self._given is None
-            else self._given.kept.read(columns, start, stop)
-        )
+        values: NDArray[Any] = self._given.kept.read(columns, start, stop)
         if self._categories is not None:
             self._categories.code(start, values)
         if self._form.values_dtype == "float32":
@@ -327,8 +328,6 @@ class ColumnsWriter:
 
     def _check_kinds(self, start: int, values: NDArray[Any]) -> None:
         """Refuse the first cell that is not of the forced kind."""
-        if self._given is None:
-            return
         forced = self._given.forced[start : start + len(values)]
         if (found := first_misfit(values, forced)) is not None:
             feature, row = found
@@ -346,19 +345,14 @@ class ColumnsWriter:
         self.n_missing[start:stop] = facts.n_missing
         self._n_codes[start:stop] = facts.n_codes
         self._exact[start:stop] = facts.exact
-        self._kinds[start:stop] = facts.kinds
-        if self._given is not None:
-            self._settle_kinds(self._given, start, stop)
+        forced = self._given.forced[start:stop]
+        self._kinds[start:stop] = np.where(forced == FREE, facts.kinds, forced)
+        self._kinds[start:stop][self._given.is_text[start:stop]] = CATEGORICAL
 
     def sync(self) -> None:
         """Wait until the values are on disk."""
         for floats in self._floats.values():
             floats.sync()
-
-    def _settle_kinds(self, given: FeatureKinds, start: int, stop: int) -> None:
-        found, forced = self._kinds[start:stop], given.forced[start:stop]
-        found[...] = np.where(forced == FREE, found, forced)
-        found[given.is_text[start:stop]] = CATEGORICAL
 
     def kind_counts(self) -> dict[str, int]:
         """Return the features of each kind, by its name."""
@@ -475,15 +469,15 @@ def write_store(
         are not as many as the features and rows, or a feature is not of the kind that is forced.
     """
     form = form or StoreForm()
-    n_rows = columns.n_rows if kinds is None else kinds.kept.n_rows
-    shape = Shape(n_rows, columns.n_features)
+    kinds = kinds or all_numbers(columns)
+    shape = Shape(kinds.kept.n_rows, columns.n_features)
     batch = batch_features or fit_batch(shape, form, 96 * MB)[0]
     _native.reuse_blocks()  # those of compressing; the memory plan counts them
     with ColumnsWriter(folder, shape, form, kinds) as work:
         size = shape.n_rows * form.code_nbytes
         _write_columns(work, columns, batch, n_threads, progress, size)
     _native.return_large_blocks()
-    ids = text_blocks(map(str, range(1, n_rows + 1))) if row_ids is None else row_ids
+    ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
     text_sums = write_names(folder, shape, names, ids, work.lengths)
     positions = stored_positions(shape.n_features, first_feature)
     checksums = work.checksums | write_small(folder, "positions", [positions]) | text_sums

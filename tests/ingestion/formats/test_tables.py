@@ -127,7 +127,7 @@ def test_sparse_npz_and_its_cap(tmp_path):
 @pytest.mark.parametrize("on_disk", [False, True])
 def test_several_panels_and_pieces(tmp_path, monkeypatch, on_disk):
     """Rows come in pieces that end inside a panel and at its end, in memory or on disk."""
-    monkeypatch.setattr("srs_ooc.ingestion.reading.PIECE_NBYTES", 8 * 12 * 4)
+    monkeypatch.setattr("srs_ooc.ingestion.ingest_memory.PIECE_NBYTES", 8 * 12 * 4)
     np.save(tmp_path / "t.npy", VALUES)
     made = []
 
