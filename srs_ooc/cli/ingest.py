@@ -20,7 +20,6 @@ from srs_ooc.ingestion.ingest_options import (
     WORDS,
     ForcedKinds,
     IngestOptions,
-    SampleTable,
     SideColumns,
     pair_of,
 )
@@ -264,9 +263,8 @@ def ingest_command(
 def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
     """Return what the options of the command say; those not named here are called as in Python."""
     names, file, said = given.pop("names"), given.pop("target_file"), given.pop
-    samples = _sample_table(
-        said("orient"), said("samples"), said("id_name"), said("covariates"), given["target"]
-    )
+    covariates = said("covariates")
+    _check_orient(said("orient"), given, covariates)
     text = {name: said(name) for name in ("separator", "comment", "decimal")}
     options = IngestOptions(
         ignore=tuple(name for one in said("ignore") for name in (_names(one) if one else ("",))),
@@ -274,12 +272,12 @@ def _options_of(given: dict[str, Any]) -> tuple[IngestOptions, SideColumns]:
         strata=_names(said("strata")),
         keep_values=not said("no_values"),
         text=TextForm(**text, missing=said("missing") or None, header=not said("no_header")),
-        samples=samples,
+        covariates=_names(covariates),
         **given,
     )
     if options.target is not None and file is not None:
         raise UsageError("expected --target or --target-file, found both. Leave one out.")
-    if samples and (names or file):
+    if options.samples and (names or file):
         raise UsageError(
             "expected no --names or --target-file with --orient features: the table names its "
             "features, --samples holds the target. Leave them out."
@@ -297,23 +295,15 @@ def _names(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def _sample_table(
-    orient: str,
-    samples: Path | None,
-    id_name: str | None,
-    covariates: str | None,
-    target: str | None,
-) -> SampleTable | None:
+def _check_orient(orient: str, given: dict[str, Any], covariates: str | None) -> None:
     if orient == "samples":
-        if samples or id_name or covariates:
+        if given["samples"] or given["id_name"] or covariates:
             raise UsageError(
                 "expected --samples, --id and --covariates only with --orient features; with rows "
                 "of samples the target is a column (--target). Leave them out."
             )
-        return None
-    if samples is None or id_name is None or target is None:
+    elif any(given[name] is None for name in ("samples", "id_name", "target")):
         raise UsageError(
             "--orient features: expected --samples FILE, --id NAME and --target NAME, which say "
             "where the target of each sample stands. Give all three."
         )
-    return SampleTable(samples, id_name, _names(covariates))

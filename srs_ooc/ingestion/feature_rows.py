@@ -6,7 +6,7 @@ What is known of each sample comes from a sample table, joined by sample id.
 import codecs
 import csv
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -41,7 +41,6 @@ from srs_ooc.ingestion.ingest_options import (
     FREE,
     ByteProgress,
     IngestOptions,
-    SampleTable,
     SideColumns,
     check_distinct,
     row_cells_of,
@@ -267,22 +266,14 @@ LONGEST_LINE = 16 * MB
 """A line of a sample table has no more bytes."""
 
 
-def read_samples(
-    source: SourceFile, form: TextForm, id_name: str, wanted: Sequence[tuple[str, str]]
-) -> dict[str, tuple[int, tuple[str, ...]]]:
-    """Return by id, in the order of a sample table, the line of each sample and its cells.
+def asked_of(options: IngestOptions) -> list[tuple[str, str]]:
+    """Return for each column of a sample table that is asked for the option, and its name."""
+    asked = [(f"--{what}", name) for what, name in options.columns()]
+    return asked + [("--covariates", name) for name in options.covariates]
 
-    Parameters
-    ----------
-    source : SourceFile
-        The file.
-    form : TextForm
-        What is said of it.
-    id_name : str
-        Column of the ids.
-    wanted : sequence of (str, str)
-        For each other column, the cells of which are asked for, the option that names it, and its
-        name.
+
+def read_samples(options: IngestOptions) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """Return by id, in the order of a sample table, the line of each sample and its cells.
 
     Raises
     ------
@@ -290,20 +281,20 @@ def read_samples(
         If a column is not there, a row is ragged, or an id occurs twice.
     """
     known: dict[str, tuple[int, tuple[str, ...]]] = {}
-    for line, sample, *cells in _samples(source, form, id_name, wanted):
+    for line, sample, *cells in _samples(options):
         if sample in known:
             raise InputError(
-                f"{source}, line {line}: expected distinct ids in column {id_name!r}, found "
-                f"{sample!r} again. Keep one line for each sample."
+                f"{options.samples}, line {line}: expected distinct ids in column "
+                f"{options.id_name!r}, found {sample!r} again. Keep one line for each sample."
             )
         known[sample] = line, tuple(cells)
     return known
 
 
-def _samples(
-    source: SourceFile, form: TextForm, id_name: str, wanted: Sequence[tuple[str, str]]
-) -> Iterator[tuple[Any, ...]]:
+def _samples(options: IngestOptions) -> Iterator[tuple[Any, ...]]:
     """Yield the line, the id and the columns asked for of each sample."""
+    assert options.samples is not None
+    source, form = SourceFile.file(options.samples), options.text
     pieces = PieceReader(source).pieces()
     first = next(pieces, b"").removeprefix(b"\xef\xbb\xbf")
     separator = form.separator_of(first.decode(errors="replace"))
@@ -311,7 +302,7 @@ def _samples(
     filled = (row for row in rows if row)
     header = [name.strip(" \t") for name in next(filled, [])]
     places = []
-    for option, name in (("--id", id_name), *wanted):
+    for option, name in (("--id", str(options.id_name)), *asked_of(options)):
         if name not in header:
             raise InputError(
                 f"{source}: no such column {name!r} ({option}); expected one of "
@@ -367,14 +358,8 @@ _FEW_FEATURES = 1 << 16
 """Tables of so many features are asked for the same memory, however many they have."""
 
 
-def asked_of(samples: SampleTable, options: IngestOptions) -> list[tuple[str, str]]:
-    """Return for each column of a sample table that is asked for the option, and its name."""
-    asked = [(f"--{what}", name) for what, name in options.columns()]
-    return asked + [("--covariates", name) for name in samples.covariates]
-
-
 def feature_memory(
-    source: SourceFile, header: TextSpool, samples: SampleTable, options: IngestOptions
+    source: SourceFile, header: TextSpool, options: IngestOptions
 ) -> ingest_memory.IngestMemory:
     """Return what a bound on the features takes, or their number where the bound is too high.
 
@@ -383,9 +368,7 @@ def feature_memory(
     InputError
         If the sample table cannot be read as asked.
     """
-    n_samples, labels = len(header) - 1, SourceFile.file(samples.path)
-    asked = asked_of(samples, options)
-    known = _samples(labels, options.text, samples.id_name, asked)
+    n_samples, known = len(header) - 1, _samples(options)
     held = [ingest_memory.samples_lease(known, n_samples, header.nbytes)]
     if options.kinds:
         held.append(Lease("kinds by name", ingest_memory.names_nbytes(options.kinds.names())))
@@ -393,7 +376,7 @@ def feature_memory(
     lines = ingest_memory.lines_lease((n_samples, 1))
 
     def memory(n_features: int) -> ingest_memory.IngestMemory:
-        n_columns = max(n_features, _FEW_FEATURES) + len(samples.covariates)
+        n_columns = max(n_features, _FEW_FEATURES) + len(options.covariates)
         return options.memory(n_columns, n_samples, (*held, lines), (*held, *reading))
 
     bound = rows_at_most(source, n_samples + 1)
@@ -407,9 +390,7 @@ def feature_memory(
 # A text table with features as rows, and a sample table: labels are joined by sample id.
 
 
-def open_feature_rows(
-    source: SourceFile, samples: SampleTable, options: IngestOptions, work: Workplace
-) -> TableReading:
+def open_feature_rows(source: SourceFile, options: IngestOptions, work: Workplace) -> TableReading:
     """Read a table with a feature a row into scratch, and return it as a table of columns.
 
     Samples without a label, and labels without a sample, are left out; the manifest's ``inferred``
@@ -431,21 +412,20 @@ def open_feature_rows(
             "expected no --no-header, --ignore or --row-ids with --orient features: the header "
             "holds the sample ids, the first column the names. Leave the option out."
         )
-    asked = asked_of(samples, options)
-    labels = SourceFile.file(samples.path)
+    asked, labels = asked_of(options), options.samples
     header, names = (
         work.stack.enter_context(TextSpool(work.scratch, name)) for name in ("samples", "rows")
     )
     stream = open_stream(source, options.text, header)
-    memory = feature_memory(source, header, samples, options)
+    memory = feature_memory(source, header, options)
     memory.check(source)
-    known = read_samples(labels, options.text, samples.id_name, asked)
+    known = read_samples(options)
     check_distinct(source, header, "sample ids", "Rename them in the header.")
     ids = list(header)[1:]
     matched = [sample for sample in ids if sample in known]
     if not matched:
         raise InputError(
-            f"{source}: expected sample ids as in column {samples.id_name!r} of {samples.path} "
+            f"{source}: expected sample ids as in column {options.id_name!r} of {labels} "
             f"({', '.join(map(repr, list(known)[:3]))}, ...), found none of them among "
             f"{', '.join(map(repr, ids[:3]))}, ... Name the column that holds them with --id."
         )
@@ -461,7 +441,7 @@ def open_feature_rows(
     def where(row: int) -> str:
         return f"{labels}, line {known[matched[row]][0]}"
 
-    columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(samples.id_name, matched)]}
+    columns: dict[str, list[tuple[str, list[str]]]] = {"row_ids": [(str(options.id_name), matched)]}
     for place, (option, name) in enumerate(asked):
         cells = [known[sample][1][place] for sample in matched]
         columns.setdefault(option.removeprefix("--"), []).append((name, cells))

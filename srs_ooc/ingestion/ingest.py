@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from srs_ooc.base.options import (
     place_given,
     python_spelling,
     spelled,
+    unexpected,
     whole_given,
 )
 from srs_ooc.base.text import MB, describe_nbytes
@@ -36,18 +37,14 @@ from srs_ooc.ingestion import ingest_memory
 from srs_ooc.ingestion.csv import TextForm, estimate, rows_at_most
 from srs_ooc.ingestion.formats.in_memory import memory_of, open_object
 from srs_ooc.ingestion.ingest_options import (
+    WORDS,
     ByteProgress,
     ForcedKinds,
     IngestOptions,
     SideColumns,
     check_distinct,
-    check_given_kinds,
     check_kinds,
-    check_name,
-    check_names,
-    check_words,
     choose_roles,
-    pieces_given,
 )
 from srs_ooc.ingestion.reading import Reading, TableReading, TextReading, Workplace
 from srs_ooc.ingestion.rows import (
@@ -96,7 +93,7 @@ def _open_file(path: Path, options: IngestOptions, side: SideColumns, work: Work
             return TextReading(text, options, work)
         from srs_ooc.ingestion.feature_rows import open_feature_rows
 
-        return open_feature_rows(text, options.samples, options, work)
+        return open_feature_rows(text, options, work)
     _check_no_text_form(path, options)
     source = SourceFile.file(path)
     opened = open_file(path, work.scratch, options)
@@ -201,7 +198,7 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
     options, side = reading.options, reading.side
     has_target = "target" not in side.columns and not options.no_target
     if options.no_target:
-        if options.target is not None or options.samples is not None or "target" in side.columns:
+        if options.target is not None or options.samples or "target" in side.columns:
             raise UsageError(
                 "--no-target: expected a table with rows of samples and no target named, found a "
                 "target, or --orient features. Leave one of the two out."
@@ -229,8 +226,6 @@ def _ingest(reading: Reading, work: Workplace) -> Manifest:
         rows.target,
         replace(facts, inferred=inferred, source=reading.origin()),
         header.blocks(roles.special),
-        row_ids=rows.row_ids,
-        row_arrays=rows.arrays,
         kinds=kinds,
         form=form,
         batch_features=batch,
@@ -303,11 +298,11 @@ def _look_at_text(
     """Return columns, rows and bytes of a text table, about, and what its ingest takes."""
     source = SourceFile.file(table)
     header = work.stack.enter_context(TextSpool(work.scratch, "header"))
-    if options.samples is not None:
+    if options.samples:
         from srs_ooc.ingestion.feature_rows import feature_memory, open_stream
 
         open_stream(source, options.text, header)
-        memory = feature_memory(source, header, options.samples, options)
+        memory = feature_memory(source, header, options)
         return len(header), *estimate(source, options.text, len(header)), memory
     reading = TextReading(source, options, work)
     reading.read_names(header)
@@ -519,6 +514,71 @@ def made_first_at(place: Place) -> Path:
     return CacheOptions().path / "made.zarr"
 
 
+# What `srs_ooc.ingest` is given, checked before it is used.
+
+
+def check_words(given: Mapping[str, Any]) -> None:
+    """Refuse what is none of the words that a parameter may be.
+
+    Raises
+    ------
+    UsageError
+        Naming parameter and words.
+    """
+    for name, words in WORDS.items():
+        if not isinstance(given[name], str) or given[name] not in words:
+            raise unexpected(name, f"one of {', '.join(words)}", given[name])
+
+
+def check_names(name: str, given: Any) -> None:
+    """Refuse what names no columns: names are texts that UTF-8 can write.
+
+    Raises
+    ------
+    UsageError
+        Naming the parameter.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise unexpected(name, "a list of names of columns", given)
+    for text in given:
+        check_name(name, text)
+
+
+def check_name(name: str, given: Any) -> None:
+    """Refuse what is no name of a column.
+
+    Raises
+    ------
+    UsageError
+        Naming the parameter.
+    """
+    try:
+        if isinstance(given, str):
+            given.encode()
+            return
+    except UnicodeEncodeError:
+        pass
+    raise unexpected(name, "the name of a column", given)
+
+
+def check_given_kinds(given: Any) -> None:
+    """Refuse what does not map names of columns to kinds.
+
+    Raises
+    ------
+    UsageError
+        If it does not.
+    """
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        raise unexpected("kinds", "a mapping of names of columns to kinds", given)
+    for name, kind in given.items():
+        check_name("kinds", name)
+        if not isinstance(kind, str):
+            raise UsageError(f"kinds: expected the kind of {name!r} as text, found {kind!r:.60}.")
+
+
 @python_spelling()
 @growth_counted()
 def ingest(
@@ -686,3 +746,27 @@ def make_store(
 
     workers = client and on_workers(client, int(options.memory_mb))
     return ingest_pieces(tables, path, options, progress, workers=workers)
+
+
+def pieces_given(table: Any, client: Any, *, has_values: bool) -> list[Path] | None:
+    """Return the files of a table in pieces; None where it is something else.
+
+    Raises
+    ------
+    UsageError
+        If what is given beside goes with the other kind; ``has_values``: columns by their values.
+    """
+    is_pieces = isinstance(table, list | tuple) and len(table) > 0
+    if not is_pieces or not all(isinstance(one, str | Path) for one in table):
+        if client is not None:
+            raise UsageError(
+                "client: expected with a list of files, the pieces of a table, found "
+                f"{type(table).__name__}. Leave it out."
+            )
+        return None
+    if has_values:
+        raise UsageError(
+            "names, target, row_ids, weights, strata, groups: expected names of columns with a "
+            "table in pieces, found values. Put them into the first piece, and name the columns."
+        )
+    return [path_given(one, "table") for one in table]

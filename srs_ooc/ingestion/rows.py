@@ -5,6 +5,7 @@ From the row columns of a source to what a store holds; rows without a target ar
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
 from typing import Any, NoReturn
@@ -20,7 +21,6 @@ from srs_ooc.ingestion.formats import TO_UTF8, TextCoder, split_texts
 from srs_ooc.ingestion.ingest_options import (
     IngestOptions,
     StoredColumns,
-    TableFacts,
     check_distinct,
 )
 from srs_ooc.ingestion.scratch import (
@@ -42,6 +42,41 @@ from srs_ooc.store.writing import TextBlocks
 
 MOST_TUPLES = 1 << 16
 """Strata of several columns are at most so many."""
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What is known of a table besides its values.
+
+    Attributes
+    ----------
+    target_name : str
+        Name of the target.
+    classes : tuple of str
+        Labels, in class order; none of a regression.
+    row_id_name : str or None
+        Name of the column of row ids; None where rows are numbered.
+    n_dropped_rows : int
+        Rows of the source left out.
+    row_columns : dict
+        Names of the columns of weights, strata and groups, where there are such.
+    inferred, source : dict
+        What was inferred, and where the table came from; JSON-ready.
+    row_ids : TextBlocks or None
+        Ids of the rows; ``1 .. n_rows`` if None.
+    arrays : dict
+        ``weights`` (float64), ``strata`` and ``groups`` (int32), each (n_rows,), as far as given.
+    """
+
+    target_name: str
+    classes: tuple[str, ...]
+    row_id_name: str | None = None
+    n_dropped_rows: int = 0
+    row_columns: dict[str, list[str]] = field(default_factory=dict)
+    inferred: dict[str, Any] = field(default_factory=dict)
+    source: dict[str, Any] = field(default_factory=dict)
+    row_ids: TextBlocks | None = None
+    arrays: Mapping[str, ScratchArray | NDArray[Any]] = field(default_factory=dict)
 
 
 class KeptRows:
@@ -251,11 +286,7 @@ class RowColumns:
     target : ScratchArray
         Of each kept row, the class (int32) or the number (float64).
     facts : TableFacts
-        What of the rows goes into the manifest.
-    arrays : dict
-        ``weights``, ``strata``, ``groups``, as far as given.
-    row_ids : TextBlocks or None
-        Ids of the kept rows; None where they are numbered and all are kept.
+        What else a store holds of them.
     """
 
     def __init__(self, scratch: Path) -> None:
@@ -294,22 +325,24 @@ class RowColumns:
         self._form, columns = options.text, self._columns
         (self._column,) = columns["target"]
         classes, inferred = self._settle_target()
-        self.arrays = {}
+        arrays = {}
         if "weights" in columns:
-            self.arrays["weights"] = self._weights(columns["weights"][0])
+            arrays["weights"] = self._weights(columns["weights"][0])
         for what in ("strata", "groups"):
             if what in columns:
                 parts = [self._codes(what, i, column) for i, column in enumerate(columns[what])]
                 out = self._scratch / f"{what}.codes"
-                self.arrays[what] = combined_codes(parts, out, f"--{what}")
-        self.row_ids, id_name = self._row_ids()
+                arrays[what] = combined_codes(parts, out, f"--{what}")
+        row_ids, id_name = self._row_ids()
         self.facts = TableFacts(
             target_name=self._column.label,
             classes=classes,
             row_id_name=id_name,
             n_dropped_rows=self.kept.n_dropped,
-            row_columns={what: [column.label for column in columns[what]] for what in self.arrays},
+            row_columns={what: [column.label for column in columns[what]] for what in arrays},
             inferred=inferred,
+            row_ids=row_ids,
+            arrays=arrays,
         )
 
     def _settle_target(self) -> tuple[tuple[str, ...], dict[str, str]]:

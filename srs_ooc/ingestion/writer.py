@@ -16,20 +16,19 @@ from srs_ooc.ingestion.formats import TO_UTF8, TextCoder
 from srs_ooc.ingestion.formats.in_memory import text_of
 from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch, smallest_batch
 from srs_ooc.ingestion.ingest_options import (
-    ACCEPTED,
     FREE,
     ORDER_KEY,
     ByteProgress,
     StoredColumns,
-    TableFacts,
-    first_misfit,
     stored_positions,
 )
-from srs_ooc.ingestion.rows import KeptRows, shown
+from srs_ooc.ingestion.rows import KeptRows, TableFacts, shown
 from srs_ooc.ingestion.scratch import ScratchArray, blocks_of, joined, text_blocks
 from srs_ooc.native import _native
 from srs_ooc.store.manifest import (
+    BOOLEAN,
     CATEGORICAL,
+    INTEGER,
     NAMES,
     CodeFacts,
     Manifest,
@@ -269,6 +268,24 @@ def _is_utf8(text: bytes) -> bool:
 
 # Codes, values and facts of the features, and the whole store.
 
+ACCEPTED = {INTEGER: "a whole number", BOOLEAN: "0 or 1"}
+"""What the cells of features of these forced kinds may hold, besides missing values."""
+
+
+def first_misfit(
+    values: NDArray[np.floating[Any]], forced: NDArray[np.uint8]
+) -> tuple[int, int] | None:
+    """Return feature and row of the first of ``values`` (m, n_rows) its forced kind excludes."""
+    for feature in np.flatnonzero(np.isin(forced, list(ACCEPTED))).tolist():
+        line = values[feature]
+        if forced[feature] == BOOLEAN:
+            wrong = (line != 0) & (line != 1) & ~np.isnan(line)
+        else:
+            wrong = (line != np.floor(line)) & ~np.isnan(line)
+        if wrong.any():
+            return feature, int(wrong.argmax())
+    return None
+
 
 Share = tuple[int, int, NDArray[Any], CodeFacts]
 """What is left of features once their values are written: first and last, codes, facts."""
@@ -421,8 +438,6 @@ def write_store(
     facts: TableFacts,
     names: TextBlocks,
     *,
-    row_ids: TextBlocks | None = None,
-    row_arrays: Mapping[str, RowArray] | None = None,
     kinds: FeatureKinds | None = None,
     form: StoreForm | None = None,
     batch_features: int | None = None,
@@ -441,13 +456,9 @@ def write_store(
     target : int32 or float64 (n_rows,)
         Class of each row; of a regression the number.
     facts : TableFacts
-        Names, classes and origin of the table.
+        What is known of the rows, and the origin of the table.
     names : TextBlocks
         Feature names in source order.
-    row_ids : TextBlocks, optional
-        Row ids; ``1 .. n_rows`` if not given.
-    row_arrays : mapping, optional
-        ``weights`` (float64), ``strata`` and ``groups`` (int32), each (n_rows,).
     kinds : FeatureKinds, optional
         Which features are texts, and which kinds are forced; all are numbers if not given.
     form : StoreForm, optional
@@ -477,7 +488,8 @@ def write_store(
         size = shape.n_rows * form.code_nbytes
         _write_columns(work, columns, batch, n_threads, progress, size)
     _native.return_large_blocks()
-    ids = text_blocks(map(str, range(1, shape.n_rows + 1))) if row_ids is None else row_ids
+    numbers = map(str, range(1, shape.n_rows + 1))
+    ids = text_blocks(numbers) if facts.row_ids is None else facts.row_ids
     text_sums = write_names(folder, shape, names, ids, work.lengths)
     positions = stored_positions(shape.n_features, first_feature)
     checksums = work.checksums | write_small(folder, "positions", [positions]) | text_sums
@@ -485,7 +497,7 @@ def write_store(
     del positions
     checksums |= write_coordinate(folder, "row", "row_ids")
     is_regression = target.dtype.kind == "f"
-    by_row = {"target_values" if is_regression else "target": target} | dict(row_arrays or {})
+    by_row = {"target_values" if is_regression else "target": target} | dict(facts.arrays)
     for name, array in by_row.items():
         checksums |= write_small(folder, name, blocks_of(array))
     manifest = Manifest(

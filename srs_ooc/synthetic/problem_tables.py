@@ -392,7 +392,7 @@ def write_problem(problem: Problem, folder: Path) -> None:
         If the folder cannot be written.
     """
     from srs_ooc.ingestion.ingest_memory import StoreForm, fit_batch
-    from srs_ooc.ingestion.ingest_options import TableFacts
+    from srs_ooc.ingestion.rows import TableFacts
     from srs_ooc.ingestion.scratch import text_blocks
     from srs_ooc.ingestion.writer import write_store
     from srs_ooc.store.manifest import Shape

@@ -12,7 +12,7 @@ from srs_ooc.base.errors import BudgetError, InputError, UsageError
 from srs_ooc.cli import main
 from srs_ooc.ingestion.formats import Texts, hash_text
 from srs_ooc.ingestion.ingest import ingest_table
-from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions, SampleTable
+from srs_ooc.ingestion.ingest_options import FREE, ForcedKinds, IngestOptions
 from srs_ooc.ingestion.scratch import TextSpool, texts_of
 from srs_ooc.results.exporting import export_columns
 from srs_ooc.store.arrays import (
@@ -242,14 +242,14 @@ def test_many_forced_kinds_are_read_in_pieces(tmp_path, monkeypatch):
 
 def test_files_of_kinds_and_of_samples_count_against_the_cap(tmp_path):
     (tmp_path / "t.csv").write_text("id,s0,s1\na,1,2\nb,2,3\n")
-    samples = SampleTable(tmp_path / "pheno.csv", "id")
+    samples = {"samples": tmp_path / "pheno.csv", "id_name": "id"}
 
     def named(n_samples, n_kinds):
         lines = "".join(f"s{i},{'uv'[i % 2]}\n" for i in range(n_samples))
         (tmp_path / "pheno.csv").write_text(f"id,y\n{lines}")
         (tmp_path / "kinds.csv").write_text("".join(f"c{i},integer\n" for i in range(n_kinds)))
         kinds = ForcedKinds((), tmp_path / "kinds.csv")
-        options = IngestOptions(target="y", kinds=kinds, samples=samples, memory_mb=1)
+        options = IngestOptions(target="y", kinds=kinds, memory_mb=1, **samples)
         with pytest.raises(BudgetError) as refused:
             ingest_table(tmp_path / "t.csv", tmp_path / "t.zarr", options)
         return int(str(refused.value).rsplit("--memory-mb ", 1)[1].rstrip("."))

@@ -14,7 +14,7 @@ from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import BudgetError
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest import forecast, ingest_table
-from srs_ooc.ingestion.ingest_options import IngestOptions, SampleTable, SideColumns
+from srs_ooc.ingestion.ingest_options import IngestOptions, SideColumns
 
 SHAPES = {"small": (60, 40), "wide": (12, 120_000), "tall": (400_000, 4)}
 KINDS = ["csv", "csv.gz", "csv.xz", "npy", "fortran.npy", "npz", "sparse.npz", "parquet"]
@@ -115,9 +115,8 @@ def asked(folder, options, cap):
     side = SideColumns()
     if "--target-file" in given:
         side = SideColumns(columns={"target": [("target", given["--target-file"])]})
-    samples = SampleTable(given["--samples"], "id") if "--samples" in given else None
-    target = given.get("--target")
-    return IngestOptions(memory_mb=cap, samples=samples, target=target), side
+    samples = {"samples": given["--samples"], "id_name": "id"} if "--samples" in given else {}
+    return IngestOptions(memory_mb=cap, target=given.get("--target"), **samples), side
 
 
 def named_by(call):
