@@ -85,12 +85,11 @@ def _one_after_another(
         run.parent.mkdir(exist_ok=True)
         if not run.exists():
             Ledger.create(run, {"spec": context.spec.to_json()}, {})
-        permuted = Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
-        try:
-            stage = f"permutation run {number} of {context.spec.permutations}"
+        stage = f"permutation run {number} of {context.spec.permutations}"
+        with closing(
+            Ledger(run, writable=True, accept_loss=ledger.accepts_loss, part_of=ledger.run)
+        ) as permuted:
             best = best_of(context, number, n_iterations, permuted, stage)
-        finally:
-            permuted.close()
         if best is None:
             return
         yield number, best

@@ -33,6 +33,7 @@ from srs_ooc.evidence.tally import Tally, best_of_each, largest, mean_importance
 from srs_ooc.evidence.verdict import (
     Comparison,
     Pooled,
+    Verdict,
     certify,
     count_decoys,
     exceeds_chance,
@@ -126,7 +127,7 @@ def verdict_on(
     facts : dict
         What is said of all of them.
     """
-    spec, n_features, level = resources.spec, resources.n_features, exact_share(resources.spec.fdr)
+    n_features, level = resources.n_features, exact_share(resources.spec.fdr)
     tests = MarginalTests(resources)
     strengths = tests.of_all()
     comparison = None
@@ -135,26 +136,11 @@ def verdict_on(
     outstanding = _outstanding(resources, strengths, comparison, level, key)
     ranking = pool(state.items, outstanding, tests.of(outstanding), key)
     items, places = ranking.items, ranking.closing_places
-    is_decoy, is_best = items >= n_features, best_of_each(items % n_features)
-    found = strengths[items % n_features]
+    is_decoy, found = items >= n_features, strengths[items % n_features]
     largest_group = largest_decoy_cluster(resources, items, ranking.n_outstanding)
-    if comparison is not None:
-        last = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
-        scores = np.where(places >= 0, last[places], 0.0)
-        verdict = certify(comparison, scores, found.astype(np.float64), level)
-    else:
-        verdict = count_decoys(
-            is_decoy,
-            spec.decoys,
-            largest_group,
-            float(level),
-            is_best,
-            expected=_n_tested(resources) * ranking.p_values,
-            largest_outstanding=largest_outstanding_cluster(resources, ranking),
-            passing_level=float(passing_level(level)),
-        )
+    verdict = _judge(resources, state, ranking, comparison, found, largest_group)
     rows = np.recarray(len(items), ROW)
-    rows.features, rows.is_best = items, is_best
+    rows.features, rows.is_best = items, best_of_each(items % n_features)
     rows.is_selected, rows.levels = verdict.is_selected, verdict.levels
     rows.is_outstanding = np.arange(len(items)) < ranking.n_outstanding
     rows.scores, rows.stability = _closing_columns(state, places, verdict.n_above)
@@ -162,16 +148,48 @@ def verdict_on(
     clusters = clusters_of(resources, items[:CLUSTERED])
     rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
     rows["contrasts"][~is_decoy] = tests.contrasts_of(items[~is_decoy])
-    weakest = least_passing(strengths[:n_features], float(level))
-    cutoff = p_values_of(np.array([weakest], np.float32))[0] if weakest < np.inf else 0.0
     facts = {
         "largest_group": largest_group,
         "n_outstanding": ranking.n_outstanding,
         "n_decoys_above": int(np.count_nonzero(is_decoy[: verdict.n_above])),
-        "marginal_cutoff": float(cutoff),
-        "n_marginal": int(np.count_nonzero(strengths[:n_features] >= weakest)),
     }
+    facts |= _marginal_facts(strengths[:n_features], float(level))
     return rows[~is_decoy].view(np.recarray), facts
+
+
+def _judge(
+    resources: Resources,
+    state: Elimination,
+    ranking: Pooled,
+    comparison: Comparison | None,
+    strengths: NDArray[np.float32],
+    largest_group: int,
+) -> Verdict:
+    """Return the verdict on the places of a ranking; ``strengths`` are of their marginal tests."""
+    level, n_features = exact_share(resources.spec.fdr), resources.n_features
+    items, places = ranking.items, ranking.closing_places
+    if comparison is not None:
+        scores = np.where(state.rounds == state.rounds.max(), state.scores, 0.0)
+        scores = np.where(places >= 0, scores[places], 0.0)
+        return certify(comparison, scores, strengths.astype(np.float64), level)
+    return count_decoys(
+        items >= n_features,
+        resources.spec.decoys,
+        largest_group,
+        float(level),
+        best_of_each(items % n_features),
+        expected=_n_tested(resources) * ranking.p_values,
+        largest_outstanding=largest_outstanding_cluster(resources, ranking),
+        passing_level=float(passing_level(level)),
+    )
+
+
+def _marginal_facts(strengths: NDArray[np.float32], level: float) -> dict[str, Any]:
+    """Return up to which p-value features pass Benjamini and Hochberg, and how many do."""
+    weakest = least_passing(strengths, level)
+    cutoff = p_values_of(np.array([weakest], np.float32))[0] if weakest < np.inf else 0.0
+    n_marginal = int(np.count_nonzero(strengths >= weakest))
+    return {"marginal_cutoff": float(cutoff), "n_marginal": n_marginal}
 
 
 def _closing_columns(
