@@ -145,7 +145,7 @@ def verdict_on(
     rows.is_outstanding = np.arange(len(items)) < ranking.n_outstanding
     rows.scores, rows.stability = _closing_columns(state, places, verdict.n_above)
     rows["groups"], rows["contrasts"], rows.p_values = -1, NO_CONTRAST, p_values_of(found)
-    clusters = clusters_of(resources, items[:CLUSTERED])
+    clusters = cluster_items(*_codes_of(resources, items[:CLUSTERED]))
     rows["groups"][: len(clusters)] = np.unique(clusters, return_inverse=True)[1]
     rows["contrasts"][~is_decoy] = tests.contrasts_of(items[~is_decoy])
     facts = {
@@ -282,11 +282,6 @@ def largest_outstanding_cluster(resources: Resources, ranking: Pooled) -> int:
     decoys = items[is_decoy][:CLUSTERED]
     clusters = dependent_items(*_codes_of(resources, decoys))
     return largest_cluster(clusters, np.ones(len(decoys), np.bool_))
-
-
-def clusters_of(resources: Resources, items: NDArray[np.uint32]) -> NDArray[np.intp]:
-    """Return the cluster of rank-correlated items that each is in, by its first place."""
-    return cluster_items(*_codes_of(resources, items))
 
 
 def _codes_of(resources: Resources, items: NDArray[np.uint32]) -> tuple[NDArray[Any], int]:
@@ -431,16 +426,12 @@ def first_by_worth(
     del tally
     if not len(head):
         return head
-    columns = _columns_of(resources, head)
+    rows = sampled_rows(resources.n_rows, ROWS)
+    codes = np.concatenate([columns[:, rows] for columns in item_columns(resources, head)])
+    columns = RankColumns(codes, resources.manifest.missing_code)
     tie = key_of(spec.seed, Purpose.RANK_TIE)
     places = by_worth(importance, columns, head, tie, np.arange(len(head)) < n_first)
     return np.concatenate([head[places], found[HEAD:]])
-
-
-def _columns_of(resources: Resources, features: NDArray[np.uint32]) -> RankColumns:
-    rows = sampled_rows(resources.n_rows, ROWS)
-    pieces = [columns[:, rows] for columns in item_columns(resources, features)]
-    return RankColumns(np.concatenate(pieces), resources.manifest.missing_code)
 
 
 # Names of the features that a verdict ranks, kept so that they can be read without the store.
