@@ -48,10 +48,10 @@ from srs_ooc.store.writing import (
     CodesWriter,
     FloatsWriter,
     write_coordinate,
-    write_metadata,
     write_small,
     write_texts,
 )
+from srs_ooc.store.zarr_group import make_group
 from srs_ooc.trees.block import Block
 
 # Stores of pieces of a table, put together into the store of the whole.
@@ -144,7 +144,7 @@ class Merging:
         )
         every = {n: lengths.get(n) or shape.length_of(n) for n in manifest.small_arrays}
         manifest = replace(manifest, lengths=every)
-        write_metadata(self._folder, manifest)
+        make_group(self._folder, manifest)
         return manifest
 
     def _batches(self) -> Iterator[tuple[int, list[tuple[int, int, NDArray[np.intp]]]]]:

@@ -50,10 +50,10 @@ from srs_ooc.store.writing import (
     SyncedFile,
     TextBlocks,
     write_coordinate,
-    write_metadata,
     write_small,
     write_texts,
 )
+from srs_ooc.store.zarr_group import make_group
 
 # Categorical features: from numbers of texts to codes in the order of the texts.
 #
@@ -491,7 +491,7 @@ def write_store(
         values_chunk=work.floats_chunk,
     )
     manifest = _with_lengths(manifest, shape, lengths | work.lengths)
-    write_metadata(folder, manifest)
+    make_group(folder, manifest)
     work.sync()
     return manifest
 
