@@ -14,7 +14,7 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import ModelParams, Target
 from srs_ooc.learners.tree_learner import Columns, Learner, TreeLearner
-from srs_ooc.samplers.base import Ground, method_of
+from srs_ooc.samplers.base import SamplerContext, method_of
 from srs_ooc.samplers.prs import FINAL
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
@@ -96,8 +96,15 @@ def run_file(
     given = {"epochs": epochs, "validation": "by place"}
     given |= {} if patience is None else {"patience": patience}
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
-    ground = Ground(p, p, None, p, 1, key_of(seed, 1), Tally(p), response=seen, validation=held_out)
-    sampler: Any = method.make(method.params.settle(given, None), ground)
+    context = SamplerContext(
+        n_items=p,
+        subspace_size=p,
+        key=key_of(seed, 1),
+        tally=Tally(p),
+        response=seen,
+        validation=held_out,
+    )
+    sampler: Any = method.settle(given, None).make(context)
     grower = Grower(problem, learner_of(problem, seen, model))
     iteration, said = 0, []
     while not sampler.done(iteration):

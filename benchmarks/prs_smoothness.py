@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import srs_ooc
-from srs_ooc.samplers.prs_math import Grid
+from srs_ooc.samplers.prs_math import grid_of, roughness
 
 N_TRAIN, N_VALID, SIZE = 120, 60, (8, 8)
 
@@ -56,8 +56,11 @@ def run_once(
     beta = np.zeros(64)
     for row in found.features("records"):
         beta[int(row["name"].lstrip("fx"))] = row["score"]
-    grid = Grid.of(SIZE, np.arange(64), None)
-    return float(np.mean(right)), grid.value(beta), float(beta.sum())
+    return (
+        float(np.mean(right)),
+        roughness(beta, grid_of(SIZE, np.arange(64), None)),
+        float(beta.sum()),
+    )
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from srs_ooc.evidence.tally import Tally
 from srs_ooc.learners.model_learner import EstimatorLearner
 from srs_ooc.learners.models import TREE, TREE_MODEL, Target, one_thread
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
-from srs_ooc.samplers.base import Ground, method_of
+from srs_ooc.samplers.base import SamplerContext, method_of
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.kernel import judge_all_at_once
 from srs_ooc.trees.response import Response, TrainingRows, TreeLimits
@@ -82,10 +82,17 @@ def make_sampler(problem: Problem, seen: Response, options: dict[str, Any]) -> A
     table = SimpleNamespace(
         n_rows=problem.n_train, n_candidates=p, n_classes=1 if problem.is_regression else 2
     )
-    params = method.params.settle(options | {"validation": "by place"}, table)
+    params = method.settle(options | {"validation": "by place"}, table)
     held_out = np.arange(problem.n_train, problem.n_seen, dtype=np.int32)
-    ground = Ground(p, p, None, p, 1, key_of(0, 1), Tally(p), response=seen, validation=held_out)
-    return method.make(params, ground)
+    context = SamplerContext(
+        n_items=p,
+        subspace_size=p,
+        key=key_of(0, 1),
+        tally=Tally(p),
+        response=seen,
+        validation=held_out,
+    )
+    return params.make(context)
 
 
 class Judge:

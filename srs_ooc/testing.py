@@ -40,12 +40,11 @@ from srs_ooc.samplers.base import (
     LOSS,
     PREDICTIONS,
     SENSITIVITY,
-    ColumnScore,
-    Ground,
     Sampler,
-    score_columns,
+    SamplerContext,
 )
-from srs_ooc.samplers.base import Columns as BaseColumns
+from srs_ooc.samplers.column_scores import Columns as BaseColumns
+from srs_ooc.samplers.column_scores import ColumnScore, score_columns
 from srs_ooc.trees.block import Block
 from srs_ooc.trees.response import Response
 
@@ -160,7 +159,7 @@ class _Work:
         raise AssertionError(f"step: still more to learn after {MOST_STEPS} steps")
 
 
-Make = Callable[[Ground], Sampler]
+Make = Callable[[SamplerContext], Sampler]
 
 
 def check_sampler(
@@ -177,7 +176,7 @@ def check_sampler(
     Parameters
     ----------
     make : callable
-        ``make(ground) -> Sampler``, as new; called several times.
+        ``make(context) -> Sampler``, as new; called several times.
     n_items : int
         Features, decoys among them.
     subspace_size : int
@@ -220,20 +219,17 @@ def _begun(
     candidates: NDArray[np.uint32] | None,
 ) -> _Work:
     tally = Tally(n_items)
-    n_candidates = n_items if candidates is None else len(candidates)
-    ground = Ground(
-        n_items,
-        n_candidates,
-        candidates,
-        subspace_size,
-        round_size,
-        key_of(seed, 5),
-        tally,
-        PositiveJudge(),
-        3,
+    context = SamplerContext(
+        n_items=n_items,
+        subspace_size=subspace_size,
+        key=key_of(seed, 5),
+        tally=tally,
+        judge=PositiveJudge(),
+        round_size=round_size,
+        candidates=candidates,
         response=Response.classes(np.arange(N_ROWS) % 2, 2),
     )
-    return _Work(make(ground), tally, seed, round_size)
+    return _Work(make(context), tally, seed, round_size)
 
 
 def _check_proposals(

@@ -32,7 +32,7 @@ from srs_ooc.runs.task import Task, training_response
 from srs_ooc.runs.tree_splits import NODE_NBYTES, SPLIT_NBYTES, most_ensemble_nbytes
 from srs_ooc.store.manifest import CATEGORICAL
 from srs_ooc.store.store import ColumnStore, Store
-from srs_ooc.trees.block import Block, block_nbytes
+from srs_ooc.trees.block import Block, block_nbytes, effects_nbytes
 from srs_ooc.trees.response import Response, TrainingRows, times_drawn
 from srs_ooc.trees.saved import (
     CHANGE_BITS,
@@ -42,7 +42,6 @@ from srs_ooc.trees.saved import (
     Effects,
     Trees,
     add_effects,
-    row_nbytes,
     tally_classes,
     tally_targets,
 )
@@ -370,7 +369,7 @@ def walking_leases(
     code_nbytes, n_rows = manifest.code_nbytes, manifest.n_rows
     of_rows = (ROW_NBYTES + DRAW_NBYTES) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
     decoys = Exchangeability.nbytes(n_rows, spec.decoys) if spec.decoys else 0
-    row = row_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
+    row = effects_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
     row += n_items * code_nbytes * (n_repeats - 1) + piece_nbytes(code_nbytes, n_repeats)
     return [
         Lease("trees", trees_nbytes),

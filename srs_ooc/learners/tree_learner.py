@@ -28,16 +28,14 @@ from srs_ooc.base.options import (
 )
 from srs_ooc.base.records import Candidates, Iteration, Outcome, RowSplit
 from srs_ooc.base.seeds import Purpose, derive, derive_array
-from srs_ooc.base.text import MB
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS, SENSITIVITY
-from srs_ooc.trees.block import Block
+from srs_ooc.trees.block import WORK_NBYTES, Block, effects_nbytes
 from srs_ooc.trees.kernel import (
     Predict,
     grow_and_ask,
     grow_tree,
     judge_all_at_once,
     judge_one_by_one,
-    scratch_nbytes,
     takes_all_at_once,
 )
 from srs_ooc.trees.response import (
@@ -55,7 +53,6 @@ from srs_ooc.trees.saved import (
     Trees,
     add_effects,
     decode_trees,
-    row_nbytes,
     tally_classes,
     tally_targets,
 )
@@ -322,28 +319,6 @@ def wants_tiles(max_features: int, subspace_size: int) -> bool:
     return 20 * max_features > subspace_size
 
 
-def learner_nbytes(
-    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int = 0
-) -> int:
-    """Return the scratch bytes of growing one tree with random splits."""
-    return scratch_nbytes(n_rows, n_columns, n_classes, code_nbytes, n_channels)
-
-
-def searching_nbytes(n_rows: int, n_classes: int, n_channels: int, splitter: str) -> int:
-    """Return the scratch bytes that best splits take besides."""
-    shape = n_rows, 1, n_classes, 1, n_channels
-    return scratch_nbytes(*shape, best=splitter == "best") - scratch_nbytes(*shape)
-
-
-def thread_nbytes(
-    n_rows: int, n_columns: int, n_classes: int, code_nbytes: int, n_channels: int, splitter: str
-) -> int:
-    """Return the most scratch bytes of one more thread that works on a tree."""
-    shape = n_rows, n_columns, n_classes, code_nbytes, n_channels
-    best = splitter == "best"
-    return scratch_nbytes(*shape, best=best, n_threads=2) - scratch_nbytes(*shape, best=best)
-
-
 UNWEIGHTED, RANK = "none", "rank"
 MOST_TREES = 10_000
 """Bound of trees on one subspace."""
@@ -464,9 +439,6 @@ def _impurity(asked: str | None, table: Any) -> str:
 
 # A learner that scores items by what altering them does to a tree, on rows it was not grown on.
 
-WORK_NBYTES = 4 * MB
-"""Memory for rows that a tree is asked about together."""
-
 
 class SensitiveLearner:
     """Grows a tree on as many rows drawn with replacement, and asks it about the others.
@@ -531,7 +503,7 @@ class SensitiveLearner:
         hashes = derive_array(derive(key, Purpose.ALTERED), asked)
         other = asked[np.argsort(hashes, kind="stable")]
         n_outputs, code_nbytes = self._trees.rows.response.n_classes, block.code_nbytes
-        together = max(1, WORK_NBYTES // (2 * row_nbytes(len(used), n_outputs, code_nbytes)))
+        together = max(1, WORK_NBYTES // (2 * effects_nbytes(len(used), n_outputs, code_nbytes)))
         flips = block.largest_codes(places) <= 1
         tally = np.zeros((len(used), 3), np.int64)
         for first in range(0, len(asked), together):

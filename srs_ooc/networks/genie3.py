@@ -19,7 +19,8 @@ from srs_ooc.networks.weighing import (
     pace_of_trees,
     trees_option,
 )
-from srs_ooc.trees.kernel import grow_tree, scratch_nbytes
+from srs_ooc.trees.block import scratch_nbytes
+from srs_ooc.trees.kernel import grow_tree
 from srs_ooc.trees.response import IMPORTANCE_BITS, THRESHOLDS, TreeLimits
 
 FOREST, EXTRA = "forest", "extra-trees"

@@ -68,11 +68,11 @@ class JointTarget(ParametricRandomSubspace):
 
     def penalise(self, slopes: NDArray[np.float64]) -> None:
         """Take the derivative of the joint penalty for the next step, float64 (p,)."""
-        self._penalty = slopes + self._descent.sparsity
+        self._penalty = slopes + self._sparsity
 
     def renew(self) -> None:
         """Have models grown again if the weights are worth too few."""
-        if self.worth < self._descent.effective_share * self._descent.n_models:
+        if self.worth < self._wanted_worth:
             self._draw_anew(GROWING, self.beta)
 
     def _end_epoch(self) -> None:

@@ -44,8 +44,7 @@ from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import Store
 from srs_ooc.store.values import MAKING_NBYTES, n_values_of
 from srs_ooc.store.values import ROW_NBYTES as VALUE_ROW_NBYTES
-from srs_ooc.trees.block import Block, block_nbytes, values_nbytes
-from srs_ooc.trees.response import TrainingRows
+from srs_ooc.trees.block import Block, block_nbytes, rows_nbytes, values_nbytes
 
 # What memory a network takes, and how it is shared out under the cap.
 
@@ -196,7 +195,7 @@ def _worker_lease(params: EdgeParams, table: EdgeTable, more_nbytes: int = 0) ->
         + values_nbytes(n_regulators + params.n_copied(n_regulators), n_values)
         + 2 * block_nbytes(1, n_rows, code_nbytes)
         + params.work_nbytes(table)
-        + 2 * TrainingRows.nbytes(n_rows, "variance", 1 + table.weighted)
+        + 2 * rows_nbytes(n_rows, "variance", 1 + table.weighted)
         + ROW_NBYTES * n_rows
         + 3 * COLUMN_NBYTES * n_regulators
     )

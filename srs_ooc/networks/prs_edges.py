@@ -24,10 +24,10 @@ from srs_ooc.samplers.prs import (
     SPREADS,
     DescentParams,
     ParametricRandomSubspace,
+    subsets_nbytes,
 )
-from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
-from srs_ooc.trees.block import Block, block_nbytes
-from srs_ooc.trees.kernel import record_nbytes, scratch_nbytes
+from srs_ooc.samplers.prs_math import Truth
+from srs_ooc.trees.block import Block, block_nbytes, record_nbytes, scratch_nbytes
 from srs_ooc.trees.response import THRESHOLDS, TrainingRows, TreeLimits
 
 SETS_AN_EPOCH = 1 / 3
@@ -113,7 +113,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         share = float(self.validation_share)
         n_predicted = ceil(table.n_rows * (share + (1 - share) / self.folds)) + 2
         votes = 4 * self.folds * self.models * n_predicted
-        members = BernoulliSubsets.nbytes(self.models, self.room(table.n_regulators), self.folds)
+        members = subsets_nbytes(self.models, self.room(table.n_regulators), self.folds)
         rows = ROW_NBYTES * table.n_rows * self.folds
         return FEATURE_NBYTES * table.n_regulators + votes + members + rows
 
@@ -284,7 +284,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
             )
 
         room = self.room(n)
-        return kind(self.descent(n, room), folds, truth, n, room, key), fit
+        return kind(self, folds, truth, n, room, key), fit
 
 
 @dataclass

@@ -9,7 +9,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Share, Whole, option
 from srs_ooc.base.records import Iteration, Outcome
 from srs_ooc.base.seeds import Purpose, derive, key_of
-from srs_ooc.evidence.judges import ProbeJudge, ProbeParams
+from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import Tally, mean_importance
 from srs_ooc.learners.tree_learner import PROBE_FEATURE, Columns, TreeLearner
 from srs_ooc.networks.weighing import (
@@ -24,8 +24,7 @@ from srs_ooc.networks.weighing import (
 )
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.srs import SequentialRandomSubspace
-from srs_ooc.trees.block import Block, block_nbytes
-from srs_ooc.trees.kernel import scratch_nbytes
+from srs_ooc.trees.block import Block, block_nbytes, scratch_nbytes
 from srs_ooc.trees.response import IMPORTANCE_BITS, TreeLimits
 
 USUAL_SHARE, LEAST_SIZE = 0.05, 10
@@ -34,7 +33,7 @@ REGULATOR_NBYTES = 64
 """Bytes of a regulator: what was learnt of it, and whether it is kept."""
 
 
-class SubspaceParams(ProbeParams, EdgeParams):
+class SubspaceParams(ProbeJudge, EdgeParams):
     """Sequential Random Subspace under the paper's probe; trees as those of runs."""
 
     trees: int = trees_option()
@@ -87,9 +86,8 @@ class SubspaceParams(ProbeParams, EdgeParams):
         n = len(bench.regulators)
         size = self.size(n)
         tally = Tally(n)
-        judge = ProbeJudge(self.probe_min_draws, self.probe_min_wins)
         drawing = Drawing(n, size, self.alpha)
-        sampler = SequentialRandomSubspace(drawing, judge, tally, n, 1)
+        sampler = SequentialRandomSubspace(drawing, self, tally, n, 1)
         limits = TreeLimits(size, impurity="variance")
         learner = TreeLearner(bench.rows, limits, size, categorical=bench.categorical)
         first = key_of(self.seed, Purpose.EDGES, bench.target)
@@ -98,7 +96,7 @@ class SubspaceParams(ProbeParams, EdgeParams):
                 bench.check_going()
             key = derive(first, t)
             subspace = sampler.propose(t, key)
-            probe = judge.probe(key, len(subspace.features))
+            probe = self.probe(key, len(subspace.features))
             iteration = Iteration(t, subspace, derive(key, Purpose.TREE), probe)
             outcome = _fit(learner, bench.block, bench.regulators, iteration)
             tally.absorb(t, outcome)

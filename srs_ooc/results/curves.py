@@ -17,7 +17,7 @@ from srs_ooc.base.seeds import Purpose, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.ensemble.compaction import Curve
 from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
-from srs_ooc.evidence.judges import ProbeParams
+from srs_ooc.evidence.judges import ProbeJudge
 from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
 from srs_ooc.results.feature_record import PartReader
 from srs_ooc.results.ranking import Reading
@@ -411,7 +411,7 @@ def _of_ranking(source: Source) -> Cut:
     reading = source.reading
     first = reading.top(min(SHOWN, len(reading.positions)))
     scores, measure, level = reading.importances(first), _measure(source), None
-    if isinstance(source.spec.judging, ProbeParams):
+    if isinstance(source.spec.judging, ProbeJudge):
         drawn = np.maximum(reading.tally.n_drawn[first], 1)
         scores = reading.tally.n_better[first] / drawn
         level = float(source.spec.judging.probe_min_wins)
@@ -430,7 +430,7 @@ def _of_ranking(source: Source) -> Cut:
 
 
 def _measure(source: Source) -> str:
-    if isinstance(source.spec.judging, ProbeParams):
+    if isinstance(source.spec.judging, ProbeJudge):
         return "share of draws won"
     spec = source.spec
     if spec.model.scores_features:

@@ -4,14 +4,13 @@
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.records import Candidates, RowSplit
 from srs_ooc.native import _native
-from srs_ooc.trees.block import Block
+from srs_ooc.trees.block import Block, granted_nbytes
 from srs_ooc.trees.response import IMPURITIES, GrownTree, Response, TrainingRows, TreeLimits
 from srs_ooc.trees.saved import predict_block
 
@@ -107,38 +106,6 @@ def grow_tree(
     return GrownTree(importance, *sizes)
 
 
-def scratch_nbytes(
-    n_rows: int,
-    n_columns: int,
-    n_classes: int,
-    code_nbytes: int,
-    n_channels: int = 0,
-    *,
-    best: bool = False,
-    n_threads: int = 1,
-) -> int:
-    """Return the bytes :func:`grow_tree` allocates while it works."""
-    shape = n_rows, n_columns, n_classes, n_channels, code_nbytes
-    return _native.scratch_nbytes(*shape, best, n_threads)
-
-
-def record_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
-    """Return the bytes needed to record a tree, the copies of its record on their way included.
-
-    Seven numbers of 4 bytes a node while it grows; as bytes at most 16 a split, 4 a leaf, and 9 for
-    a class in a leaf, held up to five times while they are put together, copied and written.
-    """
-    n_leaves = limits.most_leaves(n_rows)
-    n_pairs = max(n_leaves, min(n_rows, n_leaves * n_classes))
-    return n_leaves * (56 + 5 * 20) + n_pairs * (8 + 5 * 9)
-
-
-def recorded_nbytes(n_rows: int, n_classes: int, limits: TreeLimits) -> int:
-    """Return the most bytes the record of one tree takes."""
-    n_leaves = limits.most_leaves(n_rows)
-    return 12 * n_leaves + 6 * min(n_rows, n_leaves * n_classes)
-
-
 # A tree on few columns that are sorted once, and what it says of other rows, in one native call.
 #
 # Where the native function does not work, `grow_and_ask` grows the tree by the general kernel, has
@@ -175,14 +142,7 @@ def takes_sorted(
         return False
     shape = n_fitted, n_columns, response.n_classes, block.code_nbytes, response.n_channels
     own = _native.sorted_scratch_nbytes(block.n_rows, n_columns, n_fitted, n_predicted, block.tiled)
-    return own <= _granted_nbytes(shape, limits)
-
-
-@lru_cache(maxsize=4096)
-def _granted_nbytes(shape: tuple[int, int, int, int, int], limits: TreeLimits) -> int:
-    """Return the bytes of growing a tree of a shape, and of recording it."""
-    n_fitted, _, n_classes = shape[:3]
-    return scratch_nbytes(*shape, best=True) + record_nbytes(n_fitted, n_classes, limits)
+    return own <= granted_nbytes(shape, limits)
 
 
 def grow_sorted(
@@ -442,7 +402,7 @@ def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int3
 
     Squared errors are in whole-number targets; the first of equally likely classes is said.
     """
-    weights = weights_of(response)[rows]
+    weights = response.weights[rows]
     if response.is_regression:
         targets = response.channels[-1][rows] / weights
         errors = said[:, 0] - targets
@@ -455,28 +415,12 @@ def loss_of(said: NDArray[np.float64], response: Response, rows: NDArray[np.int3
     return total
 
 
-def weights_of(response: Response) -> NDArray[np.float64]:
-    """Return the weight of each row; float64 (n_rows,)."""
-    if response.n_channels > int(response.is_regression):
-        weights: NDArray[np.float64] = response.channels[0].astype(np.float64)
-        return weights
-    return np.ones(len(response.labels))
-
-
 def mean_losses(
     sums: NDArray[np.float64], response: Response, splits: tuple[RowSplit, ...]
 ) -> NDArray[np.float64]:
     """Return mean losses of the rows predicted, in the units of the target."""
-    weights = weights_of(response)
+    weights = response.weights
     weight = float(sum(weights[s.predicted].sum() for s in splits))
     scale = 1.0 if response.scale is None else response.scale
     means: NDArray[np.float64] = sums / (scale * scale) / weight
     return means
-
-
-def sorted_nbytes(n_rows: int, n_columns: int) -> int:
-    """Return the bytes of the rows in order of each column, and of what is made of them.
-
-    In use are those of the columns of one subset, split by split, which are far fewer.
-    """
-    return 3 * n_rows * n_columns

@@ -55,6 +55,14 @@ class Response:
         return len(self.channels)
 
     @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weight of each row; float64 (n_rows,)."""
+        if self.n_channels > int(self.is_regression):
+            weights: NDArray[np.float64] = self.channels[0].astype(np.float64)
+            return weights
+        return np.ones(len(self.labels))
+
+    @property
     def flush(self) -> int:
         """Rows whose channels add up within 32 bits."""
         largest = int(np.abs(self.channels).max(initial=1))
@@ -222,11 +230,6 @@ class TrainingRows:
         order = np.repeat(self.order, times[self.order])
         stats, scale = root_of(self.response, order)
         return TrainingRows(self.response, order, stats, scale, self.xlogx)
-
-    @staticmethod
-    def nbytes(n_rows: int, impurity: str, n_channels: int = 0) -> int:
-        """Return the bytes needed, the temporaries of construction included."""
-        return n_rows * (4 + 8 + (48 if impurity == "entropy" else 0) + 40 * n_channels)
 
 
 def times_drawn(key: int, n: int) -> NDArray[np.int64]:

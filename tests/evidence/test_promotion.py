@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.evidence.verdict import pool
-from srs_ooc.samplers.elimination import Elimination, Manner
+from srs_ooc.samplers.elimination import Elimination
 
-EVEN = Manner(((0.3, 0.3),), 0.0)
+EVEN = ((0.3, 0.3),)
 N = 120
 
 

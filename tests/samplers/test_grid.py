@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.samplers.prs import PrsParams
-from srs_ooc.samplers.prs_math import Grid, GridSize
+from srs_ooc.samplers.prs import Prs
+from srs_ooc.samplers.prs_math import grid_of, roughness, roughness_slopes
 
 
 def neighbours(height, width):
@@ -30,30 +30,29 @@ def test_value_and_slopes_are_those_of_the_formula(height, width, seed, n_more):
     n_features = height * width + n_more  # some are no pixels
     positions = rng.permutation(n_features)
     offered = np.sort(rng.choice(n_features, height * width, replace=False))
-    grid = Grid.of((height, width), offered, positions)
-    in_table = positions[grid.features].ravel()
+    grid = grid_of((height, width), offered, positions)
+    in_table = positions[grid].ravel()
     assert in_table.tolist() == sorted(in_table)
     beta = rng.choice([0.0, 0.25, 0.5, 1.0], n_features)
     value, slopes = 0.0, np.zeros(n_features)
     for one, other in neighbours(height, width):
-        a, b = grid.features[one], grid.features[other]
+        a, b = grid[one], grid[other]
         value += abs(beta[a] - beta[b])
         slopes[a] += np.sign(beta[a] - beta[b])
         slopes[b] += np.sign(beta[b] - beta[a])
-    penalty = Grid(grid.features, 0.5)
-    assert penalty.value(beta) == pytest.approx(0.5 * value, abs=1e-12)
-    assert penalty.slopes(beta).tolist() == (0.5 * slopes).tolist()
+    assert roughness(beta, grid) == pytest.approx(value, abs=1e-12)
+    assert roughness_slopes(beta, grid, 0.5).tolist() == (0.5 * slopes).tolist()
 
 
 @pytest.mark.parametrize("text", ["28", "0x4", "ax4", "3x4x5", "-2x4", "9" * 12 + "x1"])
 def test_a_grid_is_two_numbers(text):
     with pytest.raises(UsageError, match="--grid: expected HEIGHTxWIDTH"):
-        GridSize().canonical("grid", text)
+        Prs.settle({"grid": text}, None)
 
 
 def test_options_that_do_not_fit_are_refused_with_the_numbers():
-    assert PrsParams.settle({"grid": "03X4"}, None).grid == "3x4"
+    assert Prs.settle({"grid": "03X4"}, None).grid == "3x4"
     with pytest.raises(UsageError, match="--smoothness: expected with --grid"):
-        PrsParams.settle({"smoothness": 0.1}, None)
+        Prs.settle({"smoothness": 0.1}, None)
     with pytest.raises(UsageError, match=r"3 x 4 = 12 and 11 features"):
-        PrsParams.settle({"grid": "3x4"}, None).check(100, 11, 11)
+        Prs.settle({"grid": "3x4"}, None).check(100, 11, 11)

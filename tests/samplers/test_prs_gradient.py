@@ -9,7 +9,6 @@ from srs_ooc.samplers import prs_math
 from srs_ooc.samplers.prs_math import (
     LARGEST_WEIGHT,
     BernoulliSubsets,
-    Members,
     effective_number,
     gradient,
     log_ratios,
@@ -19,7 +18,7 @@ from srs_ooc.samplers.prs_math import (
 
 def members_of(z):
     owners, features = np.nonzero(z)
-    return [Members(features.astype(np.uint32), owners)]
+    return [(features.astype(np.uint32), owners)]
 
 
 def importance_weights(subsets, n_subsets, beta, alpha):
@@ -107,8 +106,8 @@ def test_subsets_are_the_same_whether_kept_or_drawn_again(monkeypatch):
     monkeypatch.setattr(prs_math, "STORED", 0)
     again = list(BernoulliSubsets(alpha, 9, 20, 3000, 3).of_fold(2))
     assert (len(kept), len(again)) == (1, 20)
-    assert kept[0].features.tolist() == np.concatenate([m.features for m in again]).tolist()
-    assert kept[0].owners.tolist() == np.concatenate([m.owners for m in again]).tolist()
+    for i in (0, 1):
+        assert kept[0][i].tolist() == np.concatenate([piece[i] for piece in again]).tolist()
 
 
 @pytest.mark.parametrize(("n_features", "capacity"), [(40, 4), (3000, 30), (70_000, 700)])
@@ -124,8 +123,8 @@ def test_a_subset_is_the_same_drawn_alone_or_with_its_fold(monkeypatch, n_featur
 def test_each_feature_is_drawn_as_often_as_its_probability_says():
     alpha = np.repeat([0.0, 0.01, 0.3, 1.0], 1000)
     subsets = BernoulliSubsets(alpha, 4, 200, 4000, 1)
-    (members,) = subsets.of_fold(0)
-    counts = np.bincount(members.features, minlength=4000).reshape(4, 1000).mean(1)
+    ((features, _),) = subsets.of_fold(0)
+    counts = np.bincount(features, minlength=4000).reshape(4, 1000).mean(1)
     assert counts[0] == 0
     assert counts[3] == 200
     np.testing.assert_allclose(counts[1:3], [2, 60], atol=0.8)

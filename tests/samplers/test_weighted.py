@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.seeds import derive
-from srs_ooc.samplers.draws import (
-    WeightedDrawing,
-    WeightedLine,
-    draw_with_replacement,
-    draw_without_replacement,
-    uniform_below,
-)
+from srs_ooc.samplers.draws import WeightedDrawing, uniform_below
 
 LARGEST = 2**32 - 1
 NONE = np.zeros(0, np.uint32)
@@ -26,15 +20,14 @@ weight_lists = st.lists(
 )
 
 
-def line_of(weights):
-    return WeightedLine(np.array(weights, np.uint32))
+def drawing(weights, count, *, replacement=False):
+    return WeightedDrawing(np.array(weights, np.uint32), count, replacement=replacement)
 
 
 @given(weight_lists, st.data())
 def test_the_item_at_each_place_is_the_one_that_lies_there(weights, data):
-    line, ends = line_of(weights), np.cumsum(weights)
+    line, ends = drawing(weights, 0), np.cumsum(weights)
     assert line.total == sum(weights)
-    assert line.n_positive == np.count_nonzero(weights)
     if not line.total:
         return
     some = data.draw(st.lists(st.integers(0, line.total - 1), max_size=50))
@@ -47,12 +40,11 @@ def test_the_item_at_each_place_is_the_one_that_lies_there(weights, data):
 
 @given(weight_lists, st.integers(0, 2**64 - 1), st.data())
 def test_draws_without_replacement_are_distinct_and_have_a_weight(weights, key, data):
-    line = line_of(weights)
-    count = data.draw(st.integers(0, line.n_positive))
-    drawn = draw_without_replacement(line, key, count)
+    count = data.draw(st.integers(0, np.count_nonzero(weights)))
+    drawn = drawing(weights, count).drawn(key)
     assert len(drawn) == count == len(set(drawn.tolist()))
     assert all(weights[item] for item in drawn)
-    np.testing.assert_array_equal(drawn, draw_without_replacement(line, key, count))
+    np.testing.assert_array_equal(drawn, drawing(weights, count).drawn(key))
 
 
 def one_after_another(weights, count):
@@ -72,17 +64,17 @@ def one_after_another(weights, count):
     ("weights", "count"), [([1, 2, 3, 4], 2), ([1, 50, 7, 400], 3), ([1, 1, 1, 1000], 3)]
 )
 def test_the_order_drawn_has_the_law_of_one_draw_after_another(weights, count):
-    line, n = line_of(weights), 20_000
+    line, n = drawing(weights, count), 20_000
     seen = dict.fromkeys(one_after_another(weights, count), 0)
     for key in range(n):
-        seen[tuple(draw_without_replacement(line, derive(5, key), count).tolist())] += 1
+        seen[tuple(line.drawn(derive(5, key)).tolist())] += 1
     for order, chance in one_after_another(weights, count).items():
         assert abs(seen[order] - n * chance) < 5 * np.sqrt(n * chance * (1 - chance)) + 1, order
 
 
 def test_draws_with_replacement_follow_the_weights():
     weights, n = [0, 1, 2, 0, 3, 10], 40_000
-    drawn = draw_with_replacement(line_of(weights), 3, n)
+    drawn = drawing(weights, n, replacement=True).drawn(3)
     for item, weight in enumerate(weights):
         chance = weight / 16
         spread = np.sqrt(n * chance * (1 - chance))
@@ -105,18 +97,18 @@ def test_numbers_below_a_bound_are_exactly_uniform(bound):
 
 def test_fixed_vectors():
     """These numbers are part of every result."""
-    line = line_of([1, 20, 300, 4000, 50_000, 600_000, 7_000_000, 0, 9])
-    assert draw_without_replacement(line, 1, 8).tolist() == [6, 5, 4, 3, 2, 1, 8, 0]
-    assert draw_with_replacement(line, 1, 8).tolist() == [6, 6, 6, 5, 6, 6, 6, 6]
+    weights = [1, 20, 300, 4000, 50_000, 600_000, 7_000_000, 0, 9]
+    assert drawing(weights, 8).drawn(1).tolist() == [6, 5, 4, 3, 2, 1, 8, 0]
+    assert drawing(weights, 8, replacement=True).drawn(1).tolist() == [6, 6, 6, 5, 6, 6, 6, 6]
 
 
 def test_a_subspace_is_distinct_and_ascending_and_smaller_with_replacement():
-    weights = np.array([1, 1, 1000, 0, 1, 1], np.uint32)
-    drawing = WeightedDrawing(weights, 4, replacement=False)
-    assert drawing.draw(NONE, 9).dtype == np.uint32
-    assert len(drawing.draw(NONE, 9)) == 4
-    found = WeightedDrawing(weights, 4, replacement=True).draw(NONE, 9)
+    weights = [1, 1, 1000, 0, 1, 1]
+    once = drawing(weights, 4).draw(NONE, 9)
+    assert once.dtype == np.uint32
+    assert len(once) == 4
+    found = drawing(weights, 4, replacement=True).draw(NONE, 9)
     assert 1 <= len(found) <= 4
     assert (np.diff(found.astype(int)) > 0).all()
     with pytest.raises(UsageError, match="at most 5"):
-        WeightedDrawing(weights, 6, replacement=False)
+        drawing(weights, 6)

@@ -8,7 +8,6 @@ from designs_parts.cuts import Cut, by_counting, by_e_values
 from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out
 from designs_parts.screens import LED, PLAIN, Screen
 from srs_ooc.evidence.verdict import SHARE_ALONE
-from srs_ooc.samplers.elimination import Manner
 
 COUNTED = ("madelon", "linear", "shift", "blocks", "imbalance")
 """Problems with enough relevant features for counting to select them."""
@@ -144,9 +143,9 @@ CLOSINGS = (
     Closing("rounds-3", "rounds of 1,000, 300, 100", sizes=(1000, 300, 100)),
     Closing("survivors-300", "300 survivors", n_survivors=300),
     Closing("survivors-2000", "2,000 survivors", n_survivors=2000),
-    Closing("sees-10", "each tree on 10%", Manner(((0.1, 0.1),), 0.0)),
-    Closing("sees-100", "each tree on all", Manner(((1.0, 1.0),), 0.0)),
-    Closing("leaves-1", "leaves of 1% of the rows", Manner(((0.3, 0.3),), 0.01)),
+    Closing("sees-10", "each tree on 10%", ((0.1, 0.1),)),
+    Closing("sees-100", "each tree on all", ((1.0, 1.0),)),
+    Closing("leaves-1", "leaves of 1% of the rows", leaf_share=0.01),
     Closing("depth-3", "depth at most 3", max_depth=3),
     Closing("k-20", "K = 20%", k_share=0.2),
     Closing("late-k-30", "K = 30% in the last two rounds", k_share=0.3, k_rounds=2),

@@ -172,7 +172,7 @@ class Screen:
         )
         lanes = AlwaysHeld if self.lanes == LED else Leaders
         engine = Engine(
-            lanes(drawing, tally, spec.keep, spec.round_size, key),
+            lanes(drawing, tally, spec.judging.n_leaders, spec.round_size, key),
             resources.executor,
             TransientLedger(),
             seed=spec.seed,
