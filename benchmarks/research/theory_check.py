@@ -3,7 +3,7 @@
 The engine itself (`--judge positive`, K = q, one thread) on exact stores of `srs-ooc synth`, from
 the first iteration until every relevant feature is in F, over many seeds; RS is alpha = 0 and SRS
 alpha = 1. Beside its mean: the theory of Section 4 (simplified trees,
-`srs_ooc.planning.paper_theory`) and the exact mean for real trees (`theory_parts.real_trees`). A
+`srs_ooc.planning.paper_theory`) and the exact mean for real trees (`theory_examples`). A
 99% interval is 2.58 standard errors either side of the engine's mean. Prints a markdown table;
 three to four minutes on one core.
 
@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from theory_parts import examples
-from theory_parts.real_trees import real_tree_time
+import theory_examples as examples
+from theory_examples import real_tree_time
 
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions

@@ -5,8 +5,8 @@ benchmarks/research/theory_check.py is the same at length.
 
 import numpy as np
 import pytest
-from theory_parts import examples
-from theory_parts.real_trees import real_tree_time
+import theory_examples as examples
+from theory_examples import real_tree_time
 
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
