@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from srs_ooc.base.errors import UsageError
-from srs_ooc.base.records import Candidates
+from srs_ooc.base.records import EBIC, RIC, Candidates
 from srs_ooc.learners.models import TREE, Target, path_of
 from srs_ooc.native.numerics import log, logs, powers, products
-from srs_ooc.samplers.base import EBIC, RIC
 
 # Second moments of many small sets of columns, and what follows from them by elimination.
 

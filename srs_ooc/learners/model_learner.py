@@ -19,18 +19,8 @@ from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.records import Candidates, Criterion, Iteration, Outcome, RowSplit, Subspace
 from srs_ooc.base.seeds import derive, derive_array, scale_below
 from srs_ooc.base.text import MB
-from srs_ooc.learners.models import (
-    DEFAULT_FOLDS,
-    PERMUTATION,
-    BaseModel,
-    DecodedBlock,
-    ModelParams,
-    Target,
-    load,
-    one_thread,
-    pin_worker,
-    safe_path,
-)
+from srs_ooc.learners import models
+from srs_ooc.learners.models import DEFAULT_FOLDS, BaseModel, DecodedBlock, ModelParams, Target
 from srs_ooc.learners.tree_learner import Columns
 from srs_ooc.samplers.base import IMPORTANCE, LOSS, PREDICTIONS
 from srs_ooc.trees.block import Block
@@ -74,7 +64,7 @@ class EstimatorLearner:
         center: float = 0.0,
     ) -> None:
         self.params, self.target, self._center = params, target, center
-        self._by_permutation = params.model_importance == PERMUTATION
+        self._by_permutation = params.model_importance == models.PERMUTATION
         self._folds: list[tuple[NDArray[np.intp], NDArray[np.intp]]] = []
         if folds is not None:
             self._folds = [
@@ -102,7 +92,7 @@ class EstimatorLearner:
         UsageError
             If the estimator cannot be fitted on them.
         """
-        pin_worker()
+        models.pin_worker()
         features, split = iteration.features, iteration.subspace.split
         table = DecodedBlock.of(block, len(features))
         if iteration.subspace.candidates is not None:
@@ -261,7 +251,7 @@ def tried(
         If there is no such estimator, it cannot be made, fitted or asked, or it ended the process.
     """
     shape = n_rows, n_columns, n_classes, code_nbytes, n_values, criterion
-    asked = {"path": safe_path(), "params": asdict(params), "shape": shape}
+    asked = {"path": models.safe_path(), "params": asdict(params), "shape": shape}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "srs_ooc.learners.model_learner"],
         input=json.dumps(asked),
@@ -358,8 +348,8 @@ def main() -> None:
     params, before = ModelParams(**asked["params"]), resident_nbytes()
     n_rows, n_columns, n_classes, code_nbytes, n_values, criterion = asked["shape"]
     try:
-        load(params, is_regression=n_classes == 1)
-        with one_thread():
+        models.load(params, is_regression=n_classes == 1)
+        with models.one_thread():
             folds = np.arange(n_rows) % (params.model_folds or DEFAULT_FOLDS)
             learner = EstimatorLearner(params, _made_up_target(n_rows, n_classes), folds)
             block_of = partial(_made_up_block, n_rows, code_nbytes, n_values)

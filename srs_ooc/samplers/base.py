@@ -134,9 +134,8 @@ class Ensemble:
 # identity.
 
 GROUP = "srs_ooc.samplers"
-CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
-RIC, EBIC = "ric", "ebic"
-"""Ratio information criterion, and extended BIC: of the training rows, without folds."""
+SCREEN_NBYTES = 12
+"""Bytes a feature of a screen before a method: its score, and its place where some are excluded."""
 _OWN = {
     "srs": "srs_ooc.samplers.srs:Srs",
     "rs": "srs_ooc.samplers.srs:RandomSubspace",

@@ -34,8 +34,6 @@ from srs_ooc.samplers.draws import Drawing
 
 PARTS = 20
 """A subspace of the screen is one in so many of the features: 5%, as of a run by default."""
-SCORE_NBYTES = 12
-"""Bytes a feature: its score, and its place where some are excluded."""
 _SCORE = "score_of_chosen"
 """What the method's array is called behind a screen: ``score`` is that of all features."""
 _NONE = np.zeros(0, np.uint32)
@@ -103,10 +101,6 @@ class HeldOutMethod(Method):
     def screen_size(self, n_candidates: int) -> int:
         """Return the features of a subspace of the screen, unless q is less; 0 without one."""
         return ceil_div(n_candidates, PARTS) if self.screens(n_candidates) else 0
-
-    def screen_nbytes(self, n_features: int) -> int:
-        """Return the bytes that a screen takes besides: a score each, and the ranking's pieces."""
-        return SCORE_NBYTES * n_features if self.screen is not None else 0
 
     def n_screen_trees(self, n_candidates: int, subspace_size: int) -> int:
         """Return the trees of the screen; 0 without one."""

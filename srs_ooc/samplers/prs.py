@@ -16,7 +16,14 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Number, Params, Share, Text, Whole, exact_share, option
 from srs_ooc.base.records import PAGE_ITEMS, Outcome, Pages, Saved, State, Step, Subspace, n_pages
 from srs_ooc.base.seeds import Purpose, derive
-from srs_ooc.samplers.base import PREDICTIONS, Ensemble, Sampler, SamplerContext
+from srs_ooc.samplers import prs_math
+from srs_ooc.samplers.base import (
+    PREDICTIONS,
+    SCREEN_NBYTES,
+    Ensemble,
+    Sampler,
+    SamplerContext,
+)
 from srs_ooc.samplers.held_out import (
     Folds,
     HeldOutMethod,
@@ -25,24 +32,7 @@ from srs_ooc.samplers.held_out import (
     models_option,
     validation_share_option,
 )
-from srs_ooc.samplers.prs_math import (
-    BOUND,
-    STORED,
-    BernoulliSubsets,
-    Truth,
-    adam_step,
-    effective_number,
-    feasible,
-    gradient,
-    grid_of,
-    log_ratios,
-    projected,
-    roughness,
-    roughness_slopes,
-    shortened,
-    size_of,
-    weights_by,
-)
+from srs_ooc.samplers.prs_math import BernoulliSubsets, Truth
 
 GROWING, LEARNING, FINAL = "growing", "learning", "final"
 MOST_RATIOS = 1 << 16
@@ -116,7 +106,7 @@ class ParametricRandomSubspace(Sampler):
         self._largest_mean = largest_mean(capacity, n_candidates)
         inclusion = float(params.inclusion)
         first = np.full(n_features, inclusion)
-        self.beta = feasible(first, self._may, self._largest_mean, inclusion)
+        self.beta = prs_math.feasible(first, self._may, self._largest_mean, inclusion)
         self.alpha, self.best = self.beta.copy(), self.beta.copy()
         self._ratios: tuple[NDArray[np.float64], tuple[float, NDArray[np.float64]]] | None = None
         self._moments, self._powers = np.zeros((2, n_features)), (1.0, 1.0)
@@ -208,27 +198,27 @@ class ParametricRandomSubspace(Sampler):
         ``beta`` does not change in place before the ratios are forgotten.
         """
         if self._ratios is None or self._ratios[0] is not beta:
-            self._ratios = beta, log_ratios(beta, self.alpha)
-        found = weights_by(self._subsets.of_fold(fold), self._n_models, self._ratios[1])
+            self._ratios = beta, prs_math.log_ratios(beta, self.alpha)
+        found = prs_math.weights_by(self._subsets.of_fold(fold), self._n_models, self._ratios[1])
         if len(beta) > MOST_RATIOS:
             self._ratios = None
         return found
 
     def _descend(self, fold: int) -> None:
         weights = self._weights(fold, self.beta)
-        if effective_number(weights) < BOUND * self._wanted_worth:
+        if prs_math.effective_number(weights) < prs_math.BOUND * self._wanted_worth:
             return  # other folds' steps took what these models are worth: nothing to learn
         rows = self._folds.splits[fold].predicted[self._folds.own[fold]]
         votes = self._votes_of(fold)[:, self._folds.own[fold]].astype(np.float64)
         mean = (weights[:, None] * votes).sum(0) / self._n_models
         slopes = (self._truth.slopes(mean, rows) * votes).sum(1)
-        by_beta = gradient(self._subsets.of_fold(fold), self.beta, weights, slopes)
+        by_beta = prs_math.gradient(self._subsets.of_fold(fold), self.beta, weights, slopes)
         by_beta += self._penalty
         if self._grid is not None:
-            by_beta += roughness_slopes(self.beta, self._grid, self._smoothness)
-        taken = projected(self.beta, by_beta)
+            by_beta += prs_math.roughness_slopes(self.beta, self._grid, self._smoothness)
+        taken = prs_math.projected(self.beta, by_beta)
         rate = float(self._params.learning_rate)
-        change, self._powers = adam_step(self._moments, self._powers, taken, rate)
+        change, self._powers = prs_math.adam_step(self._moments, self._powers, taken, rate)
         self.beta = self._bounded(fold, change)
         self._stepped[:] = True
 
@@ -237,12 +227,15 @@ class ParametricRandomSubspace(Sampler):
 
         def taken(change: NDArray[np.float64]) -> NDArray[np.float64]:
             bounds = self._largest_mean, 1.0 / self._n_models
-            return feasible(self.beta - change, self._may, *bounds)
+            return prs_math.feasible(self.beta - change, self._may, *bounds)
 
         def keeps(beta: NDArray[np.float64]) -> bool:
-            return effective_number(self._weights(fold, beta)) >= BOUND * self._wanted_worth
+            return (
+                prs_math.effective_number(self._weights(fold, beta))
+                >= prs_math.BOUND * self._wanted_worth
+            )
 
-        return shortened(self.beta, change, taken, keeps)
+        return prs_math.shortened(self.beta, change, taken, keeps)
 
     def _end_epoch(self) -> None:
         """Keep beta if it is the best so far; go on, have models grown anew, or end."""
@@ -266,12 +259,12 @@ class ParametricRandomSubspace(Sampler):
         worth = loss = 0.0
         for fold in range(self.n_folds):
             weights = self._weights(fold, self.beta)
-            worth += effective_number(weights) / self.n_folds
+            worth += prs_math.effective_number(weights) / self.n_folds
             votes = self._votes_of(fold)[:, self._folds.held_out[fold]]
             mean = (weights[:, None] * votes).sum(0) / self._n_models
             loss += self._truth.loss(mean, self._folds.validation) / self.n_folds
         if self._grid is not None:
-            loss += self._smoothness * roughness(self.beta, self._grid)
+            loss += self._smoothness * prs_math.roughness(self.beta, self._grid)
         return worth, loss + self._sparsity * float(self.beta.sum())
 
     def keep_best(self) -> None:
@@ -444,7 +437,7 @@ def largest_mean(subspace_size: int, n_candidates: int) -> float:
 def subsets_nbytes(n_models: int, capacity: int, n_folds: int) -> int:
     """Return the most bytes that the subsets kept in memory take."""
     members = n_folds * n_models * capacity
-    return 12 * (members if members <= STORED else n_models * capacity)
+    return 12 * (members if members <= prs_math.STORED else n_models * capacity)
 
 
 # Options of Parametric Random Subspace, and what follows from them before a run starts.
@@ -467,7 +460,7 @@ class Prs(HeldOutMethod, DescentParams):
         metavar="LAMBDA",
     )
     grid: str | None = option(
-        Text(lambda _, value: "x".join(map(str, size_of(value)))),
+        Text(lambda _, value: "x".join(map(str, prs_math.size_of(value)))),
         "Features that may be drawn are pixels of an image, row by row in the order of the table.",
         default_text="features have no neighbours",
         metavar="HEIGHTxWIDTH",
@@ -500,7 +493,7 @@ class Prs(HeldOutMethod, DescentParams):
         """Check what is learnt, and that the grid has as many pixels as there are features."""
         DescentParams.check(self, n_rows, self.n_learnt(n_candidates), subspace_size)
         if self.grid is not None:
-            height, width = size_of(self.grid)
+            height, width = prs_math.size_of(self.grid)
             if height * width != n_candidates:
                 raise UsageError(
                     f"--grid: expected as many pixels as features that may be drawn, found "
@@ -517,7 +510,7 @@ class Prs(HeldOutMethod, DescentParams):
         members = subsets_nbytes(self.models, n_learnt, self.folds)
         each = FEATURE_NBYTES + (0 if self.grid is None else GRID_NBYTES)
         own = each * n_learnt + votes + members + 64 * n_rows * self.folds
-        return own + self.screen_nbytes(n_features)
+        return own + (SCREEN_NBYTES * n_features if self.screen else 0)
 
     def mean_columns(self, n_candidates: int) -> int:
         """Return the mean size of a subset at first; later ones are smaller."""
@@ -559,7 +552,7 @@ class Prs(HeldOutMethod, DescentParams):
         if self.grid is not None and smoothness > 0:
             may = context.candidates
             offered = np.arange(context.n_items) if may is None else may
-            grid = grid_of(size_of(self.grid), offered, context.positions)
+            grid = prs_math.grid_of(prs_math.size_of(self.grid), offered, context.positions)
         return ParametricRandomSubspace(
             self,
             folds,

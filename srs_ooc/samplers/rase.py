@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from srs_ooc.base.errors import UsageError
 from srs_ooc.base.options import Choice, Number, Share, Whole, exact_share, option
 from srs_ooc.base.records import (
+    EBIC,
+    RIC,
     Candidates,
     Criterion,
     Outcome,
@@ -31,13 +33,9 @@ from srs_ooc.base.seeds import Purpose, derive
 from srs_ooc.base.text import ceil_div
 from srs_ooc.native.numerics import log
 from srs_ooc.samplers.base import (
-    CROSS_VALIDATION,
-    EBIC,
     LOSS,
-    OUT_OF_BAG,
     PREDICTIONS,
-    RIC,
-    VALIDATION,
+    SCREEN_NBYTES,
     Ensemble,
     Sampler,
     SamplerContext,
@@ -397,6 +395,7 @@ FEATURE_NBYTES = 8
 """Bytes for each feature, beyond those that every run may keep (law 11): its eta."""
 MEMBER_NBYTES = 160
 """Bytes for each member of a batch of subspaces, those of the batches proposed ahead included."""
+CROSS_VALIDATION, OUT_OF_BAG, VALIDATION = "cv", "oob", "validation"
 CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
@@ -535,7 +534,7 @@ class Rase(HeldOutMethod):
         kept = 3 * 8 * self.models * self.max_size
         rows = n_rows * (64 + 40 * self.folds)
         own = FEATURE_NBYTES * self.n_learnt(n_features) + MEMBER_NBYTES * members + kept + rows
-        return own + self.screen_nbytes(n_features)
+        return own + (SCREEN_NBYTES * n_features if self.screen else 0)
 
     def most_iterations(self, n_candidates: int, subspace_size: int) -> tuple[int, str]:
         """Return the iterations of all rounds."""

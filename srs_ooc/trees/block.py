@@ -14,6 +14,7 @@ from srs_ooc.native import _native
 from srs_ooc.trees.response import TreeLimits
 
 ALIGNMENT = 64
+_NO_VALUES = np.zeros(0)
 
 
 def padded_columns(n_columns: int) -> int:
@@ -62,6 +63,18 @@ class Block:
         self.values: NDArray[np.float64] | None = None
         if n_values:
             self.values = np.zeros((padded_columns(n_columns), n_values))
+
+    @property
+    def layout(self) -> tuple[NDArray[np.uint8], int, bool, int]:
+        """The raw memory, bytes of a code, whether in tiles, and rows: what native code is told."""
+        return self.codes, self.code_nbytes, self.tiled, self.n_rows
+
+    @property
+    def flat_values(self) -> tuple[NDArray[np.float64], int]:
+        """The values one after another, and how many each column has; none where there are none."""
+        if self.values is None:
+            return _NO_VALUES, 0
+        return self.values.reshape(-1), self.values.shape[1]
 
     def use_tiles(self) -> None:
         """Lay the same memory out in tiles from now on; what it holds is lost."""

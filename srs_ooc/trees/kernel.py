@@ -15,7 +15,6 @@ from srs_ooc.trees.response import IMPURITIES, GrownTree, Response, TrainingRows
 from srs_ooc.trees.saved import predict_block
 
 _ALL_NUMERIC = np.zeros(0, dtype=np.uint8)
-_NO_VALUES = np.zeros((0, 0), dtype=np.float64)
 
 
 def instruction_sets() -> list[str]:
@@ -70,15 +69,10 @@ def grow_tree(
         Grow each tree on as many rows drawn with replacement; of a regression only.
     """
     kinds = _ALL_NUMERIC if categorical is None else categorical.view(np.uint8)
-    values = _NO_VALUES if block.values is None else block.values
     importance = np.zeros(len(features), dtype=np.int64)
     sizes = _native.grow(
-        block.codes,
-        block.code_nbytes,
-        block.tiled,
-        block.n_rows,
-        values.reshape(-1),
-        values.shape[1],
+        *block.layout,
+        *block.flat_values,
         features,
         kinds,
         rows.order,
@@ -89,7 +83,7 @@ def grow_tree(
         rows.root_scale,
         key,
         limits.max_features,
-        -1 if limits.max_depth is None else limits.max_depth,
+        limits.depth_bound,
         limits.min_samples_leaf,
         limits.min_decrease,
         limits.splitter == "best",
@@ -116,7 +110,6 @@ MOST_BYTE_COLUMNS = {False: 64, True: 16}
 """Columns of bytes up to which sorting is faster, of classes and of a regression (measured at 270
 rows): the kernel looks at 64 bytes at once. Of 16-bit codes it always is."""
 _NO_TARGETS = np.zeros(0, np.int32)
-_NO_COLUMN_VALUES = np.zeros(0, np.float64)
 
 
 def takes_sorted(
@@ -178,14 +171,9 @@ def grow_sorted(
     response = rows.response
     importance = np.zeros(len(features), np.int64)
     shares = np.zeros((len(predicted), response.n_classes))
-    values = block.values
     is_complete = _native.grow_sorted(
-        block.codes,
-        block.code_nbytes,
-        block.tiled,
-        block.n_rows,
-        _NO_COLUMN_VALUES if values is None else values.reshape(-1),
-        0 if values is None else values.shape[1],
+        *block.layout,
+        *block.flat_values,
         features,
         rows.order,
         predicted,
@@ -194,7 +182,7 @@ def grow_sorted(
         response.n_classes,
         rows.root_scale,
         tree_key,
-        -1 if limits.max_depth is None else limits.max_depth,
+        limits.depth_bound,
         limits.min_samples_leaf,
         isa,
         importance,
@@ -347,7 +335,7 @@ def judge_all_at_once(
         response.labels,
         response.channels[0] if response.is_regression else _NO_TARGETS,
         response.n_classes,
-        -1 if limits.max_depth is None else limits.max_depth,
+        limits.depth_bound,
         limits.min_samples_leaf,
         isa,
         losses,

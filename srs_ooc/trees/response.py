@@ -302,6 +302,11 @@ class TreeLimits:
     min_decrease: int = 0
     splitter: str = "random"
 
+    @property
+    def depth_bound(self) -> int:
+        """The depth at which nodes are leaves, -1 for none."""
+        return -1 if self.max_depth is None else self.max_depth
+
     def most_leaves(self, n_rows: int) -> int:
         """Return the most leaves a tree on ``n_rows`` rows can have."""
         leaves = max(1, n_rows // self.min_samples_leaf)

@@ -12,7 +12,7 @@ from srs_ooc.base.errors import UsageError
 from srs_ooc.base.records import Outcome
 from srs_ooc.base.seeds import derive_array, key_of
 from srs_ooc.evidence.tally import Tally
-from srs_ooc.samplers.base import SamplerContext
+from srs_ooc.samplers.base import SCREEN_NBYTES, SamplerContext
 from srs_ooc.samplers.held_out import HeldOutMethod, Screened, best_of
 from srs_ooc.samplers.prs import Prs
 from srs_ooc.samplers.rase import Rase
@@ -121,8 +121,10 @@ def test_the_best_are_those_of_the_largest_mean_importance(seed, count):
 def test_a_screen_that_leaves_nothing_out_is_none(name):
     assert not isinstance(made(name, ground_of(), screen=P), Screened)
     plain = METHODS[name][0].settle(METHODS[name][1], TABLE)
-    assert (plain.n_learnt(P), plain.n_screen_trees(P, Q), plain.screen_nbytes(P)) == (P, 0, 0)
+    assert (plain.n_learnt(P), plain.n_screen_trees(P, Q)) == (P, 0)
     all_of_them = METHODS[name][0].settle(METHODS[name][1] | {"screen": P}, TABLE)
+    screening = all_of_them.state_nbytes(N_ROWS, P) - plain.state_nbytes(N_ROWS, P)
+    assert screening == SCREEN_NBYTES * P
     assert "so all are learnt on" in all_of_them.notes(N_ROWS, P, 1)[0]
     assert not any("screen" in note for note in plain.notes(N_ROWS, N_FIRST, 1))
 
