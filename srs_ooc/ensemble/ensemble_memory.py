@@ -20,8 +20,7 @@ from srs_ooc.runs.tree_splits import (
     most_splits,
 )
 from srs_ooc.store.store import Store
-from srs_ooc.trees.block import block_nbytes
-from srs_ooc.trees.saved import row_nbytes
+from srs_ooc.trees.block import block_nbytes, effects_nbytes
 
 if TYPE_CHECKING:
     from srs_ooc.ensemble.panels import Panels
@@ -175,7 +174,7 @@ def walking_leases(
     of_rows = (ROW_NBYTES + DRAW_NBYTES) * n_rows + 2 * VOTES_NBYTES + WORK_NBYTES
     decoys = Exchangeability.nbytes(n_rows, spec.decoys) if spec.decoys else 0
     read_together = PIECE * code_nbytes * (4 + n_repeats) + 32 * (1 + n_repeats)
-    row = row_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
+    row = effects_nbytes(n_items, max(1, len(manifest.classes)), code_nbytes)
     row += n_items * code_nbytes * (n_repeats - 1) + read_together
     return [
         Lease("trees", trees_nbytes),

@@ -21,8 +21,8 @@ from srs_ooc.base.errors import RunError
 from srs_ooc.base.records import Iteration, Outcome, Step, Subspace
 from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
-from srs_ooc.evidence.correlation import HEAD, MOST_ROWS, RankColumns, lead, sampled_rows
-from srs_ooc.evidence.judges import PositiveParams
+from srs_ooc.evidence.correlation import CELLS, HEAD, MOST_ROWS, RankColumns, lead, sampled_rows
+from srs_ooc.evidence.judges import PositiveJudge
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
@@ -38,7 +38,7 @@ from srs_ooc.runs.spec import RunSpec
 from srs_ooc.runs.survey import from_workers, whole_runs
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import FoldRecord, Records
-from srs_ooc.samplers.elimination import TREES, Elimination, Manner
+from srs_ooc.samplers.elimination import TREES, Elimination
 from srs_ooc.store.manifest import Manifest
 from srs_ooc.store.store import ReadAhead, Store
 from srs_ooc.trees.block import Block
@@ -150,7 +150,7 @@ def _in_order(executor: Executor, features: NDArray[np.uint32], key: int) -> Ite
 # features. What is not selected comes last: after the representatives of the selected, and those
 # they stand for.
 
-NESTING = Manner(((0.3, 0.7),), 0.0)
+NESTING = ((0.3, 0.7),)
 """How the rounds of the elimination are grown."""
 CODES_NBYTES = 1 << 25
 """Bytes of codes that correlations are computed from, at most."""
@@ -181,7 +181,8 @@ class Nested:
 def sampled_nbytes(n: int, n_rows: int, code_nbytes: int) -> int:
     """Return the bytes that clustering ``n`` candidates takes."""
     n_sampled = _n_sampled(n, n_rows, code_nbytes)
-    return 2 * n * n_sampled * code_nbytes + RankColumns.nbytes(n, n_sampled, code_nbytes)
+    correlating = n * (n_sampled * code_nbytes + 64) + 32 * 8 * CELLS
+    return 2 * n * n_sampled * code_nbytes + correlating
 
 
 def _n_sampled(n: int, n_rows: int, code_nbytes: int) -> int:
@@ -434,7 +435,7 @@ def small_parts(
         spec,
         run=replace(spec.run, subspace_size=q, judge="positive"),
         learner=replace(spec.learner, max_features=q, trees_per_subspace=1),
-        judging=PositiveParams(),
+        judging=PositiveJudge(),
     )
     task = Task.of_run(small, site.store, inputs)
     context = RunContext(small, site.store, task, site.memory_mb * MB, site.threads)
