@@ -23,14 +23,15 @@ from srs_ooc.base.text import MB, no_formula
 from srs_ooc.ingestion.formats import TextCoder
 from srs_ooc.ingestion.ingest_memory import (
     CATEGORY_NBYTES,
+    StoreForm,
     batch_nbytes,
     check_disk,
     disk_of,
     fit_batch,
     smallest_batch,
 )
-from srs_ooc.ingestion.ingest_options import StoreForm, TableFacts, stored_positions
-from srs_ooc.ingestion.rows import KeptRows
+from srs_ooc.ingestion.ingest_options import stored_positions
+from srs_ooc.ingestion.rows import KeptRows, TableFacts
 from srs_ooc.ingestion.scratch import joined, text_blocks
 from srs_ooc.ingestion.writer import FeatureKinds, write_store
 from srs_ooc.results.ranking import (
@@ -139,15 +140,12 @@ def export_store(
         kinds = columns.kinds()
         if not columns.all_coded:
             raise _too_many_texts(cap_nbytes)
-        given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
         write_store(
             folder,
             columns,
             store.target(),
             _facts(store),
             text_blocks(store.names[i] for i in positions.tolist()),
-            row_ids=text_blocks(store.row_ids),
-            row_arrays={name: array for name, array in given.items() if array is not None},
             kinds=kinds,
             form=form,
             batch_features=batch,
@@ -240,6 +238,7 @@ def _facts(store: Store) -> TableFacts:
         "fingerprint": store.fingerprint,
         "n_features": store.n_features,
     }
+    given = {"weights": store.weights(), "strata": store.strata(), "groups": store.groups()}
     return TableFacts(
         manifest.target_name,
         manifest.classes,
@@ -248,6 +247,8 @@ def _facts(store: Store) -> TableFacts:
         manifest.row_columns,
         manifest.inferred,
         source,
+        text_blocks(store.row_ids),
+        {name: array for name, array in given.items() if array is not None},
     )
 
 

@@ -20,7 +20,7 @@ from srs_ooc.results.live import Progress, shown
 from srs_ooc.results.ranking import Comparison, Ranking, compare
 from srs_ooc.results.standing import Status, remove_run, status_of
 from srs_ooc.runs.inputs import find_store
-from srs_ooc.runs.ledger import Ledger
+from srs_ooc.runs.ledger import COMMITS, Ledger
 from srs_ooc.runs.settling import NamesOrFile, asked_in_python
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
@@ -163,7 +163,7 @@ class Result:
     def reading(self) -> Ranking:
         """What the run's ledger says, as of its last commit."""
         with self._ledger() as ledger:
-            number = ledger.commits_counted()
+            number = int(ledger.meta(COMMITS))
             if self._read is None or self._read[0] != number:
                 self._read = number, Ranking(ledger, find_store(ledger, self._given))
             return self._read[1]

@@ -35,8 +35,7 @@ from srs_ooc.evidence.tally import best_of_each, largest
 from srs_ooc.evidence.verdict import Comparison, Pooled, exceeds_chance, passing_level, pool
 from srs_ooc.runs.inputs import Inputs
 from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
-from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.ledger_pages import PERMUTATIONS_FOLDER
+from srs_ooc.runs.ledger import PERMUTATIONS_FOLDER, Ledger
 from srs_ooc.runs.resources import Cluster, MarginalTests, Resources, RunContext, item_columns
 from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.screening import Watch, screen_and_close
