@@ -11,7 +11,7 @@ import numpy as np
 
 from srs_ooc import __version__
 from srs_ooc.base.options import Flag, WordOrFile
-from srs_ooc.base.text import counted, visible
+from srs_ooc.base.text import cell_text, counted, visible
 from srs_ooc.evidence.judges import PositiveJudge, ProbeJudge
 from srs_ooc.results.feature_record import FeatureRecord
 from srs_ooc.results.report import LISTED, Report, rounded
@@ -408,15 +408,9 @@ def _table(records: list[FeatureRecord]) -> Iterator[str]:
     yield f"| {' | '.join(_COLUMNS)} |"
     yield "|" + "---|" * len(_COLUMNS)
     for record in records[:LISTED_IN_TEXT]:
-        yield f"| {' | '.join(_cell(getattr(record, name)) for name in _COLUMNS)} |"
+        yield f"| {' | '.join(_escaped(cell_text(getattr(record, name))) for name in _COLUMNS)} |"
     if len(records) > LISTED_IN_TEXT:
         yield from ("", f"and {len(records) - LISTED_IN_TEXT:,} more.")
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else _escaped(str(value))
 
 
 def _escaped(text: str) -> str:
