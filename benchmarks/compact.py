@@ -17,22 +17,134 @@ import argparse
 import gzip
 import json
 import os
+import subprocess
 import warnings
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from statistics import mean
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
-from compact_parts import ours
-from compact_parts.report import report
+import selection_peers as peers
+from measured import find_srs_ooc
 from numpy.typing import NDArray
-from selection_parts import peers
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import f_classif
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+
+from srs_ooc.ensemble.compaction import compact
+from srs_ooc.ensemble.fold_runs import Site, nest_run
+from srs_ooc.results.ranking import Ranking
+from srs_ooc.runs.ledger import Ledger
+from srs_ooc.store.store import Store
+
+MEMORY_MB, MOST = 512, 50
+
+
+def _run(source: Path, train: NDArray[np.intp], seed: int, folder: Path) -> tuple[Ledger, Site]:
+    """Return a run that is done, and where it was made."""
+    store, run, ids = folder / "table.zarr", folder / "a.run", folder / "rows"
+    ids.write_text("\n".join(str(row + 1) for row in train.tolist()) + "\n")
+    for command in (
+        ["ingest", source, store],
+        ["run", store, "--out", run, "--rows", ids, "--seed", seed, "--threads", 1,
+         "--memory-mb", MEMORY_MB],
+    ):  # fmt: skip
+        arguments = [find_srs_ooc(), *map(str, command)]
+        subprocess.run(arguments, check=True, capture_output=True)
+    return Ledger(run, writable=True), Site(Store.open(store), MEMORY_MB, 1, lambda _: True)
+
+
+def _columns(site: Site, stored: list[int]) -> list[int]:
+    positions = site.store.array("positions").view(np.uint32)
+    return [int(positions[feature]) for feature in stored]
+
+
+def order(
+    source: Path, train: NDArray[np.intp], seed: int, folder: Path
+) -> tuple[list[int], list[int] | None]:
+    """Return the first columns by rank."""
+    ledger, site = _run(source, train, seed, folder)
+    with closing(ledger):
+        first = Ranking(ledger, site.store).top(MOST)
+    return _columns(site, first.tolist()), None
+
+
+def nested(
+    source: Path, train: NDArray[np.intp], seed: int, folder: Path
+) -> tuple[list[int], list[int] | None]:
+    """Return the first columns of the nested sets."""
+    ledger, site = _run(source, train, seed, folder)
+    with closing(ledger):
+        found = nest_run(ledger, site)
+    assert found is not None
+    return _columns(site, found[1].order[:MOST].tolist()), None
+
+
+def compacted(
+    source: Path, train: NDArray[np.intp], seed: int, folder: Path
+) -> tuple[list[int], list[int] | None]:
+    """Return the same, and the set chosen by five folds."""
+    ledger, site = _run(source, train, seed, folder)
+    with closing(ledger):
+        found = compact(ledger, site, n_folds=5, n_repeats=1)
+    assert found is not None
+    first = _columns(site, found.order)
+    return first[:MOST], first[: found.curve.smallest()]
+
+
+def report(cache: Path, tables: list[str], methods: list[str]) -> str:
+    """Return the tables in Markdown: the mean of all, then each."""
+    found = {
+        (file.stem.split("--")[0], int(file.stem.split("--")[1]), file.stem.split("--")[2]):
+        json.loads(file.read_text()) for file in sorted(cache.glob("*.json"))
+    }  # fmt: skip
+    parts = [_table("mean of the tables", tables, methods, found)]
+    parts += [_table(name, [name], methods, found) for name in tables]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(title: str, tables: list[str], methods: list[str], found: dict[Any, Any]) -> str:
+    lines = [
+        f"### {title}\n",
+        "| method | halves | 5 | 10 | 20 | 50 | own choice | features of it | CPU s |",
+        "|---" * 9 + "|",
+    ]
+    for method in methods:
+        halves = {t: [s for (n, s, m) in found if n == t and m == method] for t in tables}
+        n_halves = min(len(seeds) for seeds in halves.values())
+        if not n_halves:
+            continue
+        cells = [
+            _cell([[found[t, s, method]["accuracy"].get(size) for s in halves[t]] for t in tables])
+            for size in (*map(str, SIZES), "own")
+        ]
+        own = [found[t, s, method]["n_own"] for t in tables for s in halves[t]]
+        seconds = [found[t, s, method]["seconds"] for t in tables for s in halves[t]]
+        n_own = "-" if own[0] is None else f"{mean(own):.0f}"
+        lines.append(
+            f"| {method} | {n_halves} | {' | '.join(cells)} | {n_own} | {mean(seconds):.1f} |"
+        )
+    return "\n".join(lines)
+
+
+def _cell(by_table: list[list[tuple[float, float] | None]]) -> str:
+    """Return the mean over tables of the mean over halves, forest / machine, and its error."""
+    pairs = [np.array([pair for pair in halves if pair is not None]) for halves in by_table]
+    if any(len(values) == 0 for values in pairs):
+        return "-"
+    means = np.mean([values.mean(axis=0) for values in pairs], axis=0)
+    both = [values.mean(axis=1) for values in pairs]
+    n = min(len(values) for values in both)
+    error = np.sqrt(sum(values.var(ddof=1) / len(values) for values in both)) / len(both)
+    spread = f" ± {error:.3f}" if n > 1 else ""
+    return f"{means[0]:.3f} / {means[1]:.3f}{spread}"
+
 
 TABLES = ["arcene", "prostate_ge", "tox_171", "isolet", "orl", "madelon"]
 SIZES = (5, 10, 20, 50)
@@ -158,9 +270,9 @@ def _ours(method: Callable[..., Choice]) -> Callable[[Half], Choice]:
 
 METHODS: dict[str, Callable[[Half], Choice]] = {
     "all features": everything,
-    "ours, order": _ours(ours.order),
-    "ours, nested": _ours(ours.nested),
-    "ours, compact": _ours(ours.compacted),
+    "ours, order": _ours(order),
+    "ours, nested": _ours(nested),
+    "ours, compact": _ours(compacted),
     "F-test": ftest,
     "forest": forest,
     "mRMR": mrmr,

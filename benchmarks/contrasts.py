@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 from evidence import LEVEL, make_store, table_of
-from evidence_parts.designs import DESIGNS, SYNTH
-from evidence_parts.simple_tests import selected_by_test
+from evidence_designs import DESIGNS, SYNTH, selected_by_test
 from numpy.typing import NDArray
 
 from srs_ooc.evidence.rank_tests import Contrast, RankTarget, least_passing, strongest_contrasts

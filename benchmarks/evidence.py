@@ -22,9 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from evidence_parts.designs import CORRELATED, DESIGNS, SYNTH, Table
-from evidence_parts.real import real_designs
-from evidence_parts.simple_tests import selected_by_test
+from evidence_designs import CORRELATED, DESIGNS, SYNTH, Table, real_designs, selected_by_test
 
 import srs_ooc
 

@@ -24,7 +24,7 @@ from statistics import mean
 import numpy as np
 from measured import find_srs_ooc
 from numpy.typing import NDArray
-from selection_parts.peers import boruta
+from selection_peers import boruta
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 

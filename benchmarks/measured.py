@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,12 @@ def srs_ooc(*arguments: object, quiet: bool = True) -> Measured:
     if done.status != 0:
         raise SystemExit(f"failed: {' '.join(texts)}")
     return done
+
+
+def subcommand(**mains: Callable[[], None]) -> None:
+    """Run the main function that the first argument names; it sees the others."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in mains:
+        raise SystemExit(f"expected one of {', '.join(mains)} first; found {name or 'nothing'}")
+    sys.argv[:2] = [f"{sys.argv[0]} {name}"]
+    mains[name]()

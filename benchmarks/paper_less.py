@@ -2,7 +2,7 @@
 
 Claims: on madelon, trees on 50 features drawn by leverage scores reach an error that trees on
 features drawn uniformly do not reach with ten times the nodes, and that a random forest needs
-several times the nodes for; on orl all need about the same. Large tables: ``less_large.py``.
+several times the nodes for; on orl all need about the same. Large tables: ``scale.py less``.
 
 A curve is the error on held-out rows, and the nodes of all trees, for 1 to 200 trees grown whole by
 best splits on k features; the random forest is scikit-learn's, without bagging, with sqrt(d)

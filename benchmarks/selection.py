@@ -28,17 +28,33 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from measured import Measured, measure
-from selection_parts.answers import Answer, last_line, read_answer
-from selection_parts.cache import Cache, Key, Result
-from selection_parts.command_line import chosen, said
-from selection_parts.methods import METHODS, Method, passes, version_of_ours
-from selection_parts.ours import run_ours
-from selection_parts.problems import Problem, all_problems
-from selection_parts.report import overview, reach, table
-from selection_parts.scores import score
-from selection_parts.tables import Table, open_table
+from selection_methods import (
+    METHODS,
+    Cache,
+    Key,
+    Method,
+    Result,
+    overview,
+    passes,
+    reach,
+    run_ours,
+    table,
+    version_of_ours,
+)
+from selection_tables import (
+    Answer,
+    Problem,
+    Table,
+    all_problems,
+    chosen,
+    last_line,
+    open_table,
+    read_answer,
+    said,
+    score,
+)
 
-PEERS = Path(__file__).parent / "selection_parts" / "peers.py"
+PEERS = Path(__file__).parent / "selection_peers.py"
 
 
 @dataclass(frozen=True)

@@ -25,14 +25,10 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
-from designs_parts.cache import ArrayCache, TableKey
-from designs_parts.catalogue import GROUPS, Design
-from designs_parts.steps import TableWork
-from designs_parts.tables_report import Held, rank_table, selection_table
-from selection_parts.command_line import chosen, said
-from selection_parts.methods import version_of_ours
-from selection_parts.problems import Problem, all_problems
-from selection_parts.tables import open_table
+from designs_catalogue import GROUPS, Design
+from designs_steps import ArrayCache, Held, TableKey, TableWork, rank_table, selection_table
+from selection_methods import version_of_ours
+from selection_tables import Problem, all_problems, chosen, open_table, said
 
 FIRST_SEED = 100
 PROBLEMS = ("madelon", "linear", "shift", "blocks", "imbalance", "chain")

@@ -25,8 +25,8 @@ from typing import Any
 sys.path.append(str(Path(__file__).parents[1]))  # the modules that all benchmarks share
 
 from measured import find_srs_ooc, srs_ooc
-from selection_parts.ours import RUN_OPTIONS, is_selected, records
-from selection_parts.scores import Truth, position_of, score, truth_of
+from selection_methods import RUN_OPTIONS, is_selected, records
+from selection_tables import Truth, position_of, score, truth_of
 
 ALPHAS = ("0", "0.5", "1")
 SHARES = ("0.05", "0.005")

@@ -3,7 +3,7 @@
 The engine itself (`--judge positive`, K = q, one thread) on exact stores of `srs-ooc synth`, from
 the first iteration until every relevant feature is in F, over many seeds; RS is alpha = 0 and SRS
 alpha = 1. Beside its mean: the theory of Section 4 (simplified trees,
-`srs_ooc.planning.paper_theory`) and the exact mean for real trees (`theory_parts.real_trees`). A
+`srs_ooc.planning.paper_theory`) and the exact mean for real trees (`theory_examples`). A
 99% interval is 2.58 standard errors either side of the engine's mean. Prints a markdown table;
 three to four minutes on one core.
 
@@ -19,14 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from theory_parts import examples
-from theory_parts.real_trees import real_tree_time
+import theory_examples as examples
+from theory_examples import real_tree_time
 
 from srs_ooc.base.text import MB
 from srs_ooc.ingestion.ingest_options import stored_positions
 from srs_ooc.planning.paper_theory import Setting, expected_time
 from srs_ooc.runs.inputs import Inputs
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import RunContext
 from srs_ooc.runs.run_memory import shape_of
 from srs_ooc.runs.settling import settle
@@ -127,7 +126,7 @@ def iterations_needed(
     times = np.empty(n_runs)
     with RunContext(spec, opened, task, CAP_NBYTES, threads=1).resources() as resources:
         for seed in range(n_runs):
-            engine = resources.engine(TransientLedger(), seed)
+            engine = resources.engine(None, seed)
             sampler = engine.sampler
             assert isinstance(sampler, SequentialRandomSubspace)
 

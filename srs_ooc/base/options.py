@@ -1,7 +1,7 @@
 """Options of a part, each declared once: range, default, help.
 
 The command line, config files, settling, the comparison on resume, ``status`` and ``plan`` follow
-from the declaration. A part's options are the fields of a frozen dataclass under :class:`Params`.
+from the declaration. A part's options are the fields of a subclass of :class:`Params`.
 Beside them stand shares (alpha, beta), what a caller from Python gives, how options are spelt in
 messages, and parts that other packages bring.
 """
@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, dataclass_transform
 
 from srs_ooc.base.errors import SrsOocError, UsageError
 from srs_ooc.base.urls import Place, Url, place_of
@@ -235,9 +235,16 @@ def option(
     return dataclasses.field(metadata={_KEY: declared})
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 @dataclass(frozen=True, kw_only=True)
 class Params:
-    """What of a run's identity one part settles; subclasses declare fields by :func:`option`."""
+    """What of a run's identity one part settles; subclasses declare fields by :func:`option`.
+
+    A subclass is a frozen dataclass without saying so; its fields are keywords.
+    """
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
     @classmethod
     def options(cls) -> dict[str, Option]:

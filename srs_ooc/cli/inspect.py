@@ -1,18 +1,21 @@
 """``srs-ooc inspect`` and ``verify``: what a store says of itself, and damage to it or to a run."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from srs_ooc.base.budget import Budget, Lease
 from srs_ooc.base.text import MB, counted, describe_nbytes
 from srs_ooc.base.urls import Place
 from srs_ooc.cli.output import MEMORY_OPTION, STORE, echo_json, say
-from srs_ooc.runs.verification import Verification, check_cap, verified_store, verify
 from srs_ooc.store.manifest import NO_TARGET, describe_counts
 from srs_ooc.store.opening import open_store
 from srs_ooc.store.store import Store
+
+if TYPE_CHECKING:
+    from srs_ooc.runs.verification import Verification
 
 READING_NBYTES = 8 * MB
 _FIRST_NAMES = 5
@@ -54,9 +57,11 @@ def inspect_command(
       first_names               of the first features, in the order of the source
       verified                  whether all of it was read and compared now
     """
-    check_cap(memory_mb * MB, "reading a store in pieces", READING_NBYTES)
+    Budget.of(memory_mb * MB, [Lease("reading a store in pieces", READING_NBYTES)]).check()
     opened = open_store(store)
     if verify:
+        from srs_ooc.runs.verification import verified_store
+
         verified_store(opened, memory_mb * MB)
     opened.check_files()
     if listed is not None:
@@ -158,6 +163,8 @@ def verify_command(path: Place, as_json: bool, memory_mb: int) -> None:
       files                     what was read, by what it is, and how many
       nbytes                    bytes read
     """
+    from srs_ooc.runs.verification import verify
+
     found = verify(path, memory_mb * MB)
     if as_json:
         echo_json({"files": found.files, "nbytes": found.nbytes})
@@ -165,7 +172,7 @@ def verify_command(path: Place, as_json: bool, memory_mb: int) -> None:
         say(_described(found))
 
 
-def _described(found: Verification) -> str:
+def _described(found: "Verification") -> str:
     if found.is_run:
         parts = ", ".join(f"{count:,} {what}" for what, count in found.files.items())
     else:

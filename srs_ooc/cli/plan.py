@@ -81,12 +81,12 @@ def _memory_lines(plan: Plan) -> list[str]:
         else f"about {plan.n_reads:,} reads each iteration"
     )
     lines = [f"memory: {subject.cap_nbytes / MB:g} MB"]
-    lines += [f"  {n_bytes / MB:>9.1f}  {purpose}" for purpose, n_bytes in memory.leases]
+    lines += [f"  {lease.n_bytes / MB:>9.1f}  {lease.purpose}" for lease in memory.leases]
     return [
         *lines,
         f"  {memory.free_nbytes / MB:>9.1f}  free",
         f"  q = {subject.spec.subspace_size:,} features at a time; the cap holds up to "
-        f"{memory.largest_subspace:,} (--q max)",
+        f"{subject.largest_subspace:,} (--q max)",
         f"disk: {describe_nbytes(subject.codes_nbytes)} of codes; "
         f"{describe_nbytes(plan.read_nbytes)} paged in each iteration, {reads}",
     ]

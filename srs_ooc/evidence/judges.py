@@ -1,7 +1,6 @@
 """Relevance tests: which features of a subspace enter F after its tree is grown; their options."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil
 from typing import Any, Protocol, Self
 
@@ -91,17 +90,14 @@ FAMILIES, WIDE = 7, 200_000
 """Families of decoys by default, up to so many features; one beyond."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class PositiveParams(Params):
     """Any importance above 0 is relevant: nothing to choose."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoJudgeParams(Params):
     """No feature is judged: the run ranks them."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ProbeParams(Params):
     """The paper's probe (Section 5); ``probe_min_draws`` is L, ``probe_min_wins`` is beta."""
 
@@ -116,7 +112,6 @@ class ProbeParams(Params):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class DecoyParams(Params):
     """A final verdict that bounds the share of false features (docs/evidence.md)."""
 

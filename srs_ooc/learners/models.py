@@ -59,7 +59,6 @@ class JsonObject:
             ) from error
 
 
-@dataclass(frozen=True, kw_only=True)
 class ModelParams(Params):
     """What is fitted on each subspace, and how features are scored by it."""
 

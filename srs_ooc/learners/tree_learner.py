@@ -349,7 +349,6 @@ MOST_TREES = 10_000
 """Bound of trees on one subspace."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class TreeParams(Params):
     """How trees are grown; ``max_features`` is K of the paper."""
 

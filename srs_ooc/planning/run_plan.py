@@ -21,13 +21,13 @@ from srs_ooc.planning.iterations import (
 )
 from srs_ooc.planning.paper_theory import Setting, expected_time, finite
 from srs_ooc.planning.speed import (
-    MemoryPlan,
     Speed,
     cold_seconds,
     memory_plan,
     n_reads,
     speed_of,
 )
+from srs_ooc.runs.run_memory import RunBudget
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import settle
 from srs_ooc.runs.spec import Options, block_for
@@ -51,7 +51,7 @@ class Advice:
     reason: str
 
 
-def advice_for(subject: RunDraft, memory: MemoryPlan, read_mb: float) -> list[Advice]:
+def advice_for(subject: RunDraft, memory: RunBudget, read_mb: float) -> list[Advice]:
     """Return the recommendations; what was asked for stands beside each."""
     spec = subject.spec
     n_iterations, why = recommended_iterations(subject)
@@ -88,7 +88,7 @@ def advice_for(subject: RunDraft, memory: MemoryPlan, read_mb: float) -> list[Ad
     ]
 
 
-def _draw_block(subject: RunDraft, memory: MemoryPlan) -> Advice:
+def _draw_block(subject: RunDraft, memory: RunBudget) -> Advice:
     spec = subject.spec
     planned = str(spec.draw_block)
     if memory.mapped:
@@ -392,7 +392,7 @@ class Plan:
     ----------
     subject : RunDraft
         The run.
-    memory : MemoryPlan
+    memory : RunBudget
         What it leases.
     speed : Speed
         Of one iteration.
@@ -412,7 +412,7 @@ class Plan:
     """
 
     subject: RunDraft
-    memory: MemoryPlan
+    memory: RunBudget
     speed: Speed
     draws: DrawTimes | None
     degrees: list[DegreeTime]
@@ -531,10 +531,10 @@ def plan_values(plan: Plan) -> dict[str, Any]:
         "class_counts": list(subject.class_counts),
         "store": None if subject.store is None else str(subject.store.place),
         "memory_mb": subject.cap_nbytes // MB,
-        "leases": [{"purpose": what, "mb": n / MB} for what, n in memory.leases],
+        "leases": [{"purpose": lease.purpose, "mb": lease.n_bytes / MB} for lease in memory.leases],
         "free_mb": memory.free_nbytes / MB,
         "subspace_size": spec.subspace_size,
-        "largest_subspace_size": memory.largest_subspace,
+        "largest_subspace_size": subject.largest_subspace,
         "n_workers": memory.n_workers,
         "mapped": memory.mapped,
         "disk_mb": subject.codes_nbytes / MB,

@@ -20,16 +20,13 @@ from srs_ooc.base.text import ceil_div, describe_seconds
 from srs_ooc.learners.models import DEFAULT_FOLDS
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.planning.iterations import recommended_iterations
-from srs_ooc.runs.ledger import TransientLedger
 from srs_ooc.runs.resources import Resources
-from srs_ooc.runs.run_memory import grant_workers, plan_memory, trial_of, worker_nbytes
+from srs_ooc.runs.run_memory import RunBudget, plan_memory, trial_of
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.spec import (
     LONG_READ_NBYTES,
     RunSpec,
     fits_of,
-    largest_subspace,
-    work_nbytes,
 )
 from srs_ooc.samplers.base import Fits, method_of
 from srs_ooc.samplers.held_out import ScreenParams
@@ -122,59 +119,27 @@ def _mean_seconds(work: Callable[[int], object], seconds: float) -> float:
 # Where the memory under a cap goes: the run's own leases, and what is done with the rest.
 
 
-@dataclass(frozen=True)
-class MemoryPlan:
-    """What a run would lease.
-
-    Attributes
-    ----------
-    leases : tuple of (str, int)
-        Purpose and bytes, as the run grants them; a mapped store's bytes count as they are touched.
-    free_nbytes : int
-        What is left of the cap.
-    n_workers : int
-        Trees grown at once.
-    mapped : bool
-        Whether the whole store stays in memory.
-    largest_subspace : int
-        The largest q the cap holds (with one worker).
-    """
-
-    leases: tuple[tuple[str, int], ...]
-    free_nbytes: int
-    n_workers: int
-    mapped: bool
-    largest_subspace: int
-
-
-def memory_plan(subject: RunDraft) -> MemoryPlan:
-    """Return the memory plan of a run, from the formulas that the run itself uses.
+def memory_plan(subject: RunDraft) -> RunBudget:
+    """Return the budget of a run, as the run itself makes it; a mapped store has a lease.
 
     Raises
     ------
     BudgetError
         If the cap cannot hold the work.
     """
-    spec, shape = subject.spec, subject.shape
     # As published: the process that plans is not the one that runs.
     budget = plan_memory(
-        spec, shape, subject.cap_nbytes, PROCESS_NBYTES, beside_nbytes=subject.reading_nbytes
+        subject.spec,
+        subject.shape,
+        subject.cap_nbytes,
+        PROCESS_NBYTES,
+        beside_nbytes=subject.reading_nbytes,
     )
-    n_columns = spec.n_columns
-    one = work_nbytes(shape, n_columns)
-    if not spec.model.is_tree:
-        one = worker_nbytes(spec, shape, saves=False)
-    n_workers = grant_workers(budget, one, subject.threads)
-    mapped = not subject.is_remote and budget.fits(subject.codes_nbytes)
-    if mapped:
+    budget.spend(subject.spec, subject.shape, subject.threads, subject.codes_nbytes)
+    budget.mapped = budget.mapped and not subject.is_remote
+    if budget.mapped:
         budget.grant("the store, mapped", subject.codes_nbytes)
-    return MemoryPlan(
-        tuple((lease.purpose, lease.n_bytes) for lease in budget.leases),
-        budget.free_nbytes,
-        n_workers,
-        mapped,
-        largest_subspace(spec, shape, subject.cap_nbytes),
-    )
+    return budget
 
 
 PROBE_SECONDS = 0.3
@@ -277,7 +242,7 @@ def _time(resources: Resources) -> tuple[float, int]:
     Timing starts afresh once the workers are warm, unless iterations are so slow that the first
     ones have taken long enough already.
     """
-    engine, ahead = resources.engine(TransientLedger()), resources.executor.max_ahead
+    engine, ahead = resources.engine(None), resources.executor.max_ahead
     begun, n_before = time.monotonic(), 0
 
     def keep_going() -> bool:
@@ -294,7 +259,7 @@ def _time(resources: Resources) -> tuple[float, int]:
 
 def estimated_speed(
     subject: RunDraft,
-    memory: MemoryPlan,
+    memory: RunBudget,
     seconds: float = PROBE_SECONDS,
     n_cells: int = PROBE_CELLS,
 ) -> Speed:
@@ -307,7 +272,7 @@ def estimated_speed(
     ----------
     subject : RunDraft
         The run; its store is not touched.
-    memory : MemoryPlan
+    memory : RunBudget
         Its workers, and whether its store is mapped.
     seconds : float
         About how long to grow trees.
@@ -344,7 +309,7 @@ def estimated_speed(
     )
 
 
-def _tried_speed(subject: RunDraft, memory: MemoryPlan) -> Speed:
+def _tried_speed(subject: RunDraft, memory: RunBudget) -> Speed:
     """Return an estimate from the one subspace that the model was tried on."""
     spec = subject.spec
     seconds, how = trial_of(spec, subject.shape).seconds, "made-up subspace"
@@ -419,7 +384,7 @@ def parts_of(subject: RunDraft) -> tuple[int, RunDraft, RunDraft] | None:
 
 def speed_of(
     subject: RunDraft,
-    memory: MemoryPlan,
+    memory: RunBudget,
     seconds: float = PROBE_SECONDS,
     n_cells: int = PROBE_CELLS,
     *,

@@ -1,8 +1,18 @@
 """Fitting a run under its memory cap: its budget, its workers, and the threads of each."""
 
 import os
+from dataclasses import dataclass
+from typing import Self
 
-from srs_ooc.base.budget import Budget, Lease, cap_to_name, growth_counts, process_nbytes
+from srs_ooc.base.budget import (
+    PROCESS_NBYTES,
+    Budget,
+    Lease,
+    cap_to_name,
+    growth_counts,
+    process_nbytes,
+)
+from srs_ooc.base.text import MB
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, TrialShape, tried
 from srs_ooc.learners.models import TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED, thread_nbytes
@@ -18,6 +28,7 @@ from srs_ooc.runs.spec import (
 )
 from srs_ooc.runs.task import n_channels_of
 from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import Store
 from srs_ooc.store.values import n_values_of
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
@@ -72,6 +83,46 @@ def run_leases(
     return [Lease(*lease) for lease in fixed]
 
 
+@dataclass
+class RunBudget(Budget):
+    """The budget of a stage of a run, with what was done with the rest of its cap.
+
+    What the cap leaves goes first to more workers, then to threads that share a worker's tree where
+    there are more cores, then to keeping the store mapped.
+
+    Attributes
+    ----------
+    n_workers, n_threads : int
+        Blocks on which trees are grown at once, and the threads of each.
+    mapped : bool
+        Whether the whole store stays in memory.
+    """
+
+    n_workers: int = 1
+    n_threads: int = 1
+    mapped: bool = False
+
+    def spend(
+        self,
+        spec: RunSpec,
+        shape: TrainingShape,
+        threads: int | None,
+        store_nbytes: int,
+        *,
+        saves: bool = False,
+    ) -> Self:
+        """Grant what makes a run faster, up to ``threads``; ``saves``: trees are kept."""
+        n_most, each = threads or n_cores(), worker_nbytes(spec, shape, saves=saves)
+        self.n_workers = grant_workers(self, each, n_most)
+        one = self.n_workers * _thread_nbytes(spec, shape)
+        is_tree = spec.model.is_tree
+        while is_tree and (self.n_threads + 1) * self.n_workers <= n_most and self.fits(one):
+            self.grant("another thread for each tree", one)
+            self.n_threads += 1
+        self.mapped = self.fits(store_nbytes)
+        return self
+
+
 def plan_memory(
     spec: RunSpec,
     shape: TrainingShape,
@@ -80,7 +131,7 @@ def plan_memory(
     *,
     saves: bool = False,
     beside_nbytes: int = 0,
-) -> Budget:
+) -> RunBudget:
     """Return the budget of a run with what :func:`run_leases` says granted.
 
     Raises
@@ -88,7 +139,7 @@ def plan_memory(
     BudgetError
         If the cap cannot hold it.
     """
-    budget = Budget(cap_nbytes, process_nbytes)
+    budget = RunBudget(cap_nbytes, process_nbytes)
     budget.leases += run_leases(spec, shape, saves=saves, beside_nbytes=beside_nbytes)
     budget.check()
     return budget
@@ -158,31 +209,41 @@ def grant_workers(budget: Budget, worker_nbytes: int, threads: int | None) -> in
     return n_workers
 
 
-def grant_threads(
-    budget: Budget, spec: RunSpec, shape: TrainingShape, n_workers: int, threads: int | None
-) -> int:
-    """Grant each worker's tree more threads while cores and cap allow; return how many it has."""
-    if not spec.model.is_tree:
-        return 1
-    n_columns = spec.n_columns
-    one = thread_nbytes(
-        shape.n_rows,
-        n_columns,
-        shape.n_classes,
-        shape.code_nbytes,
-        shape.n_channels,
-        spec.learner.splitter,
-    )
-    n_threads = 1
-    while (n_threads + 1) * n_workers <= (threads or n_cores()) and budget.fits(n_workers * one):
-        budget.grant("another thread for each tree", n_workers * one)
-        n_threads += 1
-    return n_threads
+def _thread_nbytes(spec: RunSpec, shape: TrainingShape) -> int:
+    """Return the bytes of one more thread of a worker's tree."""
+    sizes = shape.n_rows, spec.n_columns, shape.n_classes, shape.code_nbytes, shape.n_channels
+    return thread_nbytes(*sizes, spec.learner.splitter)
 
 
 def n_cores() -> int:
     """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
+
+
+# What is on its way between a run and workers elsewhere.
+
+ORDERS_NBYTES = 64 * MB
+"""What Dask and its messages take where the run is, besides its libraries."""
+LARGE_JOB_NBYTES = 1 << 16
+"""A larger job is sent once to each worker, not with each batch."""
+AHEAD_NBYTES = 32 * MB
+"""What iterations and outcomes under way may take."""
+AHEAD_COLUMN_NBYTES = 16
+"""A column of an iteration under way: its number, and its importance."""
+
+
+def most_iterations_ahead(n_columns: int) -> int:
+    """Return how many iterations of so many columns may be under way at once."""
+    return max(2, AHEAD_NBYTES // (AHEAD_COLUMN_NBYTES * max(n_columns, 64)))
+
+
+def whole_run_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
+    """Return what a whole run on a worker needs, the process included."""
+    shape = shape_of(store.manifest, inputs, spec.learner.class_weight, spec.learner.thresholds)
+    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
+    given = 0 if inputs.weights is None else inputs.weights.nbytes
+    given += 0 if inputs.excluded is None else inputs.excluded.nbytes
+    return PROCESS_NBYTES + given + sum(lease.n_bytes for lease in leases)
 
 
 # Whether the sizes of memory in a ledger are of a process, or of its growth.

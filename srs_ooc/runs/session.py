@@ -30,7 +30,7 @@ from srs_ooc.runs.inputs import (
 from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources, RunContext, noting
-from srs_ooc.runs.run_memory import check_stages, note_growth, run_leases, shape_of
+from srs_ooc.runs.run_memory import ORDERS_NBYTES, check_stages, note_growth, run_leases, shape_of
 from srs_ooc.runs.run_trees import VALID, saves_trees
 from srs_ooc.runs.run_verdict import conclude, is_concluded
 from srs_ooc.runs.screening import Watch, screen_only, tree_writer
@@ -42,7 +42,14 @@ from srs_ooc.runs.settling import (
     declared,
     settle,
 )
-from srs_ooc.runs.spec import LEDGER_NBYTES, Options, RunSpec, TrainingShape, notes_of
+from srs_ooc.runs.spec import (
+    LEDGER_NBYTES,
+    Options,
+    RunSpec,
+    TrainingShape,
+    largest_subspace,
+    notes_of,
+)
 from srs_ooc.runs.task import Task, check_cluster, check_table, folds_of, training_response
 from srs_ooc.store.manifest import NO_TARGET
 from srs_ooc.store.store import Store
@@ -112,6 +119,11 @@ class RunDraft:
     def notes(self) -> tuple[str, ...]:
         """What the method has to say of such a run before it starts."""
         return notes_of(self.spec, self.shape.n_rows, self.shape.n_candidates)
+
+    @property
+    def largest_subspace(self) -> int:
+        """The largest q the cap holds (with one worker)."""
+        return largest_subspace(self.spec, self.shape, self.cap_nbytes)
 
     @property
     def codes_nbytes(self) -> int:
@@ -261,7 +273,7 @@ def _stages(
 ) -> list[list[Lease]]:
     """Return what the stages of a new run need besides the process."""
     scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
-    orders = 0 if request.cluster is None else request.cluster.orders_nbytes
+    orders = 0 if request.cluster is None else ORDERS_NBYTES
     orders += store.reading_nbytes
     saves = bool(request.save_trees)
     running = run_leases(spec, shape, saves=saves, beside_nbytes=orders)

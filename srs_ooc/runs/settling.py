@@ -3,16 +3,27 @@
 They are settled, and compared with those of a run that is.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain, count
 from math import ceil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from srs_ooc.base.budget import growth_counted
 from srs_ooc.base.errors import RunError, UsageError
-from srs_ooc.base.options import Option, Params, Whole, flag_given, path_given, whole_given
+from srs_ooc.base.options import (
+    Option,
+    Params,
+    Whole,
+    flag_given,
+    path_given,
+    python_spelling,
+    whole_given,
+)
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.learners.criteria import check_criterion
@@ -29,7 +40,6 @@ from srs_ooc.runs.spec import (
     TrainingShape,
     block_for,
     check_subspaces,
-    extra_nbytes,
     largest_subspace,
     settle_model,
 )
@@ -108,9 +118,7 @@ def settle(
         validation=options.get("validation", NOT_GIVEN["validation"]),
         model=model,
     )
-    extra = extra_nbytes(draft, shape, saves=saves_trees)
-    judges = method.judges_candidates
-    largest = largest_subspace(draft, shape, cap_nbytes, extra, judges_candidates=judges)
+    largest = largest_subspace(draft, shape, cap_nbytes, saves=saves_trees)
     size, max_features = sizes.values()
     default = _default_size(draft, shape.n_candidates)
     if size is None and largest < (least := method.least_subspace(sampler)):
@@ -438,6 +446,21 @@ def names_file(given: NamesOrFile, scratch: Path, what: str) -> Path | None:
                 )
             file.write(name + "\n")
     return scratch
+
+
+@contextmanager
+def asked_in_python(**names: NamesOrFile) -> Iterator[dict[str, Path | None]]:
+    """Yield files of the names that a call from Python gives, by option, while it works.
+
+    In the block errors spell options as Python does, and caps are on growth.
+
+    Raises
+    ------
+    UsageError
+        As :func:`names_file`.
+    """
+    with python_spelling(), growth_counted(), TemporaryDirectory(prefix="srs-ooc-") as scratch:
+        yield {what: names_file(given, Path(scratch) / what, what) for what, given in names.items()}
 
 
 def cluster_given(client: Any, worker_memory_mb: int) -> Cluster | None:

@@ -55,7 +55,6 @@ INPUTS = ("excluded", "rows", "validation")
 NOT_GIVEN = {"excluded": "none", "rows": "all", "validation": "none"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class RunParams(Params):
     """Options that every run has; ``subspace_size`` is q of the paper."""
 
@@ -412,23 +411,19 @@ def fixed_nbytes(spec: RunSpec, shape: TrainingShape) -> list[tuple[str, int]]:
 
 
 def largest_subspace(
-    spec: RunSpec,
-    shape: TrainingShape,
-    cap_nbytes: int,
-    extra: int = 0,
-    *,
-    judges_candidates: bool = False,
+    spec: RunSpec, shape: TrainingShape, cap_nbytes: int, *, saves: bool = False
 ) -> int:
     """Return q_max: the largest subspace one worker can hold under the cap (law 2); 0 if none.
 
     From published constants and the store's shape alone, never from measured memory or threads.
+    There is room for a probe, whether there is one or not; ``saves``: trees are kept.
     """
-    fixed = PROCESS_NBYTES + sum(n_bytes for _, n_bytes in fixed_nbytes(spec, shape))
+    room = cap_nbytes - PROCESS_NBYTES - sum(n_bytes for _, n_bytes in fixed_nbytes(spec, shape))
+    extra, judges = extra_nbytes(spec, shape, saves=saves), spec.method.judges_candidates
     low, high = 0, shape.n_candidates
     while low < high:
         middle = (low + high + 1) // 2
-        work = work_nbytes(shape, middle + 1, extra, judges_candidates=judges_candidates)
-        if fixed + work <= cap_nbytes:
+        if work_nbytes(shape, middle + 1, extra, judges_candidates=judges) <= room:
             low = middle
         else:
             high = middle - 1

@@ -39,7 +39,6 @@ SCORE_NBYTES = 12
 _NONE = np.zeros(0, np.uint32)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScreenParams(Params):
     """Options of a screen; without one all features are learnt on."""
 

@@ -1,7 +1,6 @@
 """LESS (Algorithm 1 of Kyrillidis and Zouzias 2014): features drawn by their columns' scores."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import ceil, sqrt
 from typing import Any, Self
 
@@ -20,7 +19,6 @@ SPARED = 4
 """One in so many directions is a rank that is worth trying where all were asked for."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScoreParams(Params):
     """What columns are scored by."""
 
@@ -101,7 +99,6 @@ class ScoreParams(Params):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
 class LessParams(ScoreParams):
     """Options of LESS."""
 

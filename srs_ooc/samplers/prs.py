@@ -6,7 +6,6 @@ worth too few of them. ``docs/methods/prs.md`` has the equations and what differ
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import ceil, sqrt
 from typing import Any, ClassVar, Self
@@ -348,7 +347,6 @@ COLLAPSE = 1000
 """Features beyond which one whole step spends what the models are worth."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class DescentParams(Params):
     """How probabilities are learnt; defaults are the paper's."""
 
@@ -460,7 +458,6 @@ LEAST_ROOM = 512
 """Features that q has room for at least, where there are so many."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class PrsParams(ScreenParams, DescentParams):
     """Options of Parametric Random Subspace; defaults are the paper's."""
 

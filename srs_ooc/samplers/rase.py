@@ -6,7 +6,7 @@ round. ``docs/methods/rase.md`` has the equations.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import exp, isqrt
 from typing import Any, ClassVar, Self
@@ -393,7 +393,6 @@ MEMBER_NBYTES = 160
 CRITERIA = (CROSS_VALIDATION, OUT_OF_BAG, VALIDATION, RIC, EBIC)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RaseParams(ScreenParams):
     """Options of Random Subspace Ensemble; defaults are those of the PRS paper."""
 

@@ -4,7 +4,6 @@ Beside it plain Random Subspace, alone or in two lanes that also hold the items 
 ranking, and the options of all of them.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -253,7 +252,6 @@ class Leaders(Unbounded):
 PAPERS_JUDGES = ("decoy", "probe", "positive")
 
 
-@dataclass(frozen=True, kw_only=True)
 class RandomSubspaceParams(Params):
     """Options of Random Subspace."""
 
@@ -267,7 +265,6 @@ class RandomSubspaceParams(Params):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class SrsParams(RandomSubspaceParams):
     """Options of Sequential Random Subspace."""
 

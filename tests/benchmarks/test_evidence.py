@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 from evidence import main, report, table_of
-from evidence_parts.designs import DESIGNS
-from evidence_parts.simple_tests import selected_by_test
+from evidence_designs import DESIGNS, selected_by_test
 
 
 @pytest.mark.few(4)

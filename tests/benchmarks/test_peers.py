@@ -6,10 +6,9 @@ import sys
 
 import numpy as np
 import pytest
-from selection_parts import peers
-from selection_parts.answers import read_answer
-from selection_parts.methods import METHODS
-from selection_parts.tables import HERE
+import selection_peers as peers
+from selection_methods import METHODS
+from selection_tables import HERE, read_answer
 
 RELEVANT = {4, 17, 30}
 PACKAGES = {"lightgbm": "lightgbm", "boruta": "boruta", "knockoffs": "knockpy"}
@@ -65,7 +64,7 @@ def test_an_answer_is_read_as_it_was_written(tmp_path):
     x, y = table("two classes")
     np.save(tmp_path / "values.npy", x)
     np.save(tmp_path / "target.npy", y)
-    command = [sys.executable, str(HERE / "peers.py"), "ranksum", str(tmp_path), "0"]
+    command = [sys.executable, str(HERE / "selection_peers.py"), "ranksum", str(tmp_path), "0"]
     subprocess.run(command, check=True, timeout=3600)
     found = read_answer(tmp_path)
     assert set(found.selected) >= RELEVANT == set(found.ranking[:3])

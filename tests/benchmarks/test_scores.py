@@ -1,7 +1,7 @@
 """Scores of a selection, by hand."""
 
 import pytest
-from selection_parts.scores import Truth, score, truth_of
+from selection_tables import Truth, score, truth_of
 
 SINGLE = Truth(((3,), (5,)))
 BLOCKS = Truth(((0, 1, 2), (10, 11, 12)))

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from selection_parts.cache import Cache, Key, Result
-from selection_parts.methods import METHODS, Method, passes
-from selection_parts.problems import Problem, all_problems
-from selection_parts.report import overview, reach, row, table
-from selection_parts.scores import Scores
-from selection_parts.tables import open_table
+from selection_methods import (
+    METHODS,
+    Cache,
+    Key,
+    Method,
+    Result,
+    overview,
+    passes,
+    reach,
+    row,
+    table,
+)
+from selection_tables import Problem, Scores, all_problems, open_table
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "selection.py"
 KEY = Key("madelon", 500, 0, "ranksum", "scipy-1")

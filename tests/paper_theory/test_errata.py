@@ -5,13 +5,14 @@ from fractions import Fraction
 from itertools import combinations, product
 
 import pytest
-from theory_parts.examples import chain, clique, masked_by_each_other
-from theory_parts.importances import (
+from theory_examples import chain, clique, masked_by_each_other
+from theory_trees import (
+    children,
     conditional_decrease,
+    decrease,
     importance_by_sum,
     importance_by_trees,
 )
-from theory_parts.trees import children, decrease
 
 from srs_ooc.planning.paper_theory import Setting, expected_time, gains
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from distinct_reference import items_from
-from theory_parts.pairs import mean_across_chance, neighbour_chance, pair_chance
+from theory_examples import mean_across_chance, neighbour_chance, pair_chance
 
 from srs_ooc.base.seeds import derive
 from srs_ooc.samplers.draws import Drawing

@@ -4,10 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from theory_parts.examples import chain, clique, marginal
-from theory_parts.real_trees import TreeLaws, real_tree_time
-from theory_parts.relevance import subsets
-from theory_parts.trees import tree_outcomes
+from theory_examples import TreeLaws, chain, clique, marginal, real_tree_time
+from theory_trees import subsets, tree_outcomes
 from tree_reference import grow_tree
 
 from srs_ooc.planning.paper_theory import Setting, expected_time

@@ -3,9 +3,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from theory_parts.distributions import Distribution
-from theory_parts.examples import chain, clique, marginal
-from theory_parts.relevance import (
+from theory_examples import chain, clique, marginal
+from theory_trees import (
+    Distribution,
     degree,
     markov_boundaries,
     minimal_conditionings,

@@ -7,17 +7,26 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from theory_parts.distributions import Distribution
-from theory_parts.examples import chain, clique, marginal, masked_by_each_other
-from theory_parts.relevance import degree, relevant_features, strongly_relevant_features
-from theory_parts.soundness import (
+from theory_examples import (
+    chain,
     check_proposition_3,
     check_proposition_4,
     check_proposition_5,
     check_theorem_2,
+    clique,
     final_sets,
+    marginal,
+    masked_by_each_other,
 )
-from theory_parts.trees import decrease, possible_splits, tree_outcomes
+from theory_trees import (
+    Distribution,
+    decrease,
+    degree,
+    possible_splits,
+    relevant_features,
+    strongly_relevant_features,
+    tree_outcomes,
+)
 
 ALPHAS = [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1)]
 

@@ -41,9 +41,9 @@ def subject(n_rows=200, n_features=20_000, memory_mb=1000, threads=1, **options)
 def test_every_megabyte_is_accounted_for_by_the_runs_own_formulas():
     planned = subject(memory_mb=2000, threads=2)
     memory = memory_plan(planned)
-    assert sum(n for _, n in memory.leases) + memory.free_nbytes == 2000 * MB
+    assert memory.needed_nbytes + memory.free_nbytes == 2000 * MB
     work = work_nbytes(planned.shape, planned.spec.subspace_size + 1)
-    leases = [n for _, n in memory.leases]
+    leases = [lease.n_bytes for lease in memory.leases]
     fixed = [n for _, n in fixed_nbytes(planned.spec, planned.shape)]
     assert leases == [PROCESS_NBYTES, *fixed, work, work, planned.codes_nbytes]
     assert (memory.n_workers, memory.mapped) == (2, True)
@@ -68,13 +68,12 @@ def test_a_run_with_a_verdict_draws_every_item_often_in_each_lane(
     assert planned.n_items == n_items
     assert iterations == max(1000, n_lanes * n_draws * n_items // planned.spec.subspace_size)
     assert "closing stage" in reason
-    leases = [n for _, n in memory_plan(planned).leases]
-    assert sum(leases) + memory_plan(planned).free_nbytes == 1000 * MB
+    memory = memory_plan(planned)
+    assert sum(lease.n_bytes for lease in memory.leases) + memory.free_nbytes == 1000 * MB
 
 
 def test_the_largest_subspace_just_fits():
-    largest = memory_plan(subject(n_rows=20_000, memory_mb=400, judge="positive"))
-    q = largest.largest_subspace
+    q = subject(n_rows=20_000, memory_mb=400, judge="positive").largest_subspace
     assert 64 < q < 20_000
     asked = {"n_rows": 20_000, "memory_mb": 400, "judge": "positive"}
     assert subject(**asked, subspace_size="max").spec.subspace_size == q

@@ -384,7 +384,7 @@ def test_a_run_tries_a_model_before_it_is_made(checkerboard, tmp_path):
 def test_a_plan_counts_the_model_and_advises_nothing_of_trees(checkerboard):
     request = Request(Options(method="rs", subspace_size="4", model="knn"), memory_mb=4000)
     plan = make_plan(RunDraft.of(Store.open(checkerboard), request), request.options)
-    leases = dict(plan.memory.leases)
+    leases = {lease.purpose: lease.n_bytes for lease in plan.memory.leases}
     assert leases["scikit-learn and what it loads"] == 200_000_000
     assert "a block of 4 columns and its model" in leases
     assert [advice.name for advice in plan.advice] == ["iterations"]

@@ -4,18 +4,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import designs_screens as measures
 import numpy as np
 import pytest
-from designs_parts import measures
-from designs_parts.cache import ArrayCache, TableKey
-from designs_parts.catalogue import CHOSEN, GROUPS
-from designs_parts.closings import half_of
-from designs_parts.cuts import Ranking, by_counting, by_e_values, e_bh, e_values
-from designs_parts.measures import of_large_nodes, of_loss_left_out, of_rows_left_out, rows_by_node
-from designs_parts.screens import AlwaysHeld, FadingTally
-from designs_parts.steps import FACTS
-from designs_parts.tables_report import cell, gain, largest_errors
-from selection_parts.scores import Scores
+from designs_catalogue import CHOSEN, GROUPS, Ranking, by_counting, by_e_values, e_bh, e_values
+from designs_screens import (
+    AlwaysHeld,
+    FadingTally,
+    half_of,
+    of_large_nodes,
+    of_loss_left_out,
+    of_rows_left_out,
+    rows_by_node,
+)
+from designs_steps import FACTS, ArrayCache, TableKey, cell, gain, largest_errors
+from selection_tables import Scores
 
 from srs_ooc.base.records import Outcome
 from srs_ooc.evidence.tally import Tally

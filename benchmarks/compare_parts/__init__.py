@@ -1,1 +1,0 @@
-"""Parts of ``compare_methods.py``."""

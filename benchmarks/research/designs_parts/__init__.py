@@ -1,1 +1,0 @@
-"""What `designs.py` is made of: screens, closing stages, cuts, and the designs that join them."""

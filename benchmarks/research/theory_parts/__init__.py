@@ -1,1 +1,0 @@
-"""Definitions and propositions of the paper on small distributions (docs/research/theory.md)."""

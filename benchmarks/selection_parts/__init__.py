@@ -1,1 +1,0 @@
-"""Parts of the selection benchmark (``benchmarks/selection.py``)."""

@@ -1,0 +1,762 @@
+"""What a report shows of a run: its course, where its ranking is cut, features against the target.
+
+A run and its store are read at one commit, in bounded memory.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from srs_ooc.base.seeds import Purpose, key_of
+from srs_ooc.base.text import MB
+from srs_ooc.ensemble.compaction import Curve
+from srs_ooc.evidence.correlation import ALIKE, MOST_ROWS, RankColumns, lead
+from srs_ooc.evidence.judges import ProbeParams
+from srs_ooc.evidence.tally import LEADING, RankingHistory, best_items
+from srs_ooc.results.feature_record import FeatureRecord, PartReader
+from srs_ooc.results.ranking import Ranking, report_nbytes
+from srs_ooc.results.standing import status_of
+from srs_ooc.runs.inputs import inputs_of, spec_of
+from srs_ooc.runs.ledger import Ledger, StageBook
+from srs_ooc.runs.task import Task
+from srs_ooc.runs.verification import VERSION, FoldRecord, Records
+from srs_ooc.samplers.elimination import Elimination
+from srs_ooc.store.store import Store
+from srs_ooc.trees.block import Block
+from srs_ooc.trees.response import IMPORTANCE_BITS
+
+LISTED = 10_000
+"""Features that a report lists at most."""
+LISTED_ANYWAY = 200
+"""Features that it lists, best first, where none is selected."""
+LOOKED_AT = 20_000
+"""Rows that plots of features count at most, evenly spaced."""
+_CELLS = 1 << 20
+_COLUMNS = 64
+
+
+def _spaced(n: int, most: int) -> list[int]:
+    """Return at most so many of ``n`` places, evenly spaced, the last one among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(int)).tolist() if n else []
+
+
+class Report:
+    """What a report shows of a run; each part is read when it is first asked for.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open for reading.
+    store : Store
+        The run's store.
+    cap_nbytes : int, optional
+        Cap on the memory of the whole process.
+    draws : bool
+        Whether figures are drawn.
+
+    Raises
+    ------
+    RunError
+        If the run was not made on this store, or is damaged.
+    BudgetError
+        If the cap cannot hold the ranking, and what the report takes besides.
+
+    Attributes
+    ----------
+    reading : Ranking
+        The ranking.
+    status : Status
+        Where the run stands.
+    spec : RunSpec
+        What identifies it.
+    """
+
+    def __init__(
+        self, ledger: Ledger, store: Store, cap_nbytes: int | None = None, *, draws: bool = True
+    ) -> None:
+        self.ledger, self.store, self.manifest = ledger, store, store.manifest
+        self.spec, self.status = spec_of(ledger), status_of(ledger)
+        n_listed = min(max(self.status.n_selected, LISTED_ANYWAY), LISTED)
+        beside = report_nbytes(n_listed, draws=draws)
+        self.reading = Ranking(ledger, store, cap_nbytes, beside)
+        self.inputs = inputs_of(ledger)
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.ledger.run.absolute().name
+
+    @cached_property
+    def task(self) -> Task:
+        """The rows trained on and what each says."""
+        return Task.of(self.store, self.inputs)
+
+    @cached_property
+    def n_candidates(self) -> int:
+        """Features that could be drawn."""
+        excluded = self.inputs.excluded
+        return self.manifest.n_features - (0 if excluded is None else len(excluded))
+
+    @cached_property
+    def selected(self) -> NDArray[np.integer[Any]]:
+        """Stored positions of the selected features, best first."""
+        return self.reading.selected()
+
+    @cached_property
+    def listed(self) -> NDArray[np.integer[Any]]:
+        """Stored positions of the features to list: the selected ones, or else the first."""
+        if len(self.selected):
+            return self.selected[:LISTED]
+        return self.reading.top(min(LISTED_ANYWAY, len(self.reading.positions)))
+
+    @cached_property
+    def records(self) -> list[FeatureRecord]:
+        """The lines of the listed features, best first."""
+        return list(self.reading.records(self.listed))
+
+    @property
+    def n_selected(self) -> int:
+        """Features selected, listed or not; 0 before a verdict."""
+        return 0 if self.reading.is_provisional else self.reading.n_selected
+
+    @cached_property
+    def cut(self) -> "Cut":
+        """The ranking around its cut."""
+        return _of_ranking(self) if self.reading.verdict is None else _of_verdict(self)
+
+    @cached_property
+    def points(self) -> "list[Point]":
+        """What was found, or led the ranking, after how many iterations."""
+        return history_of(self.ledger, self.reading)
+
+    @cached_property
+    def draws(self) -> "Draws":
+        """How often the features that could be drawn were, decoys not counted."""
+        return _draws_of(self)
+
+    @cached_property
+    def correlations(self) -> "Correlations":
+        """How alike the first listed features are."""
+        return _correlations_of(self)
+
+    @cached_property
+    def held_out(self) -> Curve | None:
+        """Accuracy on rows held out, where ``srs-ooc compact`` measured it of this run."""
+        return _held_out_of(self)
+
+    @cached_property
+    def commits(self) -> list[tuple[int, float, float]]:
+        """Commits of the run, some of many: iterations, seconds of work, resident MB."""
+        rows = list(self.ledger.history())
+        kept = (rows[i] for i in _spaced(len(rows), POINTS))
+        return [(int(i), round(float(s), 3), round(float(b) / MB, 1)) for i, _, s, b in kept]
+
+    def rows_looked_at(self, most: int = LOOKED_AT) -> NDArray[np.int32]:
+        """Return evenly spaced training rows, as rows of the store; all where there are few."""
+        n = self.task.n_rows
+        places = np.linspace(0, n - 1, min(n, most)).astype(np.int64)
+        rows = self.task.rows
+        return places.astype(np.int32) if rows is None else rows[places]
+
+    def targets_of(self, rows: NDArray[np.int32]) -> NDArray[Any]:
+        """Return the class code or number of some rows of the store."""
+        return np.asarray(self.store.target()[rows])
+
+    def columns(
+        self, features: NDArray[np.integer[Any]], rows: NDArray[np.int32]
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[Any]]]:
+        """Yield places among ``features`` and their codes (m, n_rows), some at a time.
+
+        They are read in stored order.
+
+        Raises
+        ------
+        StoreError
+            If the store cannot be read, or was replaced.
+        """
+        order = np.argsort(features, kind="stable")
+        size = max(1, min(_COLUMNS, _CELLS // len(rows)))
+        block = Block(size, len(rows), self.manifest.code_nbytes, tiled=False)
+        with self.store.unchanged(), self.store.columns(mapped=False) as columns:
+            for start in range(0, len(order), size):
+                places = order[start : start + size]
+                columns.gather(features[places].astype(np.uint32), block, rows)
+                yield places, block.as_columns(len(places))
+
+
+# Each listed feature against the target, in a few bytes: what its small plot is drawn from.
+#
+# Of a classification: rows of each class by value, in bins of the feature's codes, missing ones
+# last. Of a regression: the places of some rows, the same of every feature, and the mean target in
+# each bin. Codes are ranks (of values, or of 254 quantiles), so bins follow the order of values,
+# not their distances.
+
+CELLS = 160
+"""Bytes of a profile, about: 10,000 features of ten classes stay below 3 MB of text."""
+MOST_BINS, LEAST_BINS = 24, 6
+MOST_CLASSES = 12
+"""Classes told apart, the largest; the others are counted together."""
+SCATTERED = 160
+"""Rows of a regression that are drawn one by one."""
+TRENDS = 10
+NONE = 255
+"""Stands for a missing value, or for a bin without rows."""
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """The profiles of some features, and how they are read.
+
+    Attributes
+    ----------
+    n_bins : int
+        Bins of a feature with that many codes or more; others have one a code.
+    classes : list of str
+        Classes of the lines of a profile; empty for a regression.
+    class_rows : list of int
+        Rows of each that were looked at.
+    targets : list of float
+        Of a regression: targets of the rows drawn one by one.
+    low, high : float
+        Of a regression: the target's range, from which trends are 0 .. 254.
+    n_used : int64 (n,)
+        Bins in use of each feature.
+    cells : uint8 (n, width)
+        Of a classification: classes x (bins and missing), row by row: rows of the class, or, where
+        ``scale`` is not 1, so many of that. Of a regression: the place of each row drawn, 0 .. 254
+        by code, then the trend.
+    scale : float64 (n,)
+        Rows that a unit of ``cells`` stands for.
+    """
+
+    n_bins: int
+    classes: list[str]
+    class_rows: list[int]
+    targets: list[float]
+    low: float
+    high: float
+    n_used: NDArray[np.int64]
+    cells: NDArray[np.uint8]
+    scale: NDArray[np.float64]
+
+    def counts(self, i: int) -> NDArray[np.float64]:
+        """Return of a classification about how many rows there are, (classes, bins and missing)."""
+        shape = len(self.classes), self.n_bins + 1
+        return np.asarray(self.cells[i].reshape(shape) * self.scale[i], np.float64)
+
+    def scatter(self, i: int) -> NDArray[np.float64]:
+        """Return of a regression where each row drawn is, from 0 to 1; NaN where missing."""
+        places = self.cells[i, : len(self.targets)].astype(np.float64)
+        return np.where(places == NONE, np.nan, places / (NONE - 1))
+
+    def trend(self, i: int) -> NDArray[np.float64]:
+        """Return of a regression the mean target of each bin, the missing rows' last; NaN: none."""
+        found = self.cells[i, len(self.targets) :].astype(np.float64)
+        return np.where(
+            found == NONE, np.nan, self.low + (self.high - self.low) * found / (NONE - 1)
+        )
+
+
+def profiles_of(report: Report, features: NDArray[np.integer[Any]]) -> Profiles:
+    """Look at features of a run against its target; memory does not grow with the rows.
+
+    Parameters
+    ----------
+    report : Report
+        Of the run.
+    features : int (n,)
+        Stored positions.
+
+    Raises
+    ------
+    StoreError
+        If the store cannot be read.
+    """
+    rows = report.rows_looked_at()
+    target = report.targets_of(rows)
+    all_codes = report.store.array("n_codes")
+    n_codes = np.array([int(all_codes[f]) for f in features], np.int64)
+    profiles, look = (
+        _following(n_codes, target.astype(np.float64))
+        if report.task.is_regression
+        else _counting(n_codes, target, report.manifest.classes)
+    )
+    missing = report.manifest.missing_code
+    for places, codes in report.columns(features, rows):
+        bins = bins_of(codes, n_codes[places], profiles.n_bins, missing)
+        found = look(codes, bins, n_codes[places], missing)
+        profiles.cells[places], profiles.scale[places] = found
+    return profiles
+
+
+def bins_of(
+    codes: NDArray[Any], n_codes: NDArray[np.int64], n_bins: int, missing: int
+) -> NDArray[np.int64]:
+    """Return the bin of each cell (m, n_rows): its code, or a range of codes; the last: missing."""
+    wide = codes.astype(np.int64)
+    many = n_codes[:, None]
+    bins = np.where(many > n_bins, wide * n_bins // np.maximum(many, 1), wide)
+    return np.where(codes == missing, n_bins, np.minimum(bins, n_bins - 1))
+
+
+Look = Callable[
+    [NDArray[Any], NDArray[np.int64], NDArray[np.int64], int],
+    tuple[NDArray[np.uint8], NDArray[np.float64]],
+]
+"""Makes cells and scale of some features from their codes, bins, numbers of codes, and the code
+that is missing."""
+
+
+def _counting(
+    n_codes: NDArray[np.int64], target: NDArray[np.integer[Any]], classes: tuple[str, ...]
+) -> tuple[Profiles, Look]:
+    """Return empty profiles that count rows by class and bin, and the maker of their cells."""
+    counts = np.bincount(target, minlength=len(classes))
+    shown = np.sort(np.argsort(-counts, kind="stable")[:MOST_CLASSES])
+    line_of = np.full(len(classes), len(shown), np.int64)
+    line_of[shown] = np.arange(len(shown))
+    names = [classes[i] for i in shown.tolist()]
+    if len(classes) > len(shown):
+        names.append(f"{len(classes) - len(shown)} other classes")
+    lines = line_of[target]
+    n_bins = min(max(CELLS // max(len(names), 1) - 1, LEAST_BINS), MOST_BINS)
+    width = len(names) * (n_bins + 1)
+
+    def look(
+        _: NDArray[Any], bins: NDArray[np.int64], __: NDArray[np.int64], ___: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        m = len(bins)
+        flat = bins + (n_bins + 1) * lines + width * np.arange(m)[:, None]
+        counts = np.bincount(flat.ravel(), minlength=m * width).reshape(m, width)
+        scale = np.maximum(counts.max(axis=1) / NONE, 1.0)
+        return np.rint(counts / scale[:, None]).astype(np.uint8), scale
+
+    rows = np.bincount(lines, minlength=len(names))
+    return _empty((n_bins, names, rows.tolist(), [], 0.0, 0.0), n_codes, width), look
+
+
+def _following(n_codes: NDArray[np.int64], target: NDArray[np.float64]) -> tuple[Profiles, Look]:
+    """Return the same of profiles that place some rows, and follow the mean of the target."""
+    n = len(target)
+    rows = np.linspace(0, n - 1, min(n, SCATTERED)).astype(np.int64)
+    low, high = float(target.min()), float(target.max())
+    drawn = [float(f"{value:.5g}") for value in target[rows].tolist()]
+
+    def look(
+        codes: NDArray[Any], bins: NDArray[np.int64], n_codes: NDArray[np.int64], missing: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        m, n_bins = len(bins), TRENDS + 1
+        top = np.maximum(n_codes[:, None] - 1, 1)
+        places = np.rint(codes[:, rows].astype(np.float64) * (NONE - 1) / top)
+        places = np.where(codes[:, rows] == missing, NONE, places)
+        flat = (bins + n_bins * np.arange(m)[:, None]).ravel()
+        counts = np.bincount(flat, minlength=m * n_bins)
+        sums = np.bincount(flat, np.tile(target, m), minlength=m * n_bins)
+        means = (sums / np.maximum(counts, 1) - low) / ((high - low) or 1.0)
+        trend = np.where(counts > 0, np.rint(np.clip(means, 0, 1) * (NONE - 1)), NONE)
+        return np.hstack([places, trend.reshape(m, n_bins)]).astype(np.uint8), np.ones(m)
+
+    return _empty((TRENDS, [], [], drawn, low, high), n_codes, len(drawn) + TRENDS + 1), look
+
+
+def _empty(
+    read: tuple[int, list[str], list[int], list[float], float, float],
+    n_codes: NDArray[np.int64],
+    width: int,
+) -> Profiles:
+    """Return profiles that are read so, without cells yet."""
+    n, n_used = len(n_codes), np.minimum(n_codes, read[0])
+    return Profiles(*read, n_used, np.zeros((n, width), np.uint8), np.ones(n))
+
+
+# Where the ranking is cut: scores by rank, features beside decoys, and the level.
+
+SHOWN = 1000
+"""Places drawn at most."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A ranking and where it is cut.
+
+    Attributes
+    ----------
+    measure : str
+        What ``scores`` are.
+    scores : list of float
+        By rank.
+    is_decoy, is_selected : list of bool
+        Of each; decoys only of a run with a verdict.
+    level : float or None
+        The bound that was asked for, in units of ``levels`` (or of ``scores``, of the probe).
+    places, levels : list
+        q-values of features by their place in the ranking the verdict cuts; empty without one.
+    n_selected : int
+        Features selected.
+    n_outstanding : int
+        Marginally significant features, which stand before the ones that scores order.
+    """
+
+    measure: str
+    scores: list[float]
+    is_decoy: list[bool]
+    is_selected: list[bool]
+    level: float | None
+    places: list[int]
+    levels: list[float]
+    n_selected: int
+    n_outstanding: int
+
+
+def _of_verdict(report: Report) -> Cut:
+    verdict = report.reading.verdict
+    assert verdict is not None
+    closing: dict[str, NDArray[Any]] = {}  # empty where the ledger holds another closing stage
+    part = PartReader(lambda saved: closing.update(saved.arrays))
+    StageBook(report.ledger, report.reading.n_iterations).load({Elimination.name: part})
+    items, scores = closing.get("items", np.zeros(0)), closing.get("scores", np.zeros(0))
+    n_features = report.manifest.n_features
+    selected = verdict.features[verdict.is_selected]
+    # The places around the cut, thinned where thousands are selected.
+    upto = min(len(verdict.levels), max(2 * verdict.n_selected, 100))
+    places = _spaced(upto, SHOWN)
+    return Cut(
+        "closing importance",
+        [float(f"{s:.4g}") for s in (scores / (1 << IMPORTANCE_BITS)).tolist()],
+        (items >= n_features).tolist(),
+        np.isin(items, selected).tolist(),
+        float(report.spec.fdr),
+        [int(p) + 1 for p in places],
+        [float(f"{verdict.levels[p]:.4g}") for p in places],
+        verdict.n_selected,
+        int(np.count_nonzero(verdict.is_outstanding)),
+    )
+
+
+def _of_ranking(report: Report) -> Cut:
+    reading = report.reading
+    first = reading.top(min(SHOWN, len(reading.positions)))
+    scores, measure, level = reading.importances(first), _measure(report), None
+    if isinstance(report.spec.judging, ProbeParams):
+        drawn = np.maximum(reading.tally.n_drawn[first], 1)
+        scores = reading.tally.n_better[first] / drawn
+        level = float(report.spec.judging.probe_min_wins)
+    chosen: NDArray[np.bool_] = np.isin(first, report.selected)
+    return Cut(
+        measure,
+        [float(f"{max(s, 0.0):.4g}") for s in scores.tolist()],
+        [False] * len(first),
+        chosen.tolist(),
+        level,
+        [],
+        [],
+        0 if reading.is_provisional else len(report.selected),
+        0,
+    )
+
+
+def _measure(report: Report) -> str:
+    if isinstance(report.spec.judging, ProbeParams):
+        return "share of draws won"
+    spec = report.spec
+    if spec.model.scores_features:
+        return f"score by model {spec.model.model}"
+    return "importance" if not spec.method.ranks_by else f"score of method {spec.run.method}"
+
+
+# The course of a run: what was found, or led, after how many iterations, seconds and trees.
+
+POINTS = 500
+"""Points of a line at most."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where a run stood after some iterations.
+
+    Attributes
+    ----------
+    iterations : int
+        Iterations done.
+    seconds : float
+        Seconds of work until then, between those noted with the commits before and after.
+    memory_mb : float
+        Memory resident at the next commit, in MB of 10**6 bytes.
+    trees : int
+        Trees grown.
+    found : int or None
+        Features in F. With the judge ``decoy``: of the ``leading`` items, the features that the
+        verdict selected later; None before the verdict.
+    leading : int or None
+        Items, features and decoys, that led the ranking and are counted; of the judge ``decoy``.
+    decoys : int or None
+        Decoys among them; None before the verdict, which alone may read which items are decoys.
+    unchanged : int or None
+        Those among them that led at the point before, too; None at the first point.
+    """
+
+    iterations: int
+    seconds: float
+    memory_mb: float
+    trees: int
+    found: int | None
+    leading: int | None
+    decoys: int | None
+    unchanged: int | None
+
+
+def history_of(ledger: Ledger, reading: Ranking) -> list[Point]:
+    """Return the course of a run up to the iterations that ``reading`` knows.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Open for reading.
+    reading : Ranking
+        Of the same run.
+
+    Returns
+    -------
+    list of Point
+        By iterations, at most ``POINTS``. A run that was begun before leading items were kept has
+        only those of its later iterations.
+    """
+    spec, verdict = spec_of(ledger), reading.verdict
+    commits = np.array([(0, 0, 0, 0), *ledger.history()], np.float64)
+
+    def point(iterations: int, *counts: int | None) -> Point:
+        after = min(int(np.searchsorted(commits[:, 0], iterations)), len(commits) - 1)
+        return Point(
+            iterations,
+            round(float(np.interp(iterations, commits[:, 0], commits[:, 2])), 3),
+            round(float(commits[after, 3]) / MB, 1),
+            iterations * spec.learner.trees_per_subspace,
+            *counts,
+        )
+
+    if not spec.concludes:
+        return [point(i, size, None, None, None) for i, size in _entered(reading).items()]
+    points: list[Point] = []
+    before = None
+    for iterations, items in _led(ledger, reading, key_of(spec.seed, Purpose.RANK_TIE)).items():
+        n_selected = n_decoys = None  # only the verdict may read which items are decoys
+        if verdict is not None:
+            n_selected = int(np.isin(items, verdict.selected()).sum())
+            n_decoys = int(np.count_nonzero(items >= len(reading.positions)))
+        stayed = None if before is None else int(np.isin(items, before).sum())
+        points.append(point(iterations, n_selected, len(items), n_decoys, stayed))
+        before = items
+    return points
+
+
+def _entered(reading: Ranking) -> dict[int, int]:
+    """Return the size of F whenever it grew, and in the end, by iterations."""
+    at, entered = np.unique(reading.kept.entered.astype(np.int64), return_counts=True)
+    places = _spaced(len(at), POINTS - 2)
+    sizes = dict(zip(at[places].tolist(), np.cumsum(entered)[places].tolist(), strict=True))
+    return {0: 0} | sizes | {reading.n_iterations: reading.kept.n}
+
+
+def _led(ledger: Ledger, reading: Ranking, key: int) -> dict[int, NDArray[np.uint32]]:
+    """Return the items that led, by iterations: at the points that were kept and in the end."""
+    led: dict[int, NDArray[np.uint32]] = {}
+    if (kept := ledger.read_arrays(RankingHistory.name)) is not None:
+        led = dict(zip(kept["iterations"].tolist(), kept["items"], strict=True))
+    if reading.n_iterations:
+        led[reading.n_iterations] = best_items(reading.tally, LEADING, key)
+    # of a run that goes on there may be later ones
+    return {i: items for i, items in led.items() if i <= reading.n_iterations}
+
+
+# How often features were drawn.
+
+BARS = 40
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How often features were drawn.
+
+    Attributes
+    ----------
+    edges : list of int
+        Of the bars: from one (included) to the next (not included).
+    features, selected : list of int
+        Features drawn so often, and selected ones among them.
+    median, least : int
+        Over the features that could be drawn.
+    n_never : int
+        Features never drawn.
+    """
+
+    edges: list[int]
+    features: list[int]
+    selected: list[int]
+    median: int
+    least: int
+    n_never: int
+
+
+def _draws_of(report: Report) -> Draws:
+    n_features, drawn = report.manifest.n_features, report.reading.tally.n_drawn
+    largest = int(drawn[:n_features].max(initial=0))
+    times = np.zeros(largest + 1, np.int64)
+    for start in range(0, n_features, _PIECE):
+        piece = drawn[start : min(start + _PIECE, n_features)]
+        times += np.bincount(piece, minlength=largest + 1)
+    excluded = report.inputs.excluded
+    times[0] -= 0 if excluded is None else len(excluded)
+    there = np.flatnonzero(times)
+    low = int(there[0]) if len(there) else 0
+    width = -(-(largest + 1 - low) // BARS)
+    edges = np.arange(low, largest + 1 + width, width)
+    of_selected = np.bincount(drawn[report.selected], minlength=largest + 1)
+    half = int(np.searchsorted(np.cumsum(times), report.n_candidates / 2))
+    bars, selected = (
+        [int(counts[a:b].sum()) for a, b in pairwise(edges.tolist())]
+        for counts in (times, of_selected)
+    )
+    return Draws(edges.tolist(), bars, selected, half, low, int(times[0]))
+
+
+# Accuracy on rows held out, where ``srs-ooc compact`` measured it.
+
+
+def _held_out_of(report: Report) -> Curve | None:
+    best: list[FoldRecord] = []
+    parent = report.ledger.run / "compact"
+    for folder in sorted(parent.glob(f"v{VERSION}-{report.reading.n_iterations}-iterations-*")):
+        found = _scored(folder)
+        best = found if len(found) > len(best) else best
+    common = set.intersection(*(set(record.scores) for record in best)) if best else set()
+    if not common:
+        return None
+    sizes = sorted(int(size) for size in common)
+    return Curve(sizes, np.array([[record.scores[str(s)] for s in sizes] for record in best]))
+
+
+def rounded(values: NDArray[np.float64]) -> list[float]:
+    """Return numbers as a report shows them, to four decimals."""
+    return [round(value, 4) for value in values.tolist()]
+
+
+def _scored(folder: Path) -> list[FoldRecord]:
+    records, found = Records(folder), []
+    for file in sorted(folder.glob("repeat-*-fold-*.json")):
+        repeat, fold = (int(part) - 1 for part in file.stem.split("-")[1::2])
+        record = records.fold(repeat, fold)
+        if record is not None and record.scores:
+            found.append(record)
+    return found
+
+
+# How alike the selected features are: rank correlations of the first, and their clusters.
+#
+# With a verdict the first are those at the top of the ranking that it cuts: the list that is shown
+# puts near copies late, and a map of its head would hardly show any.
+
+MAPPED = 40
+"""Features of the map at most."""
+
+
+@dataclass(frozen=True)
+class Correlations:
+    """The first listed features, in an order that puts clusters together.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the features.
+    ranks : list of int
+        Their places in the list, from 1.
+    absolute : list of list of float
+        Absolute rank correlations.
+    clusters : list of int
+        Cluster of each, from 1: features that can stand in for the best of it.
+    least : float
+        Absolute correlation with the best of a cluster from which a feature joins it.
+    """
+
+    names: list[str]
+    ranks: list[int]
+    absolute: list[list[float]]
+    clusters: list[int]
+    least: float
+
+
+def _correlations_of(report: Report) -> Correlations:
+    verdict = report.reading.verdict
+    features = report.listed[:MAPPED]
+    if verdict is not None and verdict.n_selected:
+        features = verdict.features[verdict.is_selected][:MAPPED]
+    rows = report.rows_looked_at(MOST_ROWS)
+    codes = np.zeros((len(features), len(rows)), report.manifest.code_dtype)
+    for places, some in report.columns(features, rows):
+        codes[places] = some
+    columns = RankColumns(codes, report.manifest.missing_code)
+    everyone = np.arange(len(features))
+    leaders = lead(columns, everyone)
+    order = np.lexsort((everyone, leaders))
+    among = report.selected if len(report.selected) else report.listed
+    absolute = np.sqrt(columns.squared(order, order))
+    clusters = np.unique(leaders[order], return_inverse=True)[1] + 1
+    return Correlations(
+        [report.reading.name(int(f)) for f in features[order]],
+        [int(np.flatnonzero(among == f)[0]) + 1 for f in features[order]],
+        [[round(float(r), 3) for r in row] for row in absolute],
+        [int(c) for c in clusters],
+        ALIKE,
+    )
+
+
+# What the ends of a small plot's axis are: lowest and highest value, or categories.
+
+NAMED = 200
+"""Features whose values are looked up: each may take a chunk of the store to be unpacked."""
+_LONGEST = 40
+Ends = list[float] | list[str] | None
+
+
+def ends_of(report: Report, features: NDArray[np.integer[Any]]) -> list[Ends]:
+    """Return lowest and highest value of the first features, or the categories of their codes.
+
+    Parameters
+    ----------
+    report : Report
+        Of the run.
+    features : int (n,)
+        Stored positions.
+
+    Returns
+    -------
+    list
+        For each of the first ``NAMED``; None where there is no value.
+
+    Raises
+    ------
+    StoreError
+        If the store is damaged.
+    """
+    first = features[:NAMED]
+    found: list[Ends] = [None] * len(first)
+    categories = report.store.categories()
+    for place, feature in enumerate(first.tolist()):
+        texts = categories.of(feature)
+        if texts is not None:
+            found[place] = [text[:_LONGEST] for text in texts[:MOST_BINS]]
+    numbers = np.array([i for i, ends in enumerate(found) if ends is None], np.int64)
+    places = numbers[np.argsort(first[numbers], kind="stable")]
+    stored = first[places].astype(np.int64)
+    with report.store.unchanged():
+        for i, lows, highs in report.store.code_ranges(stored):
+            if np.isfinite(lows).any():
+                low, high = float(np.nanmin(lows)), float(np.nanmax(highs))
+                found[int(places[i])] = [float(f"{low:.4g}"), float(f"{high:.4g}")]
+    return found
