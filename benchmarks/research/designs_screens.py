@@ -18,10 +18,10 @@ from srs_ooc.learners.tree_learner import Columns, tree_key
 from srs_ooc.planning.iterations import MIN_ITERATIONS, MOST_DRAWS
 from srs_ooc.runs.engine import TALLY, Engine, ThreadExecutor, fit_iteration
 from srs_ooc.runs.resources import Resources
+from srs_ooc.runs.run_verdict import largest_decoy_cluster
 from srs_ooc.runs.session import RunDraft
 from srs_ooc.runs.settling import Request
 from srs_ooc.runs.spec import Options
-from srs_ooc.runs.survey import largest_decoy_cluster
 from srs_ooc.samplers.base import IMPORTANCE
 from srs_ooc.samplers.draws import Drawing
 from srs_ooc.samplers.elimination import SURVIVORS, TREES, Elimination

@@ -15,7 +15,7 @@ from srs_ooc.ensemble.prediction import looked_up
 from srs_ooc.ingestion.formats.in_memory import frame_library
 from srs_ooc.runs.inputs import find_store, trees_of
 from srs_ooc.runs.ledger import Ledger
-from srs_ooc.runs.run_trees import HeldTrees
+from srs_ooc.runs.run_trees import TreeReader
 from srs_ooc.runs.tree_splits import SplitTable, load_splits, probabilities
 from srs_ooc.store.store import Store
 
@@ -26,7 +26,7 @@ class Model:
 
     Attributes
     ----------
-    trees : HeldTrees
+    trees : TreeReader
         As the run's file has them.
     splits : SplitTable
         Names, thresholds and categories.
@@ -36,7 +36,7 @@ class Model:
         Fingerprint of the training store.
     """
 
-    trees: HeldTrees
+    trees: TreeReader
     splits: SplitTable
     positions: NDArray[np.int64]
     store: str
