@@ -37,6 +37,11 @@ from srs_ooc.trees.response import Response, TrainingRows
 if TYPE_CHECKING:
     from srs_ooc.networks.edges import EdgeBook
 
+Watch = Callable[[Step], bool]
+T = TypeVar("T")
+Targets = Iterator[tuple[int, NDArray[np.float64]]]
+"""Targets, by their stored positions, each with its values, float64 (n_rows,)."""
+
 # What each target says of the rows: the response of its regression.
 
 TOGETHER = 32
@@ -191,11 +196,7 @@ class EdgeParams(Params):
         raise NotImplementedError
 
     def estimate(
-        self,
-        scorer: "EdgeScorer",
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        n_left: int,
-        seconds: float,
+        self, scorer: "EdgeScorer", targets: Targets, n_left: int, seconds: float
     ) -> tuple[float, str, str]:
         """Measure for about so long what ``n_left`` targets will take, by the first of ``targets``.
 
@@ -207,11 +208,7 @@ class EdgeParams(Params):
         return estimate_of_trees(self, scorer, targets, n_left, seconds)
 
     def work_together(
-        self,
-        scorer: "EdgeScorer",
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        book: "EdgeBook",
-        watch: Callable[[Step], bool],
+        self, scorer: "EdgeScorer", targets: Targets, book: "EdgeBook", watch: Watch
     ) -> None:
         """Have all targets weighed together, where :attr:`is_joint`; else one by one."""
         raise NotImplementedError
@@ -400,8 +397,6 @@ def worker_lease(params: EdgeParams, shape: TrainingShape, more_nbytes: int = 0)
 
 # Where targets are worked on: blocks, and what is the same for all targets.
 
-T = TypeVar("T")
-
 
 class EdgeScorer:
     """Weighs the regulators of any target, on as many threads as it has blocks.
@@ -435,9 +430,9 @@ class EdgeScorer:
         n_rows = store.n_rows if rows is None else len(rows)
         shape = edge_shape(params, store.manifest, n_rows, len(regulators))
         size, tiled = (len(regulators), n_rows, shape.code_nbytes), params.tiled(len(regulators))
-        self.blocks: SimpleQueue[Block] = SimpleQueue()
+        self._blocks: SimpleQueue[Block] = SimpleQueue()
         for _ in range(n_workers):
-            self.blocks.put(Block(*size, tiled=tiled, n_values=shape.n_values))
+            self._blocks.put(Block(*size, tiled=tiled, n_values=shape.n_values))
 
     def bench(
         self,
@@ -452,12 +447,19 @@ class EdgeScorer:
             return None
         return Bench(self, block, target, rows, is_wanted)
 
+    @contextmanager
+    def block(self) -> Iterator[Block]:
+        """Yield a block that nobody else works on."""
+        block = self._blocks.get()
+        try:
+            yield block
+        finally:
+            self._blocks.put(block)
+
     def work(self, parts: list[Part], tell: Tell) -> Reply:
         """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""
-        block = self.blocks.get()
-        try:
-            begun = perf_counter()
-            outcomes = []
+        with self.block() as block:
+            begun, outcomes = perf_counter(), []
             for part in parts:
                 target, values = part.what
                 out = np.zeros(len(self.regulators))
@@ -466,28 +468,18 @@ class EdgeScorer:
                     out[bench.places] = self.params.weights(bench)
                 outcomes.append(out)
             return Reply(outcomes, perf_counter() - begun)
-        finally:
-            self.blocks.put(block)
 
-    def tried(
-        self,
-        work: Callable[[Bench], T],
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        n_workers: int,
-    ) -> list[T]:
+    def tried(self, work: Callable[[Bench], T], targets: Targets, n_workers: int) -> list[T]:
         """Return what ``work`` says of the benches of the next targets, each on its own worker."""
 
-        def one(what: tuple[int, NDArray[np.float64]]) -> T:
-            block = self.blocks.get()
-            try:
-                bench = self.bench(block, *what)
+        def one(target: int, values: NDArray[np.float64]) -> T:
+            with self.block() as block:
+                bench = self.bench(block, target, values)
                 assert bench is not None, "targets that are tried vary"
                 return work(bench)
-            finally:
-                self.blocks.put(block)
 
         with ThreadPoolExecutor(n_workers, "trial") as pool:
-            return list(pool.map(one, islice(targets, n_workers)))
+            return list(pool.map(one, *zip(*islice(targets, n_workers), strict=True)))
 
 
 @contextmanager
@@ -510,11 +502,7 @@ _ENOUGH = 5
 
 
 def estimate_of_trees(
-    own: Any,
-    scorer: EdgeScorer,
-    targets: Iterator[tuple[int, NDArray[np.float64]]],
-    n_left: int,
-    seconds: float,
+    own: Any, scorer: EdgeScorer, targets: Targets, n_left: int, seconds: float
 ) -> tuple[float, str, str]:
     """Grow more and more trees until the time is up, or a target is done whole.
 
