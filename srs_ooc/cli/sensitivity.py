@@ -1,7 +1,6 @@
 """``srs-ooc sensitivity``: what altering each feature does to what a run's trees say."""
 
 import json
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from itertools import islice
@@ -18,6 +17,7 @@ from srs_ooc.cli.output import (
     RUN_STORE_OPTION,
     SAFE_OPTION,
     TOP_OPTION,
+    stream_json,
     write_records,
 )
 from srs_ooc.cli.progress import RunProgress
@@ -26,7 +26,6 @@ from srs_ooc.ensemble.feature_sensitivity import (
     AUTO,
     FLIPS,
     REPEATS,
-    Sensitivities,
     SensitivityRecord,
     sensitivity,
 )
@@ -95,21 +94,11 @@ def sensitivity_command(
     with closing(RunProgress(memory_mb)) as progress:
         found = sensitivity(run, memory_nbytes=memory_mb * MB, watch=progress.show, **how)
     if as_json:
-        _write_json(found, top)
+        facts = json.dumps(found.facts, ensure_ascii=False)
+        stream_json(islice(found.records(), top), facts[:-1] + ', "features": [', "]}")
         return
     form = {"as_json": False, "as_csv": as_csv, "safe_csv": safe_csv}
     write_records(SensitivityRecord, found.records(), _COLUMNS, top, _heading(found.facts), **form)
-
-
-def _write_json(found: Sensitivities, top: int | None) -> None:
-    """Write one object, its list of features a line each, never held whole."""
-    facts = json.dumps(found.facts, ensure_ascii=False)
-    sys.stdout.write(facts[:-1] + ', "features": [')
-    separator = "\n"
-    for record in islice(found.records(), top):
-        sys.stdout.write(separator + json.dumps(vars(record), ensure_ascii=False))
-        separator = ",\n"
-    sys.stdout.write("\n]}\n")
 
 
 def _heading(facts: Mapping[str, Any]) -> str:

@@ -232,14 +232,17 @@ def compact(
             f"iterations. Bring it to its end with `srs-ooc resume {quote(str(ledger.run))}`."
         )
     records = Records(Records.folder_of(ledger.run, n_iterations, folds))
-    whole = _whole(ledger, site, records)
+    whole = records.whole()
     if whole is None:
-        return None
+        whole = nest_run(ledger, site)
+        if whole is None:
+            return None
+        records.keep_whole(whole)
     room = room_for(spec_of(ledger), inputs_of(ledger), manifest)
     most = min(len(whole.order), room)
     sizes = sizes_up_to(most, *([max_features] if max_features else []))
     splits = list(_splits(ledger, site, folds, repeats))
-    job = FoldJob(ledger, site, sizes)
+    job = FoldJob.of(ledger, site, sizes)
     site = replace(site, watch=noting(ledger, site.cluster, site.watch))
     do = _here if site.cluster is None else folds_from_workers
     done = do(job, site, records, splits)
@@ -251,12 +254,11 @@ def _here(job: FoldJob, site: Site, records: Records, folds: list[Fold]) -> list
     done: list[FoldRecord] = []
     for fold in folds:
         here = replace(site, watch=_named(f"fold {len(done) + 1} of {len(folds)}", site.watch))
-        record = records.fold(fold.repeat, fold.fold)
+        place = fold.repeat, fold.fold
+        record = records.fold(*place) or nest_fold(job, fold, records.run_of(*place), here)
         if record is None:
-            record = nest_fold(job, fold, records.run_of(fold.repeat, fold.fold), here)
-            if record is None:
-                return None
-            records.keep_fold(record)
+            return None
+        records.keep_fold(record)
         finished = score_sizes(job, record, fold, here)
         records.keep_fold(record)
         if not finished:
@@ -281,16 +283,6 @@ def _check_repeatable(ledger: Ledger) -> None:
                 f"that are held out, found one with {option}: what the file says may come from "
                 "all rows. Compact a run without it."
             )
-
-
-def _whole(ledger: Ledger, site: Site, records: Records) -> WholeRecord | None:
-    found = records.whole()
-    if found is not None:
-        return found
-    record = nest_run(ledger, site)
-    if record is not None:
-        records.keep_whole(record)
-    return record
 
 
 def _splits(ledger: Ledger, site: Site, n_folds: int, n_repeats: int) -> Iterator[Fold]:

@@ -69,20 +69,14 @@ def check_looking_up(trees: TreeReader, store: Store, data: Any, cap_nbytes: int
         applying += 2 * CATEGORY_NBYTES
     else:
         has_categories = bool(manifest.kind_counts.get("categorical"))
-        applying += 16 * _n_columns(data) + 2 * CATEGORY_NBYTES * has_categories
+        from srs_ooc.ingestion.csv import CsvStream, TextForm
+        from srs_ooc.ingestion.sources import SourceFile
+
+        n_columns = CsvStream(SourceFile.file(data), TextForm()).n_fields
+        applying += 16 * n_columns + 2 * CATEGORY_NBYTES * has_categories
     budget = Budget(cap_nbytes, other_nbytes=applying)
     budget.grant("looking thresholds up", making_nbytes(n_keys, n_used))
     budget.check()
-
-
-def _n_columns(file: Path) -> int:
-    """Return how many columns a CSV file has, by its header."""
-    from srs_ooc.ingestion.csv import CsvStream, TextForm
-    from srs_ooc.ingestion.sources import SourceFile
-
-    counts: list[int] = []
-    CsvStream(SourceFile.file(file), TextForm(), lambda names: counts.append(len(names.ends)))
-    return sum(counts)
 
 
 def panel_rows(

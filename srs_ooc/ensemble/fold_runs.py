@@ -8,7 +8,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -33,15 +33,16 @@ from srs_ooc.evidence.judges import PositiveParams
 from srs_ooc.learners.tree_learner import TreeLearner
 from srs_ooc.runs.engine import Engine, Executor, ThreadExecutor, fit_iteration
 from srs_ooc.runs.inputs import PLACES, Inputs, digest, inputs_of, places_of, spec_of
-from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
-from srs_ooc.runs.ledger import Ledger, TransientLedger
+from srs_ooc.runs.jobs import Job, Work, WorkerStore
+from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Cluster, Resources, RunContext, item_columns
+from srs_ooc.runs.run_memory import whole_run_nbytes
 from srs_ooc.runs.run_trees import VALID
 from srs_ooc.runs.run_verdict import Candidates
 from srs_ooc.runs.session import is_done, work_on
 from srs_ooc.runs.settling import UNTIL_STABLE, Request
 from srs_ooc.runs.spec import RunSpec
-from srs_ooc.runs.survey import Slots, done_in_turn, from_workers, needed_nbytes, watch_of
+from srs_ooc.runs.survey import from_workers, whole_runs
 from srs_ooc.runs.task import Task
 from srs_ooc.runs.verification import FoldRecord, Records, WholeRecord
 from srs_ooc.samplers.elimination import TREES, Elimination, Manner
@@ -183,7 +184,7 @@ def nest(
     most = min(parts.spec.subspace_size, len(first))
     stage = Elimination(first, key, NESTING, most, fewest=2)
     with parts.closing_executor(0, most) as executor:
-        engine = Engine(stage, executor, TransientLedger(), seed=key, round_size=TREES)
+        engine = Engine(stage, executor, None, seed=key, round_size=TREES)
         engine.advance(stage.n_trees, lambda: keep_going(engine.iteration, stage.n_trees))
     if not stage.is_over:
         return None
@@ -259,17 +260,9 @@ class Fold:
     target: NDArray[np.int32] | NDArray[np.float64]
 
 
-class FoldJob:
+@dataclass(frozen=True)
+class FoldJob(Job):
     """What of a run is repeated without the rows of each fold, here or by workers.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Of the run.
-    site : Site
-        Its store; how much memory workers may take.
-    sizes : list of int
-        Sizes of sets that are scored.
 
     Attributes
     ----------
@@ -279,39 +272,46 @@ class FoldJob:
         Features left out.
     n_iterations : int
         That it had.
-    token : str
-        Unlike that of any other job.
+    sizes : list of int
+        Sizes of sets that are scored.
     """
 
-    label = "fold"
-    tells = True
+    spec: RunSpec
+    excluded: NDArray[np.uint32] | None
+    n_iterations: int
+    sizes: list[int]
+    label, tells = "fold", True
 
-    def __init__(self, ledger: Ledger, site: Site, sizes: list[int]) -> None:
-        cluster = site.cluster
-        memory_mb = site.memory_mb if cluster is None else cluster.worker_memory_mb
-        self.token, self.store = new_token(), WorkerStore.of(site.store, memory_mb)
-        self.spec, self.sizes = spec_of(ledger), sizes
-        self.excluded = ledger.input("excluded", "<u4")
-        self.n_iterations = ledger.progress().iteration
-
-    @property
-    def run(self) -> str:
-        """Folds of one run take each other's place in a worker."""
-        return digest_of(self.spec.to_json() | {"folds": True})
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        return 0 if self.excluded is None else self.excluded.nbytes
-
-    def desk(self, n_threads: int) -> "FoldDesk":
-        """Prepare for it in a worker."""
-        return FoldDesk(self, n_threads)
+    @classmethod
+    def of(cls, ledger: Ledger, site: Site, sizes: list[int]) -> "FoldJob":
+        """Return what is repeated of the run of a ledger."""
+        memory_mb = site.memory_mb if site.cluster is None else site.cluster.worker_memory_mb
+        store, spec = WorkerStore.of(site.store, memory_mb), spec_of(ledger)
+        excluded, n_iterations = ledger.input("excluded", "<u4"), ledger.progress().iteration
+        return cls(store, spec.to_json() | {"folds": True}, spec, excluded, n_iterations, sizes)
 
     def missing(self, record: FoldRecord) -> list[int]:
         """Return those of the sizes that a record has sets for, and no scores."""
         fitting = [size for size in self.sizes if size <= len(record.order)]
         return [size for size in fitting if str(size) not in record.scores]
+
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker, which returns the records of folds with all their scores."""
+        store = self.store.open()
+        needed = whole_run_nbytes(self.spec, store, Inputs(self.excluded))
+
+        def one(
+            _: int, what: tuple[Fold, FoldRecord | None], cap_nbytes: int, watch: Watch
+        ) -> FoldRecord | None:
+            fold, record = what
+            site = Site(store, cap_nbytes // MB, 1, watch)
+            if record is None:
+                with TemporaryDirectory(prefix="srs-ooc-") as folder:
+                    record = nest_fold(self, fold, Path(folder) / "fold.run", site)
+            done = record is not None and score_sizes(self, record, fold, site)
+            return record if done else None
+
+        return whole_runs(self.store.memory_mb, needed, n_threads, self.n_iterations, one)
 
 
 def select_within(job: FoldJob, rows: NDArray[np.int32], folder: Path, site: Site) -> bool:
@@ -420,46 +420,19 @@ def small_parts(
         yield parts
 
 
-class FoldDesk(Prepared[FoldJob]):
-    """Does any fold of a job; parameters and errors as of the base class."""
-
-    def _prepare(self, n_threads: int) -> None:
-        job = self.job
-        self._store = store = job.store.open()
-        needed = needed_nbytes(job.spec, store, Inputs(job.excluded))
-        self._slots = Slots(job.store.memory_mb, needed, n_threads)
-
-    def work(self, parts: list[Part], tell: Tell) -> Reply:
-        """Return the records of folds, with all their scores."""
-        job = self.job
-
-        def one(part: Part, cap_nbytes: int) -> FoldRecord | None:
-            fold: Fold = part.what[0]
-            record: FoldRecord | None = part.what[1]
-            watch = watch_of(part.number, tell, job.n_iterations)
-            site = Site(self._store, cap_nbytes // MB, 1, watch)
-            if record is None:
-                with TemporaryDirectory(prefix="srs-ooc-") as folder:
-                    record = nest_fold(job, fold, Path(folder) / "fold.run", site)
-            done = record is not None and score_sizes(job, record, fold, site)
-            return record if done else None
-
-        return done_in_turn(self._slots, parts, one)
-
-
 def folds_from_workers(
     job: FoldJob, site: Site, records: Records, folds: list[Fold]
 ) -> list[FoldRecord] | None:
     """Return the records of all folds, done by workers at once and kept here; None if stopped."""
     assert site.cluster is not None
     done = [records.fold(fold.repeat, fold.fold) for fold in folds]
-    parts = [
-        Part(n, (folds[n], record))
+    parts = {
+        n: (folds[n], record)
         for n, record in enumerate(done)
         if record is None or job.missing(record)
-    ]
-    for part in parts:
-        done[part.number] = None
+    }
+    for number in parts:
+        done[number] = None
     if parts:
         asked = site.cluster, job, parts, "folds", job.n_iterations, site.watch
         for number, record in from_workers(*asked):

@@ -24,7 +24,6 @@ from srs_ooc.ingestion.csv import (
     ROW_ID,
     TARGET,
     CsvStream,
-    Fault,
     TableReader,
     TextForm,
     check_utf8,
@@ -101,6 +100,7 @@ class CsvPanels:
     """
 
     most_rows: int | None = None
+    as_codes = False
 
     def __init__(self, path: Path, splits: SplitTable, row_ids: str | None = None) -> None:
         self._path, self._splits = path, splits
@@ -161,8 +161,7 @@ class CsvPanels:
         """
         reader = TableReader(
             np.array(self._slots, np.int32),
-            self._stream.dialect,
-            place=self._stream.place,
+            self._stream,
             kinds=self._kinds(),
             max_category_nbytes=CATEGORY_NBYTES,
         )
@@ -179,7 +178,7 @@ class CsvPanels:
             for label in reader.take_texts(TARGET):
                 labels.append(label.decode("utf-8", "replace"))
             reader.take_lines()
-            self._raise(reader.problem)
+            self._raise(reader)
             if reader.panel_is_full:
                 yield self._panel(reader, values, ids, labels, done)
                 done += reader.n_panel_rows
@@ -220,21 +219,20 @@ class CsvPanels:
                 translate(column[:n_rows], translation(pool, known))
         return Panel(values, ids, texts)
 
-    def _raise(self, problem: Fault | None) -> None:
-        if problem is None:
-            return
+    def _raise(self, reader: TableReader) -> None:
         names = self._splits.names
 
         def name_of(column: int) -> str:
             slot = self._slots[column]
             return repr(names[slot] if slot >= 0 else self._target.decode())
 
-        if problem.fault == "not_a_number":
+        if reader.problem is not None and reader.problem[0] == "not_a_number":
+            _, line, column, text = reader.problem
             raise InputError(
-                f"{self._path}, line {problem.line}: column {name_of(problem.column)}, which the "
-                f"trees use: expected a number, found {problem.text!r}. Mend the cell."
+                f"{self._path}, line {line}: column {name_of(column)}, which the trees use: "
+                f"expected a number, found {text.decode('utf-8', 'replace')!r}. Mend the cell."
             )
-        raise_fault(self._source, problem, len(self._slots), name_of, self._stream.dialect)
+        raise_fault(self._stream, reader, name_of)
 
 
 # The rows of a store, in panels of the columns that trees use.
@@ -261,7 +259,7 @@ class StorePanels:
     """
 
     def __init__(self, store: Store, splits: SplitTable, *, as_codes: bool) -> None:
-        self._store, self._splits, self._as_codes = store, splits, as_codes
+        self._store, self._splits, self.as_codes = store, splits, as_codes
         n_used, code_nbytes = len(splits.features), store.manifest.code_nbytes
         self.most_rows: int | None = store.n_rows
         self.row_nbytes, texts = 9 * n_used + 2 * TEXT_NBYTES, TEXT_NBYTES * n_used
@@ -303,7 +301,7 @@ class StorePanels:
         """Yield all rows, ``n_rows`` at a time, each panel valid until the next."""
         is_same = self._store.manifest.target_name == self._splits.facts["target_name"]
         values = np.empty((len(self._stored), n_rows))
-        with self._store.columns(mapped=False) if self._as_codes else nullcontext() as columns:
+        with self._store.columns(mapped=False) if self.as_codes else nullcontext() as columns:
             for first, ids, labels in row_facts(self._store, n_rows):
                 some = values[:, : len(ids)]
                 if columns is None:
@@ -362,6 +360,8 @@ class MemoryPanels:
     positions : int (n_used,)
         Column of the table for each feature of ``splits``.
     """
+
+    as_codes = False
 
     def __init__(self, thing: Any, splits: SplitTable, positions: NDArray[np.integer[Any]]) -> None:
         is_sparse = type(thing).__module__.startswith("scipy.sparse")

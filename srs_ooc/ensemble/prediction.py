@@ -1,9 +1,10 @@
 """Predictions by the trees of a run: of a table to a file, or in memory when the run is gone."""
 
 import csv
-import io
 import math
 import re
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from srs_ooc.base.files import published_file
 from srs_ooc.base.text import MB
 from srs_ooc.base.urls import Place, Url
 from srs_ooc.ensemble.ensemble_memory import check_looking_up, kept_panel_rows, panel_rows
-from srs_ooc.ensemble.panels import CsvPanels, MemoryPanels, Panels, StorePanels
+from srs_ooc.ensemble.panels import CsvPanels, MemoryPanels, Panel, Panels, StorePanels
 from srs_ooc.native.numerics import log
 from srs_ooc.runs.inputs import Inputs, find_store, inputs_of, spec_of, trees_of
 from srs_ooc.runs.ledger import Ledger
@@ -192,8 +193,7 @@ def predict(
     if out.exists():
         raise UsageError(f"{out}: expected a path that is free, found a file. Choose another.")
     process_nbytes()  # of the program alone, before there is work
-    ledger = Ledger(run, writable=False)
-    try:
+    with closing(Ledger(run, writable=False)) as ledger:
         trees = trees_of(ledger)
         opened = open_store(data) if isinstance(data, Url) or data.is_dir() else None
         splits = load_splits(run, trees)
@@ -202,8 +202,6 @@ def predict(
             splits = looked_up(ledger, trees, training, opened or data, memory_nbytes)
         is_training = opened is not None and opened.fingerprint == spec_of(ledger).store
         trained_on = inputs_of(ledger).rows if is_training else None
-    finally:
-        ledger.close()
     _check_data(opened, splits, row_ids)
     panels: CsvPanels | StorePanels
     if opened is None:
@@ -215,7 +213,7 @@ def predict(
     n_rows = panel_rows(panels, splits, memory_nbytes, reading_nbytes)
     try:
         id_name = row_ids or splits.facts["row_id_name"] or "row_id"
-        report = _write(out, id_name, panels, trees, splits, n_rows, as_codes=is_training)
+        report = _write(out, id_name, predicted(trees, splits, panels, n_rows), trees, splits)
     except FileExistsError as error:
         raise UsageError(f"{error}. Choose another path, or wait for it.") from None
     except OSError as error:
@@ -267,47 +265,50 @@ def looked_up(
         return make_splits(ledger.run, trees, store, response.center, response.scale)
 
 
+def predicted(
+    trees: TreeReader | HeldTrees, splits: SplitTable, panels: Panels, n_rows: int
+) -> Iterator[tuple[Panel, NDArray[np.float64]]]:
+    """Yield all rows, ``n_rows`` at a time, with their mean class shares or mean targets."""
+    for panel in panels.panels(n_rows):
+        count, as_codes = len(panel.ids), panels.as_codes
+        yield panel, probabilities(trees, splits, panel.values, count, as_codes=as_codes)
+
+
 def _write(
     out: Path,
     id_name: str,
-    panels: CsvPanels | StorePanels,
+    panels: Iterator[tuple[Panel, NDArray[np.float64]]],
     trees: TreeReader,
     splits: SplitTable,
-    panel_rows: int,
-    *,
-    as_codes: bool,
 ) -> Report:
     classes: list[str] = splits.facts["classes"]
     scores = Scores(classes, 1.0 if classes else splits.facts["scale"] * _MODERATE)
     n_rows, has_target = 0, True
     with (
         published_file(out) as scratch,
-        scratch.open("wb") as raw,
-        io.TextIOWrapper(raw, encoding="utf-8", newline="") as file,
+        scratch.open("w", encoding="utf-8", newline="") as file,
     ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([id_name, "prediction", *(f"probability_{label}" for label in classes)])
-        for panel in panels.panels(panel_rows):
-            count = len(panel.ids)
-            shares = probabilities(trees, splits, panel.values, count, as_codes=as_codes)
-            predicted = trees.ensemble.chosen(shares).tolist()
-            for row_id, guess, row in zip(panel.ids, predicted, shares, strict=True):
+        for panel, shares in panels:
+            chosen = trees.ensemble.chosen(shares).tolist()
+            for row_id, guess, row in zip(panel.ids, chosen, shares, strict=True):
                 said = row.tolist()
                 writer.writerow([row_id, classes[guess], *said] if classes else [row_id, *said])
-            n_rows += count
+            n_rows += len(panel.ids)
             has_target = panel.labels is not None
             if panel.labels is not None:
-                scores.add(panel.labels, predicted, shares)
+                scores.add(panel.labels, chosen, shares)
     return Report(
-        n_rows=n_rows,
-        n_trees=int(splits.facts["n_trees"]),
-        n_features=len(splits.features),
-        accuracy=scores.accuracy,
-        log_loss=scores.log_loss,
-        n_unknown_labels=scores.n_unknown if has_target else None,
-        n_unlabelled=scores.n_unlabelled if has_target else None,
-        r2=scores.r2,
-        rmse=scores.rmse,
+        n_rows,
+        int(splits.facts["n_trees"]),
+        len(splits.features),
+        scores.accuracy,
+        scores.log_loss,
+        scores.n_unknown if has_target else None,
+        scores.n_unlabelled if has_target else None,
+        scores.r2,
+        scores.rmse,
     )
 
 
@@ -359,14 +360,11 @@ class Model:
         BudgetError
             If the cap cannot hold the trees, or finding out what their thresholds are.
         """
-        ledger = Ledger(run, writable=False)
-        try:
+        with closing(Ledger(run, writable=False)) as ledger:
             trees, opened = trees_of(ledger), find_store(ledger, store)
             splits = load_splits(run, trees)
             if splits is None:
                 splits = looked_up(ledger, trees, opened, data, cap_nbytes)
-        finally:
-            ledger.close()
         positions = np.asarray(opened.array("positions"), np.int64)
         return cls(trees.held(), splits, positions[splits.features], opened.fingerprint)
 
@@ -419,24 +417,21 @@ class Model:
         """
         from srs_ooc.ingestion.formats.in_memory import frame_library
 
-        as_codes = isinstance(data, Store) and data.fingerprint == self.store
         panels: Panels
         if isinstance(data, Path):
             panels = CsvPanels(data, self.splits)
         elif isinstance(data, Store):
+            as_codes = data.fingerprint == self.store
             panels = StorePanels(data, self.splits, as_codes=as_codes)
         else:
             positions = self._named(data) if by_name and frame_library(data) else self.positions
             panels = MemoryPanels(data, self.splits, positions)
         n_rows, check_room = kept_panel_rows(panels, self.splits, self.trees, cap_nbytes)
         ids, parts = [], [np.empty((0, max(1, len(self.classes))))]
-        for panel in panels.panels(n_rows):
+        for panel, shares in predicted(self.trees, self.splits, panels, n_rows):
             ids += panel.ids
             check_room(len(ids))
-            count = len(panel.ids)
-            parts.append(
-                probabilities(self.trees, self.splits, panel.values, count, as_codes=as_codes)
-            )
+            parts.append(shares)
         return ids, np.concatenate(parts)
 
     def _named(self, frame: Any) -> NDArray[np.int64]:

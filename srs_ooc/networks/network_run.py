@@ -6,7 +6,7 @@ penalty (Huynh-Thu and Geurts 2023, Eq. 21).
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import numpy as np
 
@@ -28,8 +28,7 @@ from srs_ooc.networks.edges import (
 from srs_ooc.networks.network_plan import estimate_said
 from srs_ooc.networks.network_task import Network, NetworkJob, NetworkRequest, NetworkTask
 from srs_ooc.networks.weighing import EdgeScorer, Watch
-from srs_ooc.runs.batches import ThreadLine, parallel_map
-from srs_ooc.runs.jobs import Line, Part
+from srs_ooc.runs.batches import parallel_map, threads
 from srs_ooc.runs.resources import noting
 from srs_ooc.store.manifest import CONSTANT
 from srs_ooc.store.store import Store
@@ -161,26 +160,24 @@ def work_one_by_one(task: NetworkTask, scorer: EdgeScorer, book: EdgeBook, watch
     def goes_on() -> bool:
         return watch(Step(STAGE, book.n_done, book.n_targets, unit="targets"))
 
-    cluster, n_together = task.request.cluster, 1
-    line: Line
-    if cluster is None:
-        line = ThreadLine(scorer.work, task.n_workers)
-    else:
-        n_together = TOGETHER_ELSEWHERE
-        line = cluster.line(NetworkJob(task, cluster.worker_memory_mb))
+    cluster, n_threads, n_together = task.request.cluster, lambda: task.n_workers, 1
     first, early = book.n_done, {}
     targets = enumerate(task.values_of(task.targets[first:]), first)
-    parts = (Part(number, target) for number, target in targets)
     book.begin()
-    try:
-        for number, weights in parallel_map(line, parts, goes_on, task.n_ahead, n_together):
+    with ExitStack() as stack:
+        if cluster is None:
+            send = stack.enter_context(threads(scorer.work, task.n_workers))
+        else:
+            job = NetworkJob.of(task, cluster.worker_memory_mb)
+            line = stack.enter_context(closing(cluster.line(job)))
+            send, n_threads, n_together = line.send, line.n_threads, TOGETHER_ELSEWHERE
+        done = parallel_map(send, n_threads, targets, goes_on, task.n_ahead, n_together)
+        for number, weights in done:
             early[number] = weights
             while book.n_done in early:  # they are kept in their order
                 book.add(early.pop(book.n_done))
                 if book.is_due:
                     book.commit()
-    finally:
-        line.close()
     if book.n_done > book.committed.iteration:
         book.commit()
     goes_on()

@@ -1,7 +1,7 @@
 """A network that is asked for, and settled: options, rows, regulators, targets and memory."""
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,10 +38,16 @@ from srs_ooc.networks.weighing import (
 )
 from srs_ooc.runs.engine import ItemSource
 from srs_ooc.runs.inputs import InputFiles, SideFile, digest, resolve
-from srs_ooc.runs.jobs import Part, Prepared, Reply, Tell, WorkerStore, digest_of, new_token
+from srs_ooc.runs.jobs import Batch, Job, Tell, Work, WorkerStore
 from srs_ooc.runs.resources import Cluster
-from srs_ooc.runs.run_memory import check_stages, grant_workers, n_cores, smallest_cap
-from srs_ooc.runs.spec import LEDGER_NBYTES
+from srs_ooc.runs.run_memory import (
+    ORDERS_NBYTES,
+    check_stages,
+    grant_workers,
+    n_cores,
+    smallest_cap,
+)
+from srs_ooc.runs.spec import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.store import Store
 
 METHODS: dict[str, type[EdgeParams]] = {
@@ -245,7 +251,7 @@ class NetworkTask:
         """Return what so large a network needs with one worker, whose lease is the last."""
         store, cluster, params = self.store, self.request.cluster, self.request.params
         self.shape = edge_shape(params, store.manifest, n_rows, n_regulators)
-        orders = None if cluster is None else cluster.orders_nbytes
+        orders = None if cluster is None else ORDERS_NBYTES
         leases = network_leases(params, self.shape, n_targets, orders)
         if store.reading_nbytes:
             leases.insert(0, Lease("requests under way", store.reading_nbytes))
@@ -303,72 +309,56 @@ def maps(budget: Budget, store: Store) -> bool:
 # Targets at workers elsewhere: they are told of a network once, then of targets with their values.
 
 
-class NetworkJob:
-    """What a worker needs to weigh the regulators of any target, besides the store.
-
-    Parameters
-    ----------
-    task : NetworkTask
-        The network, of which only this is kept.
-    memory_mb : int
-        What a worker may grow by.
+@dataclass(frozen=True)
+class NetworkJob(Job):
+    """What a worker needs to weigh the regulators of any target; its identity is the network's.
 
     Attributes
     ----------
-    token : str
-        Unlike that of any other job.
-    run : str
-        Jobs of one network take each other's place in a worker.
+    params : EdgeParams
+        How regulators are weighed.
+    shape : TrainingShape
+        What bounds the memory of a target.
+    regulators : uint32 (n_regulators,)
+        Stored positions, ascending.
+    rows : int32 (n_rows,) or None
+        Rows trained on; None for all.
     """
 
+    params: EdgeParams
+    shape: TrainingShape
+    regulators: NDArray[np.uint32]
+    rows: NDArray[np.int32] | None
     label = "network"
-    tells = False
 
-    def __init__(self, task: NetworkTask, memory_mb: int) -> None:
-        self.token, self.run = new_token(), digest_of(task.identity())
-        self.store = WorkerStore.of(task.store, memory_mb)
-        self.params, self.shape = task.request.params, task.shape
-        self.regulators, self.rows = task.regulators, task.rows
+    @classmethod
+    def of(cls, task: NetworkTask, memory_mb: int) -> "NetworkJob":
+        """Return the job of a network for workers that may grow by so much."""
+        store = WorkerStore.of(task.store, memory_mb)
+        params = task.request.params
+        return cls(store, task.identity(), params, task.shape, task.regulators, task.rows)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        return self.regulators.nbytes + (0 if self.rows is None else self.rows.nbytes)
-
-    def desk(self, n_threads: int) -> "NetworkDesk":
-        """Prepare for it in a worker."""
-        return NetworkDesk(self, n_threads)
-
-
-class NetworkDesk(Prepared[NetworkJob]):
-    """Weighs regulators in a worker; parameters and errors as of the base class."""
-
-    def _prepare(self, n_threads: int) -> None:
-        job, shape = self.job, self.job.shape
-        self._store = store = job.store.open()
-        budget = Budget(job.store.memory_mb * MB, PROCESS_NBYTES)
+    def prepare(self, n_threads: int, stack: ExitStack) -> Work:
+        """Prepare for it in a worker; as the base class says."""
+        store, shape = self.store.open(), self.shape
+        budget = Budget(self.store.memory_mb * MB, PROCESS_NBYTES)
         if store.reading_nbytes:
             budget.grant("requests under way", store.reading_nbytes)
-        work = worker_lease(job.params, shape, target_nbytes(shape))
-        budget.leases += [*value_leases(shape), work]
+        lease = worker_lease(self.params, shape, target_nbytes(shape))
+        budget.leases += [*value_leases(shape), lease]
         try:
             budget.check()
         except BudgetError as error:
             raise BudgetError(str(error).replace("--memory-mb", "--worker-memory-mb")) from error
-        n_blocks, mapped = grant_workers(budget, work.n_bytes, n_threads), maps(budget, store)
+        n_blocks, mapped = grant_workers(budget, lease.n_bytes, n_threads), maps(budget, store)
         with store.unchanged():
-            source = edge_source(store, job.rows, mapped=mapped, valued=shape.n_values > 0)
-            opened = self._stack.enter_context(source)
-        self._scorer = EdgeScorer(job.params, store, opened, job.regulators, n_blocks)
+            source = edge_source(store, self.rows, mapped=mapped, valued=shape.n_values > 0)
+            opened = stack.enter_context(source)
+        scorer = EdgeScorer(self.params, store, opened, self.regulators, n_blocks)
 
-    def work(self, parts: list[Part], tell: Tell) -> Reply:
-        """Weigh the regulators of some targets.
+        def work(batch: Batch, tell: Tell) -> Batch:
+            done = scorer.work(batch, tell)
+            store.check_unchanged()  # else nothing is returned
+            return done
 
-        Raises
-        ------
-        StoreError
-            If the store cannot be read, or was replaced: nothing is returned then.
-        """
-        reply = self._scorer.work(parts, tell)
-        self._store.check_unchanged()
-        return reply
+        return work

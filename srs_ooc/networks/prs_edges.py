@@ -28,6 +28,7 @@ from srs_ooc.networks.weighing import (
     targets_text,
 )
 from srs_ooc.runs.batches import LOOK_SECONDS
+from srs_ooc.runs.engine import taken
 from srs_ooc.runs.spec import TrainingShape
 from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import (
@@ -251,7 +252,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
     ) -> None:
         """Learn the probabilities of all targets, committed and resumed between steps."""
         learning: dict[int, JointTarget] = {}
-        with scorer.block() as block:
+        with taken(scorer.blocks) as block:
             block.tiled = False
             scorer.source.gather(scorer.regulators, block)
             for number, (target, values) in enumerate(targets):

@@ -10,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from queue import SimpleQueue
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,8 +21,8 @@ from srs_ooc.base.errors import SrsOocError
 from srs_ooc.base.options import Choice, Params, Whole, option
 from srs_ooc.base.records import Step
 from srs_ooc.base.text import MB
-from srs_ooc.runs.engine import ItemSource
-from srs_ooc.runs.jobs import Part, Reply, Tell
+from srs_ooc.runs.engine import ItemSource, pool_of, taken
+from srs_ooc.runs.jobs import Batch, Tell
 from srs_ooc.runs.resources import categorical_features
 from srs_ooc.runs.spec import LEDGER_NBYTES, TrainingShape
 from srs_ooc.store.manifest import Manifest
@@ -430,9 +429,9 @@ class EdgeScorer:
         n_rows = store.n_rows if rows is None else len(rows)
         shape = edge_shape(params, store.manifest, n_rows, len(regulators))
         size, tiled = (len(regulators), n_rows, shape.code_nbytes), params.tiled(len(regulators))
-        self._blocks: SimpleQueue[Block] = SimpleQueue()
-        for _ in range(n_workers):
-            self._blocks.put(Block(*size, tiled=tiled, n_values=shape.n_values))
+        self.blocks = pool_of(
+            [Block(*size, tiled=tiled, n_values=shape.n_values) for _ in range(n_workers)]
+        )
 
     def bench(
         self,
@@ -447,33 +446,24 @@ class EdgeScorer:
             return None
         return Bench(self, block, target, rows, is_wanted)
 
-    @contextmanager
-    def block(self) -> Iterator[Block]:
-        """Yield a block that nobody else works on."""
-        block = self._blocks.get()
-        try:
-            yield block
-        finally:
-            self._blocks.put(block)
-
-    def work(self, parts: list[Part], tell: Tell) -> Reply:
+    def work(self, batch: Batch, tell: Tell) -> Batch:
         """Return float64 (n_regulators,) of each target: its weights, 0 for itself."""
-        with self.block() as block:
-            begun, outcomes = perf_counter(), []
-            for part in parts:
-                target, values = part.what
+        with taken(self.blocks) as block:
+
+            def one(number: int, target: tuple[int, NDArray[np.float64]]) -> NDArray[np.float64]:
                 out = np.zeros(len(self.regulators))
-                bench = self.bench(block, target, values, partial(tell, part.number, 0))
+                bench = self.bench(block, *target, partial(tell, number, 0))
                 if bench is not None:
                     out[bench.places] = self.params.weights(bench)
-                outcomes.append(out)
-            return Reply(outcomes, perf_counter() - begun)
+                return out
+
+            return batch.done(one)
 
     def tried(self, work: Callable[[Bench], T], targets: Targets, n_workers: int) -> list[T]:
         """Return what ``work`` says of the benches of the next targets, each on its own worker."""
 
         def one(target: int, values: NDArray[np.float64]) -> T:
-            with self.block() as block:
+            with taken(self.blocks) as block:
                 bench = self.bench(block, target, values)
                 assert bench is not None, "targets that are tried vary"
                 return work(bench)

@@ -4,7 +4,15 @@ import os
 from dataclasses import dataclass
 from typing import Self
 
-from srs_ooc.base.budget import Budget, Lease, cap_to_name, growth_counts, process_nbytes
+from srs_ooc.base.budget import (
+    PROCESS_NBYTES,
+    Budget,
+    Lease,
+    cap_to_name,
+    growth_counts,
+    process_nbytes,
+)
+from srs_ooc.base.text import MB
 from srs_ooc.learners.model_learner import LIBRARY_NBYTES, Trial, TrialShape, tried
 from srs_ooc.learners.models import TREE, decoded_nbytes
 from srs_ooc.learners.tree_learner import RANK, UNWEIGHTED, thread_nbytes
@@ -20,6 +28,7 @@ from srs_ooc.runs.spec import (
 )
 from srs_ooc.runs.task import n_channels_of
 from srs_ooc.store.manifest import Manifest
+from srs_ooc.store.store import Store
 from srs_ooc.store.values import n_values_of
 
 _HAS_AFFINITY = hasattr(os, "sched_getaffinity")
@@ -209,6 +218,32 @@ def _thread_nbytes(spec: RunSpec, shape: TrainingShape) -> int:
 def n_cores() -> int:
     """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if _HAS_AFFINITY else os.cpu_count() or 1
+
+
+# What is on its way between a run and workers elsewhere.
+
+ORDERS_NBYTES = 64 * MB
+"""What Dask and its messages take where the run is, besides its libraries."""
+LARGE_JOB_NBYTES = 1 << 16
+"""A larger job is sent once to each worker, not with each batch."""
+AHEAD_NBYTES = 32 * MB
+"""What iterations and outcomes under way may take."""
+AHEAD_COLUMN_NBYTES = 16
+"""A column of an iteration under way: its number, and its importance."""
+
+
+def most_iterations_ahead(n_columns: int) -> int:
+    """Return how many iterations of so many columns may be under way at once."""
+    return max(2, AHEAD_NBYTES // (AHEAD_COLUMN_NBYTES * max(n_columns, 64)))
+
+
+def whole_run_nbytes(spec: RunSpec, store: Store, inputs: Inputs) -> int:
+    """Return what a whole run on a worker needs, the process included."""
+    shape = shape_of(store.manifest, inputs, spec.learner.class_weight, spec.learner.thresholds)
+    leases = run_leases(spec, shape, beside_nbytes=store.reading_nbytes)
+    given = 0 if inputs.weights is None else inputs.weights.nbytes
+    given += 0 if inputs.excluded is None else inputs.excluded.nbytes
+    return PROCESS_NBYTES + given + sum(lease.n_bytes for lease in leases)
 
 
 # Whether the sizes of memory in a ledger are of a process, or of its growth.

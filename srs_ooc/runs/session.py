@@ -30,7 +30,7 @@ from srs_ooc.runs.inputs import (
 from srs_ooc.runs.item_weights import needs_of, with_weights
 from srs_ooc.runs.ledger import Ledger
 from srs_ooc.runs.resources import Resources, RunContext, noting
-from srs_ooc.runs.run_memory import check_stages, note_growth, run_leases, shape_of
+from srs_ooc.runs.run_memory import ORDERS_NBYTES, check_stages, note_growth, run_leases, shape_of
 from srs_ooc.runs.run_trees import VALID, saves_trees
 from srs_ooc.runs.run_verdict import conclude, is_concluded
 from srs_ooc.runs.screening import Watch, screen_only, tree_writer
@@ -273,7 +273,7 @@ def _stages(
 ) -> list[list[Lease]]:
     """Return what the stages of a new run need besides the process."""
     scoring = [Lease(*lease) for lease in needs_of(spec, store, task)]
-    orders = 0 if request.cluster is None else request.cluster.orders_nbytes
+    orders = 0 if request.cluster is None else ORDERS_NBYTES
     orders += store.reading_nbytes
     saves = bool(request.save_trees)
     running = run_leases(spec, shape, saves=saves, beside_nbytes=orders)
