@@ -1,6 +1,6 @@
 """Parametric Random Subspace for every target of a network: edges are learnt probabilities."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
@@ -19,8 +19,16 @@ from srs_ooc.base.seeds import Purpose, derive, key_of
 from srs_ooc.base.text import MB
 from srs_ooc.learners.tree_learner import Columns, TreeLearner
 from srs_ooc.networks.edges import JOINT, STAGE, EdgeBook
-from srs_ooc.networks.weighing import Bench, EdgeParams, EdgeScorer, targets_text
+from srs_ooc.networks.weighing import (
+    Bench,
+    EdgeParams,
+    EdgeScorer,
+    Targets,
+    Watch,
+    targets_text,
+)
 from srs_ooc.runs.batches import LOOK_SECONDS
+from srs_ooc.runs.engine import taken
 from srs_ooc.runs.spec import TrainingShape
 from srs_ooc.samplers.held_out import make_folds
 from srs_ooc.samplers.prs import (
@@ -150,11 +158,7 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return (f"--joint: {state:.0f} MB for what all targets keep.", *notes)
 
     def estimate(
-        self,
-        scorer: EdgeScorer,
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        n_left: int,
-        seconds: float,
+        self, scorer: EdgeScorer, targets: Targets, n_left: int, seconds: float
     ) -> tuple[float, str, str]:
         """Learn some epochs of a few targets, one at least.
 
@@ -244,24 +248,20 @@ class ProbabilityParams(DescentParams, EdgeParams):
         return sampler.best
 
     def work_together(
-        self,
-        scorer: EdgeScorer,
-        targets: Iterator[tuple[int, NDArray[np.float64]]],
-        book: EdgeBook,
-        watch: Callable[[Step], bool],
+        self, scorer: EdgeScorer, targets: Targets, book: EdgeBook, watch: Watch
     ) -> None:
         """Learn the probabilities of all targets, committed and resumed between steps."""
-        block = scorer.blocks.get()
-        block.tiled = False
-        scorer.source.gather(scorer.regulators, block)
         learning: dict[int, JointTarget] = {}
-        for number, (target, values) in enumerate(targets):
-            bench = scorer.bench(block, target, values)
-            if bench is not None:
-                learning[number], fit = self.learning(JointTarget, bench, bench.places)
-                learning[number].places, learning[number].fit = bench.places, fit
-        descent = JointDescent(self, learning, book.n_regulators)
-        descent.run(block, scorer.n_workers, book, watch)
+        with taken(scorer.blocks) as block:
+            block.tiled = False
+            scorer.source.gather(scorer.regulators, block)
+            for number, (target, values) in enumerate(targets):
+                bench = scorer.bench(block, target, values)
+                if bench is not None:
+                    learning[number], fit = self.learning(JointTarget, bench, bench.places)
+                    learning[number].places, learning[number].fit = bench.places, fit
+            descent = JointDescent(self, learning, book.n_regulators)
+            descent.run(block, scorer.n_workers, book, watch)
 
     def _begun(self, bench: Bench) -> tuple[ParametricRandomSubspace, Fit]:
         """Return what :meth:`learning` does; the block is filled."""
@@ -439,9 +439,7 @@ class JointDescent:
             self.best_objective = float(saved.facts["best_objective"])
         self.is_done = bool(saved.facts["done"])
 
-    def run(
-        self, block: Block, n_workers: int, book: EdgeBook, watch: Callable[[Step], bool]
-    ) -> None:
+    def run(self, block: Block, n_workers: int, book: EdgeBook, watch: Watch) -> None:
         """Work until all is learnt, or ``watch`` says no; the block has all regulators.
 
         What was learnt is committed at least every second or so, and at the end.
